@@ -1,0 +1,1 @@
+//! The agent loop: turns messages into replies.

@@ -1,0 +1,1 @@
+//! The words everyone uses; no I/O.

@@ -1,0 +1,1 @@
+//! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.

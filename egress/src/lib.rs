@@ -1,0 +1,1 @@
+//! Every outgoing connection, each with a permit.

@@ -1,0 +1,1 @@
+//! Gives verdicts: permit, defer or deny, with reasons.

@@ -1,0 +1,1 @@
+//! Owns the process table, supervisors, mailboxes, budgets and the one door.

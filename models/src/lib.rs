@@ -1,0 +1,1 @@
+//! Runs models: wire formats, streaming and the built-in model.

@@ -1,0 +1,2 @@
+//! Ephor, an operating system for agents.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Runs tools: WASM guests that see only what they were given.
