@@ -1,1 +1,4 @@
 //! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
+
+pub mod entry;
+pub mod record;
