@@ -1,4 +1,42 @@
 //! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
 
+pub mod checkpoint;
+pub mod damage;
+pub mod disk;
+mod durable;
 pub mod entry;
+pub mod error;
+mod frame;
+pub mod head;
+pub mod intent;
+mod journal;
+pub mod keys;
+pub mod log;
+mod marks;
+pub mod note;
+mod open;
+mod publisher;
+mod queue;
+pub mod read;
 pub mod record;
+pub mod recovered;
+mod rules;
+mod scan;
+pub mod segment;
+pub mod tree;
+pub mod vault;
+mod writer;
+
+pub use checkpoint::{Checkpoint, Head};
+pub use damage::{Damage, Finding, ScanError};
+pub use entry::{Commitment, Entry};
+pub use error::{AppendError, Failure, OpenError};
+pub use head::PinnedHead;
+pub use intent::{Durable, Intent, IntentRecord};
+pub use keys::{KeyError, SigningKeys, VerifierKeys};
+pub use log::{Config, Log, Usage};
+pub use queue::{MAX_CONTENT_BYTES, OUTCOME_RESERVE, OUTCOME_ROOM};
+pub use read::{Entries, ReadError, Stored, read};
+pub use record::{Content, Fact, Follows, Record, RulingOn, Subject};
+pub use recovered::Recovered;
+pub use vault::{Private, Vault, VaultError, VaultKey};
