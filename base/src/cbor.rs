@@ -1,0 +1,35 @@
+//! The canonical encoding: deterministic CBOR (RFC 8949, section 4.2), through `minicbor`.
+//!
+//! Digests are taken over these bytes and never over JSON. Decoding is strict: bytes that are not exactly what encoding
+//! the decoded value gives back are refused, so that one value has one digest.
+
+use minicbor::{Decode, Encode};
+
+/// Bytes that are not the canonical encoding of the wanted type.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotCanonical {
+    /// Not CBOR, or not of this type.
+    #[error("not the expected CBOR: {0}")]
+    Malformed(String),
+    /// Of this type, but encoded another way, or followed by more bytes.
+    #[error("not in canonical form")]
+    OtherForm,
+}
+
+/// The canonical bytes of `value`.
+#[must_use]
+pub fn to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to a vector cannot fail, and no type of ours refuses to be encoded.
+    let _: Result<(), _> = minicbor::encode(value, &mut bytes);
+    bytes
+}
+
+/// The value whose canonical encoding is exactly `bytes`.
+///
+/// # Errors
+/// [`NotCanonical`] if it is anything else.
+pub fn from_slice<T: for<'b> Decode<'b, ()> + Encode<()>>(bytes: &[u8]) -> Result<T, NotCanonical> {
+    let value: T = minicbor::decode(bytes).map_err(|error| NotCanonical::Malformed(error.to_string()))?;
+    if to_vec(&value) == bytes { Ok(value) } else { Err(NotCanonical::OtherForm) }
+}

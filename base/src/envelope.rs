@@ -1,0 +1,45 @@
+//! A message on its way to a process.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::{MessageId, OperatorId, SessionId, Timestamp};
+
+/// A message with the session it belongs to and the operator who answers for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Its number on this node.
+    pub id: MessageId,
+    /// The conversation.
+    pub session: SessionId,
+    /// The operator who let it in.
+    pub operator: OperatorId,
+    /// When it was accepted.
+    pub accepted: Timestamp,
+    /// What it says, in order.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct Part {
+    /// How it got in; the door derives its label from this.
+    #[n(0)]
+    pub kind: PartKind,
+    /// The text.
+    #[n(1)]
+    pub text: String,
+}
+
+/// How a part of a message got in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// The person wrote it as the request: trusted.
+    #[n(0)]
+    Typed,
+    /// It was piped in: anyone may have written it.
+    #[n(1)]
+    Piped,
+}

@@ -1,0 +1,45 @@
+//! Why a process ended.
+
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+/// The exit reason of a process, with OTP's meaning: only `Normal` and `Shutdown` are not crashes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// It finished.
+    #[n(0)]
+    Normal,
+    /// Its supervisor or the operator stopped it.
+    #[n(1)]
+    Shutdown,
+    /// It was killed.
+    #[n(2)]
+    Killed,
+    /// It panicked, with this message.
+    #[n(3)]
+    Panicked(#[n(0)] String),
+    /// It gave up, for this reason.
+    #[n(4)]
+    Error(#[n(0)] String),
+}
+
+impl ExitReason {
+    /// Whether a transient child is restarted after it.
+    #[must_use]
+    pub const fn is_abnormal(&self) -> bool {
+        !matches!(self, Self::Normal | Self::Shutdown)
+    }
+
+    /// One word for the record; the message goes into the vault.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Shutdown => "shutdown",
+            Self::Killed => "killed",
+            Self::Panicked(_) => "panicked",
+            Self::Error(_) => "error",
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! An entry: the public, hashed form of a record in its place.
+
+use ephor_base::{Digest, Seq, Timestamp, cbor};
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::record::{Fact, Subject};
+
+/// The version of the entry encoding.
+pub const ENTRY_VERSION: u16 = 1;
+
+/// The most bytes an encoded entry may have, as in C2SP tlog-tiles entry bundles.
+pub const MAX_ENTRY_BYTES: usize = 65_535;
+
+/// One leaf of the log. Its canonical CBOR is what RFC 6962 hashes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[cbor(map)]
+pub struct Entry {
+    /// [`ENTRY_VERSION`].
+    #[n(0)]
+    pub version: u16,
+    /// Its place, from 0.
+    #[n(1)]
+    pub seq: Seq,
+    /// The wall clock when it was sequenced; never before the entry ahead of it.
+    #[n(2)]
+    pub time: Timestamp,
+    /// Whom it concerns.
+    #[n(3)]
+    pub subject: Subject,
+    /// What happened.
+    #[n(4)]
+    pub fact: Fact,
+    /// What commits to the private content.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Commitment>,
+}
+
+/// What the public log says of private content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Commitment {
+    /// SHA-256 of a 16-byte random salt and the content. The salt is sealed with the content, so that after erasure
+    /// nobody can guess at it.
+    #[n(0)]
+    pub content: Digest,
+    /// SHA-256 of the sealed bytes, so that anyone can see that they are whole.
+    #[n(1)]
+    pub sealed: Digest,
+    /// The length of the sealed bytes.
+    #[n(2)]
+    pub length: u32,
+}
+
+impl Entry {
+    /// The canonical bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        cbor::to_vec(self)
+    }
+
+    /// The RFC 6962 leaf hash: SHA-256 of 0x00 and the bytes.
+    #[must_use]
+    pub fn leaf(bytes: &[u8]) -> Digest {
+        Digest::of_parts(&[&[0], bytes])
+    }
+}

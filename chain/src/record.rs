@@ -1,0 +1,335 @@
+//! What is recorded: a public fact about a subject, and private content beside it.
+
+use ephor_base::{
+    ActionKind, Arguments, Budget, CallId, Decision, Digest, EndReason, MessageId, OperatorId, Outcome, Part, Pid,
+    Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport, Verdict,
+};
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+/// One thing that happened, before it has a place in the chain.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Whom it concerns.
+    pub subject: Subject,
+    /// What an auditor may read.
+    pub fact: Fact,
+    /// What only the holder of the session's key may read. Needs a session in the subject.
+    pub content: Option<Content>,
+}
+
+/// Whom an entry concerns. Everything here is public.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Encode, Decode)]
+#[cbor(map)]
+pub struct Subject {
+    /// The conversation.
+    #[n(0)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The operator who answers for it.
+    #[n(1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operator: Option<OperatorId>,
+    /// The seat.
+    #[n(2)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seat: Option<Seat>,
+    /// The incarnation in it.
+    #[n(3)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<Pid>,
+    /// The call.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+}
+
+/// A public fact. New kinds are added at the end; a number is never used twice.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fact {
+    /// The first entry of every log: under which keys it begins, and what it follows.
+    #[n(0)]
+    Origin {
+        /// The note verifier key of the Ed25519 signer.
+        #[n(0)]
+        ed25519: String,
+        /// The note verifier key of the ML-DSA-65 signer.
+        #[n(1)]
+        ml_dsa_65: String,
+        /// The log that was given up for this one.
+        #[n(2)]
+        follows: Option<Follows>,
+    },
+    /// A node took the log over.
+    #[n(1)]
+    Boot {
+        /// Counts the boots of this home, from 1.
+        #[n(0)]
+        number: u64,
+        /// The version of Ephor.
+        #[n(1)]
+        version: String,
+        /// Whether the node before this one stopped cleanly.
+        #[n(2)]
+        clean: bool,
+        /// How many bytes of a torn batch were trimmed.
+        #[n(3)]
+        trimmed_bytes: u64,
+    },
+    /// A node let go of the log, cleanly. Only a boot follows.
+    #[n(2)]
+    Stop {
+        /// The boot it ends.
+        #[n(0)]
+        number: u64,
+    },
+    /// An operator's credential is accepted from here on.
+    #[n(3)]
+    Operator {
+        /// Ed25519 public key.
+        #[cbor(n(0), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        key: [u8; 32],
+    },
+    /// The constitution and operator policy that decide from here on.
+    #[n(4)]
+    Policy {
+        /// SHA-256 of both.
+        #[n(0)]
+        digest: Digest,
+        /// `dev`, `staging` or `production`.
+        #[n(1)]
+        environment: String,
+    },
+    /// A tool is registered from here on.
+    #[n(5)]
+    Tool {
+        /// Its name.
+        #[n(0)]
+        name: ToolName,
+        /// SHA-256 of the registration.
+        #[n(1)]
+        registration: Digest,
+        /// SHA-256 of the code.
+        #[n(2)]
+        code: Digest,
+    },
+    /// A process started. Content: its specification.
+    #[n(6)]
+    Spawn {
+        /// The process that supervises it.
+        #[n(0)]
+        parent: Option<Pid>,
+        /// Counts the incarnations of the seat, from 1.
+        #[n(1)]
+        incarnation: u64,
+    },
+    /// A process ended. Content: the message of a panic or error.
+    #[n(7)]
+    Exit {
+        /// `normal`, `shutdown`, `killed`, `panicked` or `error`.
+        #[n(0)]
+        reason: String,
+    },
+    /// A message was accepted. Content: its parts.
+    #[n(8)]
+    Message {
+        /// Its number.
+        #[n(0)]
+        id: MessageId,
+        /// The spans its parts became, in order.
+        #[n(1)]
+        spans: Vec<SpanId>,
+    },
+    /// Governance decided. Content: the arguments, or the spans of the prompt.
+    #[n(9)]
+    Verdict {
+        /// What was asked.
+        #[n(0)]
+        action: ActionKind,
+        /// The tool, the model, or the end of the turn.
+        #[n(1)]
+        target: String,
+        /// Which attempt of the call, from 1.
+        #[n(2)]
+        attempt: u32,
+        /// SHA-256 over the canonical form of what was asked.
+        #[n(3)]
+        arguments: Digest,
+        /// The verdict, whole.
+        #[n(4)]
+        verdict: Verdict,
+        /// The ruling it rests on.
+        #[n(5)]
+        ruling: Option<Seq>,
+    },
+    /// It is about to be done.
+    #[n(10)]
+    Intent {
+        /// What will be done.
+        #[n(0)]
+        action: ActionKind,
+        /// Which attempt of the call, from 1.
+        #[n(1)]
+        attempt: u32,
+        /// The permitting verdict.
+        #[n(2)]
+        verdict: Seq,
+        /// The same digest as in the verdict.
+        #[n(3)]
+        arguments: Digest,
+        /// What was reserved for it.
+        #[n(4)]
+        reserved: Budget,
+    },
+    /// It was done, or not. Content: the outcome.
+    #[n(11)]
+    Outcome {
+        /// The intent it ends.
+        #[n(0)]
+        intent: Seq,
+        /// `done`, `tool_error`, `cancelled`, `indeterminate`, or a kind of failure.
+        #[n(1)]
+        end: String,
+        /// What was used of the reservation.
+        #[n(2)]
+        used: Budget,
+    },
+    /// A deferred action waits for a person. Content: what is asked, in words.
+    #[n(12)]
+    Ticket {
+        /// Its number.
+        #[n(0)]
+        id: TicketId,
+        /// The tool, the model, or the end of the turn.
+        #[n(1)]
+        target: String,
+        /// The digest the answer is bound to.
+        #[n(2)]
+        arguments: Digest,
+        /// The policy the answer is bound to.
+        #[n(3)]
+        policy: Digest,
+        /// After this it is denied.
+        #[n(4)]
+        expires: Timestamp,
+    },
+    /// A person answered, or nobody did.
+    #[n(13)]
+    Ruling {
+        /// What it answers.
+        #[n(0)]
+        on: RulingOn,
+        /// Whether it lets the action run.
+        #[n(1)]
+        decision: Decision,
+        /// The operator's Ed25519 signature over the ruling; empty when the ticket expired or nobody could be asked.
+        #[cbor(n(2), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+        /// `answered`, `expired` or `nobody-to-ask`.
+        #[n(3)]
+        how: String,
+    },
+    /// A driver was handed a secret.
+    #[n(14)]
+    Lease {
+        /// Its name; never its value.
+        #[n(0)]
+        secret: String,
+    },
+    /// A turn ended.
+    #[n(15)]
+    TurnEnd {
+        /// The message it answers.
+        #[n(0)]
+        message: MessageId,
+        /// Why it ended.
+        #[n(1)]
+        end: EndReason,
+        /// Its figures.
+        #[n(2)]
+        report: TurnReport,
+    },
+}
+
+impl Fact {
+    /// The kind in one word, as in the JSON form.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Origin { .. } => "origin",
+            Self::Boot { .. } => "boot",
+            Self::Stop { .. } => "stop",
+            Self::Operator { .. } => "operator",
+            Self::Policy { .. } => "policy",
+            Self::Tool { .. } => "tool",
+            Self::Spawn { .. } => "spawn",
+            Self::Exit { .. } => "exit",
+            Self::Message { .. } => "message",
+            Self::Verdict { .. } => "verdict",
+            Self::Intent { .. } => "intent",
+            Self::Outcome { .. } => "outcome",
+            Self::Ticket { .. } => "ticket",
+            Self::Ruling { .. } => "ruling",
+            Self::Lease { .. } => "lease",
+            Self::TurnEnd { .. } => "turn_end",
+        }
+    }
+}
+
+/// The head of a log that was given up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Follows {
+    /// Its origin line.
+    #[n(0)]
+    pub origin: String,
+    /// How many entries of it could still be trusted.
+    #[n(1)]
+    pub size: u64,
+    /// The RFC 6962 root over those.
+    #[n(2)]
+    pub root: Digest,
+    /// What was wrong with it, in words.
+    #[n(3)]
+    pub reason: String,
+}
+
+/// What a ruling answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum RulingOn {
+    /// One ticket, once.
+    #[n(0)]
+    Ticket(#[n(0)] TicketId),
+    /// Every call of these tools in this session, while it lasts.
+    #[n(1)]
+    Tools(#[n(0)] Vec<ToolName>),
+}
+
+/// Private content, sealed under the session's key.
+#[derive(Clone, PartialEq, Debug, Serialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// The parts of a message.
+    #[n(0)]
+    Parts(#[n(0)] Vec<Part>),
+    /// The spans of a prompt, oldest first.
+    #[n(1)]
+    Prompt(#[n(0)] Vec<SpanId>),
+    /// The arguments of a tool call.
+    #[n(2)]
+    Arguments(#[n(0)] Arguments),
+    /// An outcome.
+    #[n(3)]
+    Outcome(#[n(0)] Outcome),
+    /// Words.
+    #[n(4)]
+    Text(#[n(0)] String),
+}
+
+fn hex<S: serde::Serializer, B: AsRef<[u8]>>(bytes: B, serializer: S) -> Result<S::Ok, S::Error> {
+    let digits: String = bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    serializer.serialize_str(&digits)
+}

@@ -1,0 +1,5 @@
+//! The one door.
+mod permit;
+mod refusal;
+pub use permit::Permit;
+pub use refusal::Refusal;
