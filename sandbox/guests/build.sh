@@ -1,18 +1,22 @@
 #!/bin/sh
-# Builds the guests and keeps the components, with their digests, in ../components.
+# Builds the guests and keeps the components with their digests: the tools in ../components, and the guest that only the
+# tests run in ../tests/fixtures.
 #
-#   build.sh [OUTPUT]    OUTPUT: another folder for the components, for a comparison with those that are kept.
+#   build.sh [TOOLS FIXTURES]    two other folders to put them in, for a comparison with those that are kept.
 #
 # The bytes depend on the sources, the lock file and the toolchain, and on nothing else: the places of the checkout, of
 # cargo's home and of the toolchain are written as fixed names, and settings of the caller that reach rustc are dropped.
 set -eu
 
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P)
-output=${1:-$here/../components}
-case $output in
-/*) ;;
-*) output=$(pwd -P)/$output ;;
-esac
+absolute() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$(pwd -P)/$1" ;;
+    esac
+}
+tools=$(absolute "${1:-$here/../components}")
+fixtures=$(absolute "${2:-$here/../tests/fixtures}")
 cd "$here"
 
 target=${CARGO_TARGET_DIR:-$here/target}
@@ -33,6 +37,10 @@ done
 CARGO_ENCODED_RUSTFLAGS=$flags CARGO_TARGET_DIR=$target \
     cargo build --release --locked --quiet --target wasm32-wasip2
 
-mkdir -p "$output"
-cp "$target/wasm32-wasip2/release/files.wasm" "$output/files.wasm"
-(cd "$output" && sha256sum files.wasm >digests.txt && cat digests.txt)
+keep() {
+    mkdir -p "$2"
+    cp "$target/wasm32-wasip2/release/$1.wasm" "$2/$1.wasm"
+    (cd "$2" && sha256sum "$1.wasm" >digests.txt && cat digests.txt)
+}
+keep files "$tools"
+keep hostile "$fixtures"

@@ -3,10 +3,10 @@
 //! Compiled code is machine code: whoever can put it here runs it as the node. So every file carries a MAC under a key of
 //! the home, and a file that does not carry the right one is compiled anew. The folder can be deleted at any time.
 
-use crate::component::ComponentDigest;
+use ephor_base::Digest;
 use hmac::{Hmac, Mac};
 use rustix::fs::{CWD, Mode, OFlags};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ impl CompiledCache {
     pub(crate) fn load(
         &self,
         engine: &wasmtime::Engine,
-        digest: ComponentDigest,
+        digest: Digest,
     ) -> Option<wasmtime::component::Component> {
         let path = self.path(digest);
         let file = match read(&path) {
@@ -59,13 +59,13 @@ impl CompiledCache {
     }
 
     /// Keeps compiled code. Failing to is no failure of the call: the next start compiles again.
-    pub(crate) fn store(&self, engine: &wasmtime::Engine, digest: ComponentDigest, code: &[u8]) {
+    pub(crate) fn store(&self, engine: &wasmtime::Engine, digest: Digest, code: &[u8]) {
         if let Err(error) = self.try_store(engine, digest, code) {
             tracing::warn!(directory = %self.directory.display(), %error, "compiled code cannot be kept");
         }
     }
 
-    fn try_store(&self, engine: &wasmtime::Engine, digest: ComponentDigest, code: &[u8]) -> io::Result<()> {
+    fn try_store(&self, engine: &wasmtime::Engine, digest: Digest, code: &[u8]) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
 
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
@@ -79,11 +79,11 @@ impl CompiledCache {
         written
     }
 
-    fn path(&self, digest: ComponentDigest) -> PathBuf {
+    fn path(&self, digest: Digest) -> PathBuf {
         self.directory.join(format!("{digest}.cwasm"))
     }
 
-    fn authentic<'a>(&self, engine: &wasmtime::Engine, digest: ComponentDigest, file: &'a [u8]) -> Option<&'a [u8]> {
+    fn authentic<'a>(&self, engine: &wasmtime::Engine, digest: Digest, file: &'a [u8]) -> Option<&'a [u8]> {
         let (mac, code) = file.strip_prefix(MAGIC)?.split_at_checked(MAC_BYTES)?;
         // In constant time.
         self.mac(engine, digest, code).verify_slice(mac).ok()?;
@@ -91,7 +91,7 @@ impl CompiledCache {
     }
 
     /// HMAC-SHA-256 over the layout's name, the engine, the component and the code. All but the code have a fixed length.
-    fn mac(&self, engine: &wasmtime::Engine, digest: ComponentDigest, code: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, engine: &wasmtime::Engine, digest: Digest, code: &[u8]) -> Hmac<Sha256> {
         // Unlike the constructor for slices, this one cannot fail; the key is padded to the block as RFC 2104 says.
         let mut block = [0; 64];
         for (padded, byte) in block.iter_mut().zip(self.key) {
@@ -100,7 +100,7 @@ impl CompiledCache {
         Hmac::<Sha256>::new(&block.into())
             .chain_update(MAGIC)
             .chain_update(compatibility(engine))
-            .chain_update(digest.as_bytes())
+            .chain_update(digest.0)
             .chain_update(code)
     }
 }

@@ -3,10 +3,11 @@
 use crate::bindings::exports::ephor::tool::guest;
 use crate::component::Component;
 use crate::engine::Engine;
-use crate::limits::{LimitReached, Limits};
+use crate::limits::{DEFAULT_LIMITS, LimitReached};
 use crate::output::Printed;
 use crate::store::{self, MOST_HANDLES, State};
-use crate::workspace::Workspace;
+use crate::workspace::OpenWorkspace;
+use ephor_base::Limits;
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -42,7 +43,7 @@ pub struct GuestCall {
     /// One JSON object, as text.
     pub arguments: String,
     /// The directory the guest sees as `/`.
-    pub workspace: Workspace,
+    pub workspace: OpenWorkspace,
     /// What it may do there.
     pub access: Access,
     /// Where the guest's randomness comes from. The same seed, arguments and files give the same answer.
@@ -137,14 +138,14 @@ impl Engine {
         call: GuestCall,
         cancelled: impl Future<Output = ()>,
     ) -> Result<GuestAnswer, GuestFailure> {
-        let (component, limits) = (component.clone(), call.limits.clone());
+        let (component, limits) = (component.clone(), call.limits);
         self.guest(limits, cancelled, move |run| run.answer(component, call)).await
     }
 
     /// Asks a component what tools it has. It sees no workspace while it says so.
     pub async fn describe(&self, component: &Component) -> Result<Vec<Description>, GuestFailure> {
         let component = component.clone();
-        self.guest(Limits::default(), std::future::pending(), move |run| run.describe(component)).await
+        self.guest(DEFAULT_LIMITS, std::future::pending(), move |run| run.describe(component)).await
     }
 
     /// Runs `body` on a thread of its own until it ends, its deadline passes, it is cancelled or this future is dropped.
@@ -166,7 +167,7 @@ impl Engine {
             slot = self.slots().acquire_owned() => slot.map_err(not_started)?,
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let (duration, deadline) = (limits.deadline, Instant::now() + limits.deadline);
+        let (deadline_ms, deadline) = (limits.deadline_ms, Instant::now() + limits.deadline());
         let printed = Printed::new(limits.output_bytes);
         let run = Run { engine: self.clone(), limits, deadline, printed };
         let handle = tokio::runtime::Handle::current();
@@ -179,7 +180,7 @@ impl Engine {
                     _ = stopped => Err(GuestFailure::Cancelled),
                     outcome = body(run) => outcome,
                     // Reached when the guest waits in a host call; while it computes, its epoch ends it.
-                    () = tokio::time::sleep_until(deadline) => Err(LimitReached::Deadline { deadline: duration }.into()),
+                    () = tokio::time::sleep_until(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
                 }
             });
             drop(slot);
@@ -196,7 +197,7 @@ impl Engine {
             }
             () = tokio::time::sleep_until(deadline + GRACE) => {
                 tracing::warn!("a guest is inside the kernel past its deadline; its thread is left to the kernel");
-                Err(LimitReached::Deadline { deadline: duration }.into())
+                Err(LimitReached::Deadline { deadline_ms }.into())
             }
         }
     }
@@ -211,15 +212,15 @@ struct Run {
 }
 
 impl Run {
-    fn store(&self, workspace: Option<(&Workspace, FsPerms)>, seed: [u8; 32]) -> Result<Store<State>, GuestFailure> {
+    fn store(&self, workspace: Option<(&OpenWorkspace, FsPerms)>, seed: [u8; 32]) -> Result<Store<State>, GuestFailure> {
         let store = store::new_store(self.engine.wasmtime(), workspace, seed, &self.limits, &self.printed);
         let mut store = store.map_err(not_started)?;
         store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS)).map_err(not_started)?;
         store.set_epoch_deadline(1);
-        let (duration, deadline) = (self.limits.deadline, self.deadline);
+        let (deadline_ms, deadline) = (self.limits.deadline_ms, self.deadline);
         store.epoch_deadline_callback(move |_| {
             if Instant::now() >= deadline {
-                return Err(wasmtime::Error::new(LimitReached::Deadline { deadline: duration }));
+                return Err(wasmtime::Error::new(LimitReached::Deadline { deadline_ms }));
             }
             // A moment in which a cancellation is seen.
             Ok(UpdateDeadline::Yield(1))

@@ -1,9 +1,10 @@
 //! The one WASM engine of a node.
 
 use crate::cache::CompiledCache;
-use crate::component::{Component, ComponentDigest, ComponentError};
-use crate::limits::Limits;
+use crate::component::{Component, ComponentError};
+use crate::limits::MEMORY_CEILING;
 use crate::store::{self, State};
+use ephor_base::Digest;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -56,7 +57,7 @@ impl Engine {
     pub fn load(
         &self,
         bytes: &[u8],
-        expected: Option<ComponentDigest>,
+        expected: Option<Digest>,
         cache: Option<&CompiledCache>,
     ) -> Result<Component, ComponentError> {
         Component::load(&self.shared.engine, &self.shared.linker, bytes, expected, cache)
@@ -126,7 +127,7 @@ fn pooling() -> Config {
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
-        .max_memory_size(Limits::MEMORY_CEILING as usize);
+        .max_memory_size(MEMORY_CEILING as usize);
     let mut config = base();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config

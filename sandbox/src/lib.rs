@@ -14,7 +14,8 @@
 //!   [`GuestCall`] of it. `call.rs` is the whole life of a call.
 //! - `store.rs` is the complete list of what a guest finds around it; `filesystem.rs` and `open.rs` are the guard that
 //!   keeps it to regular files inside its workspace.
-//! - [`Limits`] are the numbers, [`LimitReached`] what is told when one is reached.
+//! - [`WasmDriver`] is all this as the kernel sees it: a permit in, a product or a failure out.
+//! - [`DEFAULT_LIMITS`] are the numbers, [`LimitReached`] what is told when one is reached.
 //! - [`builtin`] has the file tools that come with Ephor; their source is in `guests/`, their built component in
 //!   `components/`.
 //! - [`CompiledCache`] keeps compiled code between starts.
@@ -24,6 +25,7 @@ mod builtin;
 mod cache;
 mod call;
 mod component;
+mod driver;
 mod engine;
 mod filesystem;
 mod limits;
@@ -35,7 +37,8 @@ mod workspace;
 pub use builtin::{BuiltinError, BuiltinTool, FILES, builtin};
 pub use cache::CompiledCache;
 pub use call::{Access, Description, GuestAnswer, GuestCall, GuestFailure, ToolFailure};
-pub use component::{Component, ComponentDigest, ComponentError, InvalidDigest};
+pub use component::{Component, ComponentError};
+pub use driver::WasmDriver;
 pub use engine::{Engine, EngineError};
-pub use limits::{LimitReached, Limits};
-pub use workspace::{Workspace, WorkspaceError};
+pub use limits::{DEFAULT_LIMITS, LimitReached, MEMORY_CEILING};
+pub use workspace::{OpenWorkspace, WorkspaceError};

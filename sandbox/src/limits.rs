@@ -1,47 +1,24 @@
 //! What a call may use, and what is told when it would use more.
 
-use std::time::Duration;
+use ephor_base::Limits;
 use thiserror::Error;
 use wasmtime::ResourceLimiter;
 
-/// What one call of one guest may use. Every limit always holds; none can be left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Instructions, roughly: wasmtime's unit of fuel. At least 1. The same call uses the same fuel on every machine.
-    pub fuel: u64,
-    /// Wall time from the start of the guest to its answer, waiting in host calls included.
-    pub deadline: Duration,
-    /// Bytes of all linear memories and tables of the call together. Above [`Limits::MEMORY_CEILING`] it is the ceiling
-    /// that holds.
-    pub memory_bytes: u64,
-    /// Bytes the guest may print to standard output and error together; the answer has the same bound of its own.
-    pub output_bytes: u64,
-}
+/// What a call of a built-in tool may use, where the operator does not say otherwise.
+pub const DEFAULT_LIMITS: Limits = Limits {
+    // About a minute of work on one core: the deadline ends an ordinary runaway sooner, fuel ends it at the same place on
+    // every machine.
+    fuel: 100_000_000_000,
+    // Long enough to search a few gigabytes, short enough that a person still waits.
+    deadline_ms: 30_000,
+    // A text tool needs a few megabytes; this leaves room for one large file held whole.
+    memory_bytes: 64 * 1024 * 1024,
+    // Several times the largest answer of the built-in tools, and more than a model can use.
+    output_bytes: 1024 * 1024,
+};
 
-impl Limits {
-    /// About a minute of work on one core: the deadline ends an ordinary runaway sooner, this one ends it the same way
-    /// on every machine.
-    pub const FUEL: u64 = 100_000_000_000;
-    /// Long enough to search a few gigabytes, short enough that a person still waits.
-    pub const DEADLINE: Duration = Duration::from_secs(30);
-    /// A text tool needs a few megabytes; this leaves room for one large file held whole.
-    pub const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
-    /// Several times the largest answer of the built-in tools, and more than a model can use.
-    pub const OUTPUT_BYTES: u64 = 1024 * 1024;
-    /// What the pool of instances is laid out for.
-    pub const MEMORY_CEILING: u64 = 256 * 1024 * 1024;
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            fuel: Self::FUEL,
-            deadline: Self::DEADLINE,
-            memory_bytes: Self::MEMORY_BYTES,
-            output_bytes: Self::OUTPUT_BYTES,
-        }
-    }
-}
+/// The bytes of memory the pool of instances is laid out for. Where a call's limit is higher, this one holds.
+pub const MEMORY_CEILING: u64 = 256 * 1024 * 1024;
 
 /// A limit that a call reached. The guest is gone; the engine and every other guest are as they were. What the guest had
 /// written to its workspace by then stays written. The fault is the guest's, or the limit is too tight for the task.
@@ -54,10 +31,10 @@ pub enum LimitReached {
         fuel: u64,
     },
     /// It had no answer in time.
-    #[error("the tool had no answer within its deadline of {} ms", .deadline.as_millis())]
+    #[error("the tool had no answer within its deadline of {deadline_ms} ms")]
     Deadline {
-        /// [`Limits::deadline`] of the call.
-        deadline: Duration,
+        /// [`Limits::deadline_ms`] of the call.
+        deadline_ms: u64,
     },
     /// It asked for more memory.
     #[error("the tool asked for more than its {memory_bytes} bytes of memory")]
@@ -90,7 +67,7 @@ const TABLE_ELEMENT_BYTES: u64 = 8;
 
 impl MemoryMeter {
     pub(crate) fn new(memory_bytes: u64) -> Self {
-        Self { limit: memory_bytes.min(Limits::MEMORY_CEILING), used: 0 }
+        Self { limit: memory_bytes.min(MEMORY_CEILING), used: 0 }
     }
 
     /// An error, unlike a refused growth, ends the guest at once and carries the name of the limit out.

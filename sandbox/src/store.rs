@@ -1,9 +1,10 @@
 //! What a guest finds around it: its store, and the host functions that are linked, which are all there are.
 
 use crate::filesystem::{Filesystem, Grant, HasFilesystem};
-use crate::limits::{Limits, MemoryMeter};
+use crate::limits::MemoryMeter;
 use crate::output::Printed;
-use crate::workspace::Workspace;
+use crate::workspace::OpenWorkspace;
+use ephor_base::Limits;
 use rand_core::TryRng;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
@@ -39,7 +40,7 @@ pub(crate) struct State {
 /// A fresh store. Its fuel is set and its epoch deadline is not.
 pub(crate) fn new_store(
     engine: &Engine,
-    workspace: Option<(&Workspace, FsPerms)>,
+    workspace: Option<(&OpenWorkspace, FsPerms)>,
     seed: [u8; 32],
     limits: &Limits,
     printed: &Printed,

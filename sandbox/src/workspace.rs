@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// An open directory that guests may be given. It stays the same directory when its path is moved or replaced.
+/// A workspace as guests are given it: open. It stays the same directory when its path is moved or replaced.
 #[derive(Clone, Debug)]
-pub struct Workspace {
+pub struct OpenWorkspace {
     directory: Arc<File>,
     path: PathBuf,
 }
 
-impl Workspace {
+impl OpenWorkspace {
     /// Opens `path`, which must be absolute and lead through no symbolic link: what was judged as a path is then what is
-    /// opened. [`Workspace::resolve`] makes such a path.
+    /// opened. [`OpenWorkspace::resolve`] makes such a path.
     pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
         if !path.is_absolute() {
             return Err(WorkspaceError::NotCanonical { path: path.to_owned() });
@@ -29,7 +29,7 @@ impl Workspace {
         }
     }
 
-    /// The path in the form [`Workspace::open`] takes. Follows symbolic links once, here.
+    /// The path in the form [`OpenWorkspace::open`] takes. Follows symbolic links once, here.
     pub fn resolve(path: &Path) -> Result<PathBuf, WorkspaceError> {
         path.canonicalize().map_err(|source| WorkspaceError::Unusable { path: path.to_owned(), source })
     }
