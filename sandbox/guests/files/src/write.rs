@@ -50,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
     let shown = path.shown();
     let summary = match replaced {
         None => format!("wrote {written} to the new file `{shown}`"),
-        Some(old) => format!("wrote {written} to `{shown}` in place of {old}"),
+        Some(old) => format!("wrote {written} to `{shown}` in place of {}", count(old, "byte", "bytes")),
     };
     Ok(Answer { content: format!("{summary}\n"), summary, omitted: Vec::new() })
 }
