@@ -1,11 +1,7 @@
 //! What every file of the repository keeps to.
 #![expect(clippy::expect_used, reason = "a test stops at the first surprise")]
 
-use std::{
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, fs, path::Path};
 
 /// The longest a source file may be. Beyond it a file has more than one main type.
 const MOST_LINES: usize = 800;
@@ -78,7 +74,7 @@ fn collect(root: &Path, folder: &Path, into: &mut Vec<Source>) {
     }
 }
 
-fn relative(root: &Path, path: &PathBuf) -> String {
+fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).expect("it lies below").to_string_lossy().replace('\\', "/")
 }
 
