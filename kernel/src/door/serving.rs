@@ -7,7 +7,7 @@ use ephor_base::{
     Receipt, Secret, Seq, Task, ToolAction, ToolName, Verdict,
 };
 use ephor_chain::{
-    Intent,
+    IntentRecord,
     record::{Content, Fact, Record, RulingOn, Subject},
 };
 use ephor_governance::{Case, Evidence, Rights, Ruled};
@@ -245,7 +245,10 @@ impl Serving {
             return Err(Refusal::UnknownReference(format!("a driver for {}", asked.target)));
         };
         let shows = self.may_show(asked).await?;
-        let intent = self.intent(asked, reserved);
+        let Some(intent) = self.intent(asked, reserved) else {
+            release(reservation);
+            return Err(Refusal::Fenced);
+        };
         let record = self.verdict_record(asked, &verdict, ruling);
         let durable = match self.door.log().intend(record, intent).await {
             Ok(durable) => durable,
@@ -485,17 +488,19 @@ impl Serving {
         }
     }
 
-    fn intent(&self, asked: &Asked, reserved: Budget) -> Intent {
-        Intent {
-            call: asked.call,
-            attempt: asked.attempt,
+    fn intent(&self, asked: &Asked, reserved: Budget) -> Option<IntentRecord> {
+        let operator = self.door.with_session(self.caller.session, |session| session.spec.operator)?;
+        Some(IntentRecord {
             session: self.caller.session,
-            pid: self.caller.pid,
+            operator,
             seat: self.caller.seat.clone(),
+            pid: self.caller.pid,
+            call: asked.call,
             action: asked.kind,
+            attempt: asked.attempt,
             arguments: asked.digest,
             reserved,
-        }
+        })
     }
 
     fn verdict_record(&self, asked: &Asked, verdict: &Verdict, ruling: Option<Seq>) -> Record {
