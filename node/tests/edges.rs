@@ -29,7 +29,7 @@ const GIVEN: [(&str, &[&str]); 6] = [
 const CONFINED: [(&str, &[&str]); 12] = [
     ("anyhow", &["node"]),
     ("clap", &["node"]),
-    ("ed25519-dalek", &["chain", "node"]),
+    ("ed25519-dalek", &["chain", "kernel", "node"]),
     ("getrandom", &["node"]),
     ("jsonschema", &["governance"]),
     ("pqcrypto-mldsa", &["chain"]),
