@@ -35,3 +35,8 @@ impl Random for SystemRandom {
         getrandom::fill(into).expect("the system gives no random bytes");
     }
 }
+
+/// The wall clock, for a client.
+pub(crate) fn now() -> Timestamp {
+    SystemClock::start().now()
+}

@@ -1,6 +1,7 @@
 //! The node itself: one process that writes a home and answers its clients.
 
 mod api;
+pub(crate) use api::short_path;
 mod boot;
 mod connection;
 mod console;
