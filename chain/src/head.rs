@@ -10,7 +10,7 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -134,9 +134,4 @@ impl HeadFile {
         let pinned = PinnedHead { origin: self.origin.clone(), head, stopped, generation };
         durable::write_all(&*self.file, &pinned.to_slot(), slot.saturating_mul(SLOT as u64))
     }
-}
-
-/// The folder in which chains that were given up lie.
-pub(crate) fn quarantine(folder: &Path) -> PathBuf {
-    durable::parent(folder).join("quarantine")
 }

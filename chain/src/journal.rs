@@ -46,7 +46,7 @@ impl Journal {
         files.create_folder(&folder)?;
         files.sync_folder(chain)?;
         files.sync_folder(durable::parent(chain))?;
-        let empty = SegmentHeader { origin, before: Head { size: 0, root: Digest::of(&[]) } };
+        let empty = SegmentHeader { origin, before: Head::empty() };
         let (file, reserved) = create(&**files, &folder, &empty, STEP)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
         Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, earlier: 0 })

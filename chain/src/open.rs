@@ -51,7 +51,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         marks.pass(&batch, keys)?;
         last = Some(batch);
     }
-    let torn = marks.judge(&scan)?;
+    let torn = marks.judge(&scan, keys)?;
     if head.is_none() && scan.tree.size() > 0 {
         return Err(marks::finding("head", 0, None, Damage::HeadMissing));
     }

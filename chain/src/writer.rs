@@ -248,6 +248,18 @@ impl Writer {
         }
     }
 
+    /// Records the stop and leaves everything in order, without a thread ever having been started.
+    pub(crate) fn stop_at_once(&mut self) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let batch = {
+            let mut queue = shared.lock();
+            queue.take_stop((shared.clock.now(), shared.clock.monotonic()), &*shared.random)?;
+            std::mem::take(&mut queue.batch)
+        };
+        self.commit(&batch).map_err(Arc::new)?;
+        self.stop()
+    }
+
     /// The stop is on the disk: gives back what was reserved, and pins where it stopped.
     fn stop(&self) -> Result<(), AppendError> {
         let io = |doing| move |source| AppendError::from(Arc::new(Failure::Io { doing, source }));
