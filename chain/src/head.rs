@@ -109,7 +109,7 @@ impl HeadFile {
     ) -> io::Result<Self> {
         if last.is_none() {
             let first = PinnedHead { origin: origin.to_owned(), head, stopped: false, generation: 1 };
-            files.create_folder(durable::parent(path))?;
+            durable::make_folder(files, durable::parent(path))?;
             durable::replace(files, path, &first.to_slot().repeat(SLOTS))?;
         }
         let file = files.open(path, Open::Write)?;

@@ -7,7 +7,10 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod accept;
 mod common;
+mod disk;
 mod faults;
+mod golden;
 mod story;
 mod tamper;

@@ -50,6 +50,9 @@ struct Node {
     pending: Vec<Change>,
 }
 
+/// The node of every folder.
+const FOLDER: usize = usize::MAX;
+
 #[derive(Clone)]
 enum NameChange {
     Put(PathBuf, usize),
@@ -63,7 +66,6 @@ struct State {
     names: BTreeMap<PathBuf, usize>,
     kept: BTreeMap<PathBuf, usize>,
     pending: Vec<NameChange>,
-    folders: Vec<PathBuf>,
     operations: u64,
     fault: Option<(u64, Fault)>,
     dead: bool,
@@ -73,9 +75,14 @@ struct State {
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
-struct Open1 {
+struct Opened {
     memory: Memory,
     node: usize,
+}
+
+/// The folders that are there before anything else.
+fn is_given(folder: &Path) -> bool {
+    Path::new("/home").starts_with(folder)
 }
 
 fn eio() -> io::Error {
@@ -152,8 +159,12 @@ impl State {
         }
     }
 
+    fn has_folder(&self, folder: &Path) -> bool {
+        is_given(folder) || self.names.get(folder) == Some(&FOLDER)
+    }
+
     fn used(&self) -> u64 {
-        self.names.values().map(|node| self.nodes[*node].now.len() as u64).sum()
+        self.names.values().filter_map(|node| self.nodes.get(*node)).map(|node| node.now.len() as u64).sum()
     }
 
     fn check_room(&self, node: usize, length: u64) -> io::Result<()> {
@@ -172,13 +183,6 @@ impl State {
 
     fn rename(&mut self, change: NameChange) {
         apply_name(&mut self.names, &change);
-        if let NameChange::Move(from, to) = &change {
-            for folder in &mut self.folders {
-                if let Ok(rest) = folder.strip_prefix(from) {
-                    *folder = if rest.as_os_str().is_empty() { to.clone() } else { to.join(rest) };
-                }
-            }
-        }
         self.pending.push(change);
     }
 }
@@ -213,7 +217,7 @@ impl Memory {
     /// What is there after a crash.
     pub(crate) fn after(&self, after: After) -> Self {
         let state = self.0.lock().unwrap();
-        let mut left = State { folders: state.folders.clone(), ..State::default() };
+        let mut left = State::default();
         let (names, chance) = match after {
             After::Kill => (state.names.clone(), None),
             After::PowerCut => (state.kept.clone(), None),
@@ -226,8 +230,14 @@ impl Memory {
                 (names, Some(chance))
             }
         };
-        for (path, node) in names {
-            let node = &state.nodes[node];
+        let there = |path: &Path| path.ancestors().skip(1).all(|folder| is_given(folder) || names.contains_key(folder));
+        for (path, node) in names.iter().filter(|(path, _)| there(path)) {
+            let path = path.clone();
+            let Some(node) = state.nodes.get(*node) else {
+                left.names.insert(path.clone(), FOLDER);
+                left.kept.insert(path, FOLDER);
+                continue;
+            };
             let mut bytes = if after == After::Kill { node.now.clone() } else { node.kept.clone() };
             for change in node.pending.iter().filter(|_| chance.is_some()) {
                 tear(&mut bytes, change, chance.as_ref().unwrap());
@@ -244,7 +254,8 @@ impl Memory {
     }
 
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.0.lock().unwrap().names.keys().cloned().collect()
+        let state = self.0.lock().unwrap();
+        state.names.iter().filter(|(_, node)| **node != FOLDER).map(|(path, _)| path.clone()).collect()
     }
 
     pub(crate) fn get(&self, path: &Path) -> Vec<u8> {
@@ -285,7 +296,7 @@ fn tear(bytes: &mut Vec<u8>, change: &Change, chance: &Seeded) {
     }
 }
 
-impl File for Open1 {
+impl File for Opened {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut state = self.memory.0.lock().unwrap();
         let fault = state.step()?;
@@ -366,6 +377,10 @@ impl Files for Memory {
         let known = state.names.get(path).copied();
         let node = match (known, how) {
             (Some(_), Open::Create) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(FOLDER), _) => return Err(io::ErrorKind::IsADirectory.into()),
+            (None, Open::Create) if !state.has_folder(path.parent().unwrap()) => {
+                return Err(io::ErrorKind::NotFound.into());
+            }
             (Some(node), _) => node,
             (None, Open::Create) => {
                 let node = state.nodes.len();
@@ -375,35 +390,33 @@ impl Files for Memory {
             }
             (None, _) => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Arc::new(Open1 { memory: self.clone(), node }))
+        Ok(Arc::new(Opened { memory: self.clone(), node }))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let mut state = self.0.lock().unwrap();
         state.whole_step()?;
-        let paths = state.names.keys().chain(&state.folders);
-        let below = paths.filter_map(|path| path.strip_prefix(folder).ok()?.components().next().map(PathBuf::from_component));
-        let mut names: Vec<_> = below.collect();
-        names.sort();
-        names.dedup();
-        if names.is_empty() && !state.folders.iter().any(|known| known.starts_with(folder)) {
+        if !state.has_folder(folder) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(names)
+        let below = state.names.keys().filter(|path| path.parent() == Some(folder));
+        Ok(below.map(|path| PathBuf::from(path.file_name().unwrap())).collect())
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         state.whole_step()?;
-        if !state.folders.iter().any(|known| known == folder) {
-            state.folders.push(folder.to_owned());
-        }
+        let missing: Vec<_> = folder.ancestors().take_while(|folder| !state.has_folder(folder)).collect();
+        missing.iter().rev().for_each(|folder| state.rename(NameChange::Put(folder.to_path_buf(), FOLDER)));
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         state.whole_step()?;
+        if !state.names.contains_key(from) || !state.has_folder(to.parent().unwrap()) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         state.rename(NameChange::Move(from.to_owned(), to.to_owned()));
         Ok(())
     }
@@ -432,15 +445,5 @@ impl Files for Memory {
         }
         state.pending = left;
         Ok(())
-    }
-}
-
-trait FromComponent {
-    fn from_component(component: std::path::Component<'_>) -> PathBuf;
-}
-
-impl FromComponent for PathBuf {
-    fn from_component(component: std::path::Component<'_>) -> PathBuf {
-        PathBuf::from(component.as_os_str())
     }
 }

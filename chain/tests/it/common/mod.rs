@@ -4,7 +4,7 @@ pub(crate) mod memory;
 
 use std::{
     future::Future,
-    path::{Path, PathBuf},
+    path::Path,
     pin::pin,
     sync::{
         Arc, Mutex,
@@ -235,22 +235,4 @@ pub(crate) fn tag(fact: &Fact) -> Option<String> {
         Fact::Outcome { end, .. } if end != "indeterminate" => Some(format!("o{end}")),
         _ => None,
     }
-}
-
-/// All files below a folder of the real disk, with their bytes.
-pub(crate) fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push((path.clone(), std::fs::read(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    found
 }
