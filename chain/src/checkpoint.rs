@@ -24,6 +24,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// The head of a log without entries.
+    pub(crate) fn empty() -> Self {
+        Self { size: 0, root: Digest::of(&[]) }
+    }
+
     /// The text of the checkpoint of this head.
     pub(crate) fn text(&self, origin: &str) -> String {
         format!("{origin}\n{}\n{}\n", self.size, BASE64.encode(self.root.0))

@@ -32,6 +32,17 @@ pub(crate) fn draft(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Makes a folder, if there is none; when it returns, the disk has its name.
+pub(crate) fn make_folder(files: &dyn Files, folder: &Path) -> io::Result<()> {
+    match files.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            files.create_folder(folder)?;
+            files.sync_folder(parent(folder))
+        }
+        other => other.map(drop),
+    }
+}
+
 /// The folder a path lies in.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))

@@ -10,7 +10,7 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -109,7 +109,7 @@ impl HeadFile {
     ) -> io::Result<Self> {
         if last.is_none() {
             let first = PinnedHead { origin: origin.to_owned(), head, stopped: false, generation: 1 };
-            files.create_folder(durable::parent(path))?;
+            durable::make_folder(files, durable::parent(path))?;
             durable::replace(files, path, &first.to_slot().repeat(SLOTS))?;
         }
         let file = files.open(path, Open::Write)?;
@@ -134,9 +134,4 @@ impl HeadFile {
         let pinned = PinnedHead { origin: self.origin.clone(), head, stopped, generation };
         durable::write_all(&*self.file, &pinned.to_slot(), slot.saturating_mul(SLOT as u64))
     }
-}
-
-/// The folder in which chains that were given up lie.
-pub(crate) fn quarantine(folder: &Path) -> PathBuf {
-    durable::parent(folder).join("quarantine")
 }

@@ -43,11 +43,11 @@ impl Journal {
     /// Begins a journal.
     pub(crate) fn begin(files: &Arc<dyn Files>, chain: &Path, origin: Digest, segment_bytes: u64) -> io::Result<Self> {
         let folder = segment::folder(chain);
-        files.create_folder(&folder)?;
-        files.sync_folder(chain)?;
-        files.sync_folder(durable::parent(chain))?;
-        let empty = SegmentHeader { origin, before: Head { size: 0, root: Digest::of(&[]) } };
-        let (file, reserved) = create(&**files, &folder, &empty, STEP)?;
+        durable::make_folder(&**files, chain)?;
+        durable::make_folder(&**files, &folder)?;
+        let empty = SegmentHeader { origin, before: Head::empty() };
+        let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
+        enter(&**files, &folder, &empty)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
         Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, earlier: 0 })
     }
@@ -124,11 +124,13 @@ impl Journal {
         let folder = segment::folder(&self.chain);
         let ahead = self.ahead();
         let header = SegmentHeader { origin: self.origin, before };
-        let (file, reserved) = match create(&*self.files, &folder, &header, ahead) {
-            Ok(created) => created,
+        let (file, reserved) = match draft(&*self.files, &folder, &header, ahead) {
+            Ok(drafted) => drafted,
             Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(0),
             Err(error) => return Err(error),
         };
+        // From here on the segment may be seen, so there is no way back.
+        enter(&*self.files, &folder, &header)?;
         self.trim()?;
         self.earlier = self.used();
         (self.file, self.first, self.reserved) = (file, before.size, reserved);
@@ -143,34 +145,37 @@ impl Journal {
     }
 }
 
-/// Makes a segment with its header and room for `ahead` bytes; it appears whole or not at all.
-fn create(
+/// Makes a segment with its header and room for `ahead` bytes, under a name that does not count.
+fn draft(
     files: &dyn Files,
     folder: &Path,
     header: &SegmentHeader,
     ahead: u64,
 ) -> io::Result<(Arc<dyn File>, u64)> {
-    let draft = folder.join(segment::DRAFT);
-    match files.remove(&draft) {
+    let path = folder.join(segment::DRAFT);
+    match files.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let filled = fill(files, &draft, header, ahead);
+    let filled = fill(files, &path, header, ahead);
     if filled.is_err() {
         // Half a draft on a full disk only takes room. It never counts, so it may also stay.
-        let _ = files.remove(&draft);
+        let _ = files.remove(&path);
     }
-    let (file, reserved) = filled?;
-    files.rename(&draft, &folder.join(segment::name(header.before.size)))?;
-    files.sync_folder(folder)?;
-    Ok((file, reserved))
+    filled
 }
 
-fn fill(files: &dyn Files, draft: &Path, header: &SegmentHeader, ahead: u64) -> io::Result<(Arc<dyn File>, u64)> {
-    let file = files.open(draft, Open::Create)?;
+fn fill(files: &dyn Files, path: &Path, header: &SegmentHeader, ahead: u64) -> io::Result<(Arc<dyn File>, u64)> {
+    let file = files.open(path, Open::Create)?;
     let reserved = ahead.max(STEP).saturating_add(segment::HEADER as u64);
     file.allocate(reserved)?;
     durable::write_all(&*file, &header.to_bytes(), 0)?;
     file.sync_data()?;
     Ok((file, reserved))
+}
+
+/// Gives the draft its name.
+fn enter(files: &dyn Files, folder: &Path, header: &SegmentHeader) -> io::Result<()> {
+    files.rename(&folder.join(segment::DRAFT), &folder.join(segment::name(header.before.size)))?;
+    files.sync_folder(folder)
 }

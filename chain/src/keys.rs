@@ -308,7 +308,7 @@ pub(crate) fn save_new(files: &dyn Files, path: &Path, mark: &[u8], body: &[u8])
     if durable::open_existing(files, path, ephor_base::files::Open::Read).map_err(io)?.is_some() {
         return Err(KeyError::Exists(path.to_owned()));
     }
-    files.create_folder(durable::parent(path)).map_err(io)?;
+    durable::make_folder(files, durable::parent(path)).map_err(io)?;
     let bytes = Zeroizing::new(durable::envelope(mark, body));
     durable::replace(files, path, &bytes).map_err(io)
 }

@@ -1,5 +1,6 @@
 //! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
 
+pub mod accept;
 pub mod checkpoint;
 pub mod damage;
 pub mod disk;
@@ -25,8 +26,10 @@ mod scan;
 pub mod segment;
 pub mod tree;
 pub mod vault;
+pub mod verify;
 mod writer;
 
+pub use accept::{AcceptError, Accepted, accept};
 pub use checkpoint::{Checkpoint, Head};
 pub use damage::{Damage, Finding, ScanError};
 pub use entry::{Commitment, Entry};
@@ -40,3 +43,4 @@ pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use vault::{Private, Vault, VaultError, VaultKey};
+pub use verify::{Against, Progress, Report, verify};

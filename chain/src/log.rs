@@ -20,7 +20,7 @@ use crate::{
     open,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
     read::Entries,
-    record::{Fact, Record, Subject},
+    record::{Fact, Record},
     recovered::Recovered,
     vault::{SessionKey, VaultKey},
     writer::Shared,
@@ -260,7 +260,6 @@ fn begin_close(shared: &Shared) -> Result<(), AppendError> {
     let mut queue = shared.lock();
     queue.check_open()?;
     queue.phase = Phase::Closing;
-    queue.room = queue.room.saturating_add(queue::STOP_RESERVE);
     Ok(())
 }
 
@@ -273,13 +272,8 @@ async fn take_stop(shared: &Shared) -> Result<(), AppendError> {
             if let Phase::Failed(failure) = &queue.phase {
                 return Err(Arc::clone(failure).into());
             }
-            let record = Record { subject: Subject::default(), fact: Fact::Stop { number: queue.rules.boots }, content: None };
-            let offer = Offer { record: &record, key: None };
-            match queue.take_anyway(&[offer], Reserve::None, now(shared), &*shared.random) {
-                Ok(_) => return Ok(()),
-                Err(Hold::Refused(error)) => return Err(error),
-                Err(Hold::Room(_)) => return Err(bug()),
-                Err(Hold::Batch) => {}
+            if queue.take_stop(now(shared), &*shared.random)? {
+                return Ok(());
             }
         }
         turn.await;

@@ -19,7 +19,7 @@ use std::{io, path::Path, path::PathBuf, sync::Arc};
 use ephor_base::{Seq, files::Files};
 
 use crate::{
-    checkpoint::{self, Checkpoint, Head},
+    checkpoint::{self, Checkpoint},
     damage::{Damage, Finding, ScanError},
     durable,
     head::PinnedHead,
@@ -30,7 +30,7 @@ use crate::{
 
 /// The marks, and how far the journal has met them.
 pub(crate) struct Marks {
-    published: Option<(Vec<u8>, Head)>,
+    published: Option<(Vec<u8>, Checkpoint)>,
     published_met: bool,
     head: Option<PinnedHead>,
     head_met: bool,
@@ -45,7 +45,7 @@ impl Marks {
         keys: &VerifierKeys,
         head: Option<PinnedHead>,
     ) -> Result<Self, ScanError> {
-        let published = read_published(chain, &**files, keys)?;
+        let published = read_published(chain, &**files)?;
         if head.as_ref().is_some_and(|head| head.origin != keys.origin()) {
             return Err(finding("head", 0, None, Damage::HeadForeign));
         }
@@ -62,8 +62,9 @@ impl Marks {
             check_origin(batch, keys)?;
         }
         if let Some((bytes, published)) = &self.published
-            && published.size == head.size
+            && published.head.size == head.size
         {
+            // What is the same, byte for byte, needs no check of its own: the signatures of the journal are checked.
             if *bytes != batch.note {
                 return Err(finding("checkpoint", 0, Some(head.size), Damage::PublishedForeign));
             }
@@ -81,7 +82,7 @@ impl Marks {
     }
 
     /// Judges the end of the journal. Returns how many bytes of it are torn.
-    pub(crate) fn judge(&self, scan: &Scan) -> Result<u64, ScanError> {
+    pub(crate) fn judge(&self, scan: &Scan, keys: &VerifierKeys) -> Result<u64, ScanError> {
         let (head, end) = (scan.head(), scan.end());
         let broken = end.and_then(|end| match &end.tail {
             Tail::Broken(broken) => Some((broken.clone(), end.length.saturating_sub(end.offset))),
@@ -95,10 +96,12 @@ impl Marks {
         if let Some((_, published)) = &self.published
             && !self.published_met
         {
-            return Err(if published.size > head.size {
-                lost(published.size, |expected, found| Damage::Lost { expected, found }, "journal")
+            let size = published.head.size;
+            published.check(keys).map_err(|fault| finding("checkpoint", 0, Some(size), Damage::Signature(fault)))?;
+            return Err(if size > head.size {
+                lost(size, |expected, found| Damage::Lost { expected, found }, "journal")
             } else {
-                finding("checkpoint", 0, Some(published.size), Damage::PublishedForeign)
+                finding("checkpoint", 0, Some(size), Damage::PublishedForeign)
             });
         }
         if let Some(pinned) = &self.head
@@ -141,11 +144,7 @@ pub(crate) fn finding(file: &str, offset: u64, seq: Option<u64>, damage: Damage)
     Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
 }
 
-fn read_published(
-    chain: &Path,
-    files: &dyn Files,
-    keys: &VerifierKeys,
-) -> Result<Option<(Vec<u8>, Head)>, ScanError> {
+fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
     let path = checkpoint::path(chain);
     let bytes = match durable::read_whole(files, &path, checkpoint::MAX_CHECKPOINT_BYTES) {
         Ok(None) => return Ok(None),
@@ -156,9 +155,7 @@ fn read_published(
         Err(source) => return Err(ScanError::Io { path, source }),
     };
     let parsed = Checkpoint::parse(&bytes).map_err(|_| finding("checkpoint", 0, None, Damage::Published))?;
-    let counts = parsed.check(keys);
-    counts.map_err(|fault| finding("checkpoint", 0, Some(parsed.head.size), Damage::Signature(fault)))?;
-    Ok(Some((bytes, parsed.head)))
+    Ok(Some((bytes, parsed)))
 }
 
 /// The first entry says under which keys the log was begun.

@@ -51,7 +51,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         marks.pass(&batch, keys)?;
         last = Some(batch);
     }
-    let torn = marks.judge(&scan)?;
+    let torn = marks.judge(&scan, keys)?;
     if head.is_none() && scan.tree.size() > 0 {
         return Err(marks::finding("head", 0, None, Damage::HeadMissing));
     }
@@ -95,6 +95,7 @@ fn prepare(
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
     let Looked { scan, torn, head: pinned, published, last } = looked;
     let (files, head) = (world.files, scan.head());
+    vault.make().map_err(io("making the vault"))?;
     let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref()).map_err(io("making the pinned head"))?;
     let publisher = Arc::new(Publisher::new(files, folder, pin, *publish_every));
     // The head says that the node runs before anything follows a stop.
@@ -175,7 +176,7 @@ fn keep_for_stop(writer: &mut Writer) -> Result<(), OpenError> {
 }
 
 fn make_room(writer: &mut Writer, more: u64) -> Result<(), OpenError> {
-    writer.make_room(more).map_err(|error| match error {
+    writer.make_room(more).map_err(|undone| match AppendError::from(undone) {
         AppendError::Full { needed } => OpenError::Full { needed },
         other => other.into(),
     })

@@ -13,7 +13,7 @@ use crate::{
     entry::{Commitment, ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
     error::{AppendError, Failure},
     frame,
-    record::{Content, Fact, Record},
+    record::{Content, Fact, Record, Subject},
     rules::Rules,
     vault::{self, SessionKey},
 };
@@ -185,6 +185,23 @@ impl Queue {
         self.batch.charged = self.batch.charged.saturating_add(charge);
         self.room = room;
         Ok(receipts)
+    }
+
+    /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
+    pub(crate) fn take_stop(&mut self, now: (Timestamp, Duration), random: &dyn Random) -> Result<bool, AppendError> {
+        let fact = Fact::Stop { number: self.rules.boots };
+        let record = Record { subject: Subject::default(), fact, content: None };
+        self.room = self.room.saturating_add(STOP_RESERVE);
+        let taken = self.take_anyway(&[Offer { record: &record, key: None }], Reserve::None, now, random);
+        if taken.is_err() {
+            self.room = self.room.saturating_sub(STOP_RESERVE);
+        }
+        match taken {
+            Ok(_) => Ok(true),
+            Err(Hold::Batch) => Ok(false),
+            Err(Hold::Refused(error)) => Err(error),
+            Err(Hold::Room(_)) => Err(Arc::new(Failure::Bug).into()),
+        }
     }
 
     /// What these entries take on the disk. The first of a batch pays for what each batch costs.

@@ -128,6 +128,11 @@ impl Scan {
         Head { size: self.tree.size(), root: self.tree.root() }
     }
 
+    /// The bytes in use in what has been read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.used.saturating_add(self.current.as_ref().map_or(0, |current| current.offset))
+    }
+
     /// The end, once [`Scan::next`] has given nothing. None if there is no segment at all.
     pub(crate) const fn end(&self) -> Option<&End> {
         self.end.as_ref()

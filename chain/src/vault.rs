@@ -134,6 +134,11 @@ impl Vault {
         Ok(durable::list(&*self.files, &self.folder)?.is_empty())
     }
 
+    /// Makes the folder, if there is none.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        durable::make_folder(&*self.files, &self.folder)
+    }
+
     /// The key of a session, if it has one on the disk.
     pub(crate) fn find(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, VaultError> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +153,6 @@ impl Vault {
     /// Writes the key of a session. When it returns, the disk has it.
     pub(crate) fn store(&self, session: SessionId, key: &Arc<SessionKey>, random: &dyn Random) -> io::Result<()> {
         let wrapped = seal(&self.key.0, &session.0, key.0.expose(), random);
-        self.files.create_folder(&self.folder)?;
         durable::replace(&*self.files, &self.path(session), &durable::envelope(SESSION_MARK, &wrapped))?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.insert(session, Some(Arc::clone(key)));

@@ -54,21 +54,23 @@ impl Shared {
         self.work.notify_one();
     }
 
-    /// Ends the log and tells everyone who waits.
-    fn fail(&self, failure: &Arc<Failure>) {
+    /// Ends the log and tells everyone who waits. Nothing is taken from here on, so whoever made it fail is told last.
+    fn fail(&self, failure: Failure) -> Arc<Failure> {
         tracing::error!(%failure, "the chain has stopped");
+        let failure = Arc::new(failure);
         let (batch, chores, closer) = {
             let mut queue = self.lock();
-            queue.phase = Phase::Failed(Arc::clone(failure));
+            queue.phase = Phase::Failed(Arc::clone(&failure));
             (std::mem::take(&mut queue.batch), std::mem::take(&mut queue.chores), queue.closer.take())
         };
-        refuse(batch, failure);
+        refuse(batch, &failure);
         let replies = chores.into_iter().map(Chore::into_reply);
         for reply in replies.chain(closer) {
             // Whoever has gone away needs no answer.
-            let _ = reply.send(Err(Arc::clone(failure).into()));
+            let _ = reply.send(Err(Arc::clone(&failure).into()));
         }
         self.turn.notify_waiters();
+        failure
     }
 }
 
@@ -105,12 +107,12 @@ impl Writer {
 
     fn run(mut self, publishing: thread::JoinHandle<()>) {
         // A panic here must not leave anyone waiting for an answer that never comes.
-        let result = catch_unwind(AssertUnwindSafe(|| self.serve())).unwrap_or(Err(Arc::new(Failure::Bug)));
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve()));
+        let ended = served.unwrap_or_else(|_| Err(self.shared.fail(Failure::Bug)));
         self.publisher.end();
         let _ = publishing.join();
-        match result {
-            Err(failure) => self.shared.fail(&failure),
-            Ok(clean) => self.finish(clean),
+        if let Ok(clean) = ended {
+            self.finish(clean);
         }
     }
 
@@ -160,7 +162,7 @@ impl Writer {
                 Ok(())
             }
             Err(failure) => {
-                let failure = Arc::new(failure);
+                let failure = self.shared.fail(failure);
                 refuse(batch, &failure);
                 Err(failure)
             }
@@ -207,32 +209,37 @@ impl Writer {
             Chore::Room(more, reply) => (reply, self.make_room(more)),
             Chore::Key(session, reply) => (reply, self.make_key(session)),
         };
-        let failed = match &result {
-            Err(AppendError::Failed(failure)) => Some(Arc::clone(failure)),
-            _ => None,
+        let (answer, failed) = match result {
+            Ok(()) => (Ok(()), None),
+            Err(Undone::Refused(error)) => (Err(error), None),
+            Err(Undone::Failed(failure)) => {
+                let failure = self.shared.fail(failure);
+                (Err(Arc::clone(&failure).into()), Some(failure))
+            }
         };
-        let _ = reply.send(result);
+        // Nobody who has gone away needs an answer.
+        let _ = reply.send(answer);
         failed.map_or(Ok(()), Err)
     }
 
-    /// Reserves more disk. A full disk is an answer; any other error ends the log.
-    pub(crate) fn make_room(&mut self, more: u64) -> Result<(), AppendError> {
+    /// Reserves more disk.
+    pub(crate) fn make_room(&mut self, more: u64) -> Result<(), Undone> {
         match self.journal.grow(more) {
             Ok(by) => {
                 self.shared.lock().room += by;
                 Ok(())
             }
-            Err(error) => Err(full_or_failed(error, more, "reserving disk for the journal")),
+            Err(error) => Err(Undone::new(error, more, "reserving disk for the journal")),
         }
     }
 
-    fn make_key(&self, session: SessionId) -> Result<(), AppendError> {
-        if self.shared.vault.find(session)?.is_some() {
+    fn make_key(&self, session: SessionId) -> Result<(), Undone> {
+        if self.shared.vault.find(session).map_err(|error| Undone::Refused(error.into()))?.is_some() {
             return Ok(());
         }
         let key = Arc::new(SessionKey::generate(&*self.shared.random));
         let stored = self.shared.vault.store(session, &key, &*self.shared.random);
-        stored.map_err(|error| full_or_failed(error, 4096, "storing the key of a session"))
+        stored.map_err(|error| Undone::new(error, KEY_FILE, "storing the key of a session"))
     }
 
     fn finish(&self, clean: bool) {
@@ -248,6 +255,18 @@ impl Writer {
         }
     }
 
+    /// Records the stop and leaves everything in order, without a thread ever having been started.
+    pub(crate) fn stop_at_once(&mut self) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let batch = {
+            let mut queue = shared.lock();
+            queue.take_stop((shared.clock.now(), shared.clock.monotonic()), &*shared.random)?;
+            std::mem::take(&mut queue.batch)
+        };
+        self.commit(&batch).map_err(Arc::new)?;
+        self.stop()
+    }
+
     /// The stop is on the disk: gives back what was reserved, and pins where it stopped.
     fn stop(&self) -> Result<(), AppendError> {
         let io = |doing| move |source| AppendError::from(Arc::new(Failure::Io { doing, source }));
@@ -261,12 +280,35 @@ impl Writer {
     }
 }
 
-fn full_or_failed(error: std::io::Error, needed: u64, doing: &'static str) -> AppendError {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull => AppendError::Full { needed },
-        _ => Arc::new(Failure::Io { doing, source: error }).into(),
+/// Something between batches that was not done.
+pub(crate) enum Undone {
+    /// The caller is told, and the log goes on.
+    Refused(AppendError),
+    /// The log ends.
+    Failed(Failure),
+}
+
+impl Undone {
+    /// A full disk is an answer; any other error ends the log.
+    fn new(error: std::io::Error, needed: u64, doing: &'static str) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => Self::Refused(AppendError::Full { needed }),
+            _ => Self::Failed(Failure::Io { doing, source: error }),
+        }
     }
 }
+
+impl From<Undone> for AppendError {
+    fn from(undone: Undone) -> Self {
+        match undone {
+            Undone::Refused(error) => error,
+            Undone::Failed(failure) => Arc::new(failure).into(),
+        }
+    }
+}
+
+/// The room a small file takes: a block, on most file systems.
+const KEY_FILE: u64 = 4096;
 
 /// The origin line as a segment has it.
 pub(crate) fn origin_digest(keys: &SigningKeys) -> Digest {
