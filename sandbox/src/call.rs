@@ -23,7 +23,7 @@ const FUEL_BETWEEN_LOOKS: u64 = 100_000_000;
 /// that its caller gets its answer and the thread is left to the kernel.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Characters of the last line a broken guest printed that go into the error: a panic message.
+/// Characters of what a broken guest printed last that go into the error: a panic message.
 const LAST_WORDS: usize = 300;
 
 /// What a guest may do with its workspace.
@@ -95,7 +95,7 @@ pub enum GuestFailure {
     /// The guest broke: it panicked, exited, or left its memory. What it had written stays written. The guest's fault.
     #[error("the tool broke down: {reason}")]
     Trap {
-        /// What happened, in the runtime's words, and the last lines it printed.
+        /// What happened, in the runtime's words, and the last of what it printed.
         reason: String,
     },
     /// The call was cancelled. What the guest had written by then stays written.
@@ -297,9 +297,11 @@ impl Run {
             _ => error.to_string(),
         };
         let printed = self.printed.text();
-        if let Some(last) = printed.trim_end().lines().next_back() {
+        let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !words.is_empty() {
+            let skipped = words.chars().count().saturating_sub(LAST_WORDS);
             reason.push_str("; its last words were: ");
-            reason.extend(last.chars().take(LAST_WORDS));
+            reason.extend(words.chars().skip(skipped));
         }
         GuestFailure::Trap { reason }
     }
