@@ -212,7 +212,11 @@ struct Run {
 }
 
 impl Run {
-    fn store(&self, workspace: Option<(&OpenWorkspace, FsPerms)>, seed: [u8; 32]) -> Result<Store<State>, GuestFailure> {
+    fn store(
+        &self,
+        workspace: Option<(&OpenWorkspace, FsPerms)>,
+        seed: [u8; 32],
+    ) -> Result<Store<State>, GuestFailure> {
         let store = store::new_store(self.engine.wasmtime(), workspace, seed, &self.limits, &self.printed);
         let mut store = store.map_err(not_started)?;
         store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS)).map_err(not_started)?;
