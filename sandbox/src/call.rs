@@ -12,8 +12,7 @@ use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
-use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime::{Store, Trap};
 use wasmtime_wasi::{FsPerms, I32Exit, ResourceTableError};
 
 /// Instructions between two looks at cancellation and deadline when nobody ticks: some dozen milliseconds.
@@ -167,9 +166,9 @@ impl Engine {
             slot = self.slots().acquire_owned() => slot.map_err(not_started)?,
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let (deadline_ms, deadline) = (limits.deadline_ms, Instant::now() + limits.deadline());
+        let (deadline_ms, deadline) = (limits.deadline_ms, limits.deadline());
         let printed = Printed::new(limits.output_bytes);
-        let run = Run { engine: self.clone(), limits, deadline, printed };
+        let run = Run { engine: self.clone(), limits, printed };
         let handle = tokio::runtime::Handle::current();
         self.note_start();
         let mut thread = tokio::task::spawn_blocking(move || {
@@ -179,8 +178,8 @@ impl Engine {
                     // The sender is dropped together with the future that waits for this thread.
                     _ = stopped => Err(GuestFailure::Cancelled),
                     outcome = body(run) => outcome,
-                    // Reached when the guest waits in a host call; while it computes, its epoch ends it.
-                    () = tokio::time::sleep_until(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
+                    // Looked at whenever the guest waits in a host call, and while it computes at every tick.
+                    () = tokio::time::sleep(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
                 }
             });
             drop(slot);
@@ -195,7 +194,7 @@ impl Engine {
                 let _ = tokio::time::timeout(GRACE, thread).await;
                 Err(GuestFailure::Cancelled)
             }
-            () = tokio::time::sleep_until(deadline + GRACE) => {
+            () = tokio::time::sleep(deadline.saturating_add(GRACE)) => {
                 tracing::warn!("a guest is inside the kernel past its deadline; its thread is left to the kernel");
                 Err(LimitReached::Deadline { deadline_ms }.into())
             }
@@ -207,7 +206,6 @@ impl Engine {
 struct Run {
     engine: Engine,
     limits: Limits,
-    deadline: Instant,
     printed: Printed,
 }
 
@@ -221,14 +219,8 @@ impl Run {
         let mut store = store.map_err(not_started)?;
         store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS)).map_err(not_started)?;
         store.set_epoch_deadline(1);
-        let (deadline_ms, deadline) = (self.limits.deadline_ms, self.deadline);
-        store.epoch_deadline_callback(move |_| {
-            if Instant::now() >= deadline {
-                return Err(wasmtime::Error::new(LimitReached::Deadline { deadline_ms }));
-            }
-            // A moment in which a cancellation is seen.
-            Ok(UpdateDeadline::Yield(1))
-        });
+        // At every tick the guest stands still for a moment, in which its cancellation and its deadline are seen.
+        store.epoch_deadline_async_yield_and_update(1);
         Ok(store)
     }
 

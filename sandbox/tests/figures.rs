@@ -1,7 +1,5 @@
 //! The figures that are promised, measured. Bounds are loose enough for a busy machine; `--nocapture` shows the values.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
 mod common;
 
 use common::{Folder, engine, files};

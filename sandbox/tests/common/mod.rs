@@ -1,6 +1,7 @@
 //! A folder, an engine that ticks, and calls of the built-in tools.
 
 #![expect(dead_code, reason = "each test binary uses its own part")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use ephor_base::Limits;
 use ephor_sandbox::{
