@@ -1,46 +1,42 @@
 //! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
 
+pub mod checkpoint;
+pub mod damage;
+pub mod disk;
+mod durable;
 pub mod entry;
+pub mod error;
+mod frame;
+pub mod head;
+pub mod intent;
+mod journal;
+pub mod keys;
+pub mod log;
+mod marks;
+pub mod note;
+mod open;
+mod publisher;
+mod queue;
+pub mod read;
 pub mod record;
+pub mod recovered;
+mod rules;
+mod scan;
+pub mod segment;
+pub mod tree;
+pub mod vault;
+mod writer;
 
-use ephor_base::{ActionKind, Budget, CallId, Digest, Pid, Receipt, Seat, SessionId};
-
-/// An action about to be done.
-#[derive(Clone, Debug)]
-pub struct Intent {
-    /// The call.
-    pub call: CallId,
-    /// Which attempt of it, from 1.
-    pub attempt: u32,
-    /// The session.
-    pub session: SessionId,
-    /// The caller.
-    pub pid: Pid,
-    /// The caller's seat.
-    pub seat: Seat,
-    /// What kind of action.
-    pub action: ActionKind,
-    /// The digest of what was asked.
-    pub arguments: Digest,
-    /// What is reserved for it.
-    pub reserved: Budget,
-}
-
-/// Something that is on the disk, under a checkpoint with both signatures. Only the journal makes these.
-#[derive(Debug)]
-pub struct Durable<T> {
-    value: T,
-    receipt: Receipt,
-}
-
-impl<T> Durable<T> {
-    /// What is durable.
-    pub const fn value(&self) -> &T {
-        &self.value
-    }
-
-    /// Where it stands.
-    pub const fn receipt(&self) -> Receipt {
-        self.receipt
-    }
-}
+pub use checkpoint::{Checkpoint, Head};
+pub use damage::{Damage, Finding, ScanError};
+pub use entry::{Commitment, Entry};
+pub use error::{AppendError, Failure, OpenError};
+pub use head::PinnedHead;
+pub use intent::{Durable, Intent, IntentRecord};
+pub use keys::{KeyError, SigningKeys, VerifierKeys};
+pub use log::{Config, Log, Usage};
+pub use queue::{MAX_CONTENT_BYTES, OUTCOME_RESERVE, OUTCOME_ROOM};
+pub use read::{Entries, ReadError, Stored, read};
+pub use record::{Content, Fact, Follows, Record, RulingOn, Subject};
+pub use recovered::Recovered;
+pub use vault::{Private, Vault, VaultError, VaultKey};

@@ -1,1 +1,27 @@
 //! Runs models: wire formats, streaming and the built-in model.
+//!
+//! [`Models`] is the one driver; it hands each request to the provider that the request names: `script` replays lines,
+//! `openai` speaks Chat Completions to any server that does, `builtin` is a small deterministic program. All three
+//! stream through the same path and settle their use in the same way.
+//!
+//! What never happens here: a provider is never chosen because a key lies about, untrusted text is never sent as if it
+//! were an instruction, and a model's tool arguments are never parsed or repaired. They go to the door as they came.
+//!
+//! [`parse_model`] turns what a person types into a [`ephor_base::ModelRef`]; [`Models::served`] says who will answer.
+
+mod choice;
+mod driver;
+mod meter;
+mod openai;
+mod price;
+mod scout;
+mod script;
+mod sink;
+#[cfg(test)]
+mod testing;
+
+pub use choice::{ModelChoice, Served, UnknownModel, parse_model, script_model};
+pub use driver::Models;
+pub use openai::OpenAi;
+pub use price::Price;
+pub use script::{BadScript, Script};

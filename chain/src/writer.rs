@@ -1,0 +1,274 @@
+//! The writer: the one thread that writes the journal.
+//!
+//! Whatever gathers in the queue while a batch is on its way to the disk is the next batch. After any error it stops for
+//! good: what a disk holds after a failed write is not known before it is read again, and that is what opening does.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use ephor_base::{Clock, Digest, Random, SessionId};
+use tokio::sync::Notify;
+
+use crate::{
+    checkpoint::Head,
+    error::{AppendError, Failure},
+    frame,
+    journal::Journal,
+    keys::SigningKeys,
+    publisher::{Publisher, Signed},
+    queue::{Chore, Pending, Phase, Queue},
+    tree::Tree,
+    vault::{SessionKey, Vault},
+};
+
+/// What the handles and the writer share.
+pub(crate) struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    /// A batch was taken, so there is room in the next.
+    pub(crate) turn: Notify,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) vault: Arc<Vault>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        queue: Queue,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        vault: Arc<Vault>,
+    ) -> Self {
+        Self { queue: Mutex::new(queue), work: Condvar::new(), turn: Notify::new(), clock, random, vault }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the writer that there is something to do.
+    pub(crate) fn wake(&self) {
+        self.work.notify_one();
+    }
+
+    /// Ends the log and tells everyone who waits.
+    fn fail(&self, failure: &Arc<Failure>) {
+        tracing::error!(%failure, "the chain has stopped");
+        let (batch, chores, closer) = {
+            let mut queue = self.lock();
+            queue.phase = Phase::Failed(Arc::clone(failure));
+            (std::mem::take(&mut queue.batch), std::mem::take(&mut queue.chores), queue.closer.take())
+        };
+        refuse(batch, failure);
+        let replies = chores.into_iter().map(Chore::into_reply);
+        for reply in replies.chain(closer) {
+            // Whoever has gone away needs no answer.
+            let _ = reply.send(Err(Arc::clone(failure).into()));
+        }
+        self.turn.notify_waiters();
+    }
+}
+
+fn refuse(batch: Pending, failure: &Arc<Failure>) {
+    for waiter in batch.waiters {
+        let _ = waiter.send(Err(Arc::clone(failure)));
+    }
+}
+
+/// The state of the writing thread.
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) journal: Journal,
+    pub(crate) tree: Tree,
+    pub(crate) keys: SigningKeys,
+    pub(crate) publisher: Arc<Publisher>,
+    /// The last batch's head and its checkpoint, as they stand in the journal.
+    pub(crate) last: Option<Signed>,
+}
+
+enum Work {
+    Chores(Vec<Chore>),
+    Batch(Pending),
+    /// Nothing is left; whether this is a clean stop.
+    End(bool),
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(crate) fn start(self) -> std::io::Result<thread::JoinHandle<()>> {
+        let publishing = self.publisher.start()?;
+        thread::Builder::new().name("chain-write".into()).spawn(move || self.run(publishing))
+    }
+
+    fn run(mut self, publishing: thread::JoinHandle<()>) {
+        // A panic here must not leave anyone waiting for an answer that never comes.
+        let result = catch_unwind(AssertUnwindSafe(|| self.serve())).unwrap_or(Err(Arc::new(Failure::Bug)));
+        self.publisher.end();
+        let _ = publishing.join();
+        match result {
+            Err(failure) => self.shared.fail(&failure),
+            Ok(clean) => self.finish(clean),
+        }
+    }
+
+    /// Works until there is nothing left to do.
+    fn serve(&mut self) -> Result<bool, Arc<Failure>> {
+        loop {
+            match self.next_work() {
+                Work::Chores(chores) => chores.into_iter().try_for_each(|chore| self.do_chore(chore))?,
+                Work::Batch(batch) => self.serve_batch(batch)?,
+                Work::End(clean) => return Ok(clean),
+            }
+        }
+    }
+
+    fn next_work(&self) -> Work {
+        let mut queue = self.shared.lock();
+        loop {
+            if !queue.chores.is_empty() {
+                return Work::Chores(std::mem::take(&mut queue.chores));
+            }
+            let now = self.shared.clock.monotonic();
+            if let Some(batch) = queue.due(now) {
+                return Work::Batch(batch);
+            }
+            match queue.phase {
+                Phase::Open => {}
+                // The closer comes only once the stop has its place.
+                Phase::Closing if queue.closer.is_none() => {}
+                Phase::Closing => return Work::End(true),
+                _ => return Work::End(false),
+            }
+            queue = match queue.rest(now) {
+                None => self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(rest) => {
+                    self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn serve_batch(&mut self, batch: Pending) -> Result<(), Arc<Failure>> {
+        self.shared.turn.notify_waiters();
+        match self.commit(&batch) {
+            Ok(head) => {
+                // Nobody who has gone away needs an answer.
+                batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
+                Ok(())
+            }
+            Err(failure) => {
+                let failure = Arc::new(failure);
+                refuse(batch, &failure);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Brings a batch to the disk, under a checkpoint with both signatures.
+    pub(crate) fn commit(&mut self, batch: &Pending) -> Result<Head, Failure> {
+        if batch.leaves.is_empty() {
+            return Ok(self.shared.lock().head);
+        }
+        let before = Head { size: self.tree.size(), root: self.tree.root() };
+        batch.leaves.iter().for_each(|leaf| self.tree.push(*leaf));
+        let head = Head { size: self.tree.size(), root: self.tree.root() };
+        let note = head.sign(&self.keys).map_err(Failure::Signature)?;
+        let frame = frame::build(batch.first, batch.leaves.len(), &batch.entries, &batch.contents, &note);
+        let frame = frame.ok_or(Failure::Bug)?;
+        let length = frame.len() as u64;
+        let more = self.rotate_for(length, before)?;
+        self.journal.write(&frame).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
+        self.settle_accounts(head, more.saturating_add(batch.charged.saturating_sub(length)));
+        self.publisher.offer((head, note.clone()));
+        self.last = Some((head, note));
+        Ok(head)
+    }
+
+    fn rotate_for(&mut self, length: u64, before: Head) -> Result<u64, Failure> {
+        if !self.journal.is_full_for(length) {
+            return Ok(0);
+        }
+        self.journal.rotate(before).map_err(|source| Failure::Io { doing: "beginning a segment", source })
+    }
+
+    fn settle_accounts(&self, head: Head, room: u64) {
+        let mut queue = self.shared.lock();
+        queue.head = head;
+        queue.room = queue.room.saturating_add(room);
+        queue.used = self.journal.used();
+        queue.reserved = self.journal.ahead();
+    }
+
+    fn do_chore(&mut self, chore: Chore) -> Result<(), Arc<Failure>> {
+        let (reply, result) = match chore {
+            Chore::Room(more, reply) => (reply, self.make_room(more)),
+            Chore::Key(session, reply) => (reply, self.make_key(session)),
+        };
+        let failed = match &result {
+            Err(AppendError::Failed(failure)) => Some(Arc::clone(failure)),
+            _ => None,
+        };
+        let _ = reply.send(result);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Reserves more disk. A full disk is an answer; any other error ends the log.
+    pub(crate) fn make_room(&mut self, more: u64) -> Result<(), AppendError> {
+        match self.journal.grow(more) {
+            Ok(by) => {
+                self.shared.lock().room += by;
+                Ok(())
+            }
+            Err(error) => Err(full_or_failed(error, more, "reserving disk for the journal")),
+        }
+    }
+
+    fn make_key(&self, session: SessionId) -> Result<(), AppendError> {
+        if self.shared.vault.find(session)?.is_some() {
+            return Ok(());
+        }
+        let key = Arc::new(SessionKey::generate(&*self.shared.random));
+        let stored = self.shared.vault.store(session, &key, &*self.shared.random);
+        stored.map_err(|error| full_or_failed(error, 4096, "storing the key of a session"))
+    }
+
+    fn finish(&self, clean: bool) {
+        let result = if clean { self.stop() } else { Ok(()) };
+        let closer = {
+            let mut queue = self.shared.lock();
+            queue.phase = Phase::Closed;
+            queue.closer.take()
+        };
+        self.shared.turn.notify_waiters();
+        if let Some(closer) = closer {
+            let _ = closer.send(result);
+        }
+    }
+
+    /// The stop is on the disk: gives back what was reserved, and pins where it stopped.
+    fn stop(&self) -> Result<(), AppendError> {
+        let io = |doing| move |source| AppendError::from(Arc::new(Failure::Io { doing, source }));
+        self.journal.trim().map_err(io("trimming the journal"))?;
+        self.publish(true).map_err(io("publishing the last checkpoint"))
+    }
+
+    /// Publishes the checkpoint of the last batch and pins its head.
+    pub(crate) fn publish(&self, stopped: bool) -> std::io::Result<()> {
+        self.last.as_ref().map_or(Ok(()), |last| self.publisher.publish(last, stopped))
+    }
+}
+
+fn full_or_failed(error: std::io::Error, needed: u64, doing: &'static str) -> AppendError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => AppendError::Full { needed },
+        _ => Arc::new(Failure::Io { doing, source: error }).into(),
+    }
+}
+
+/// The origin line as a segment has it.
+pub(crate) fn origin_digest(keys: &SigningKeys) -> Digest {
+    Digest::of(keys.origin().as_bytes())
+}

@@ -1,0 +1,169 @@
+//! One request and its response.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use ephor_base::Secret;
+use ephor_kernel::Permit;
+use reqwest::{
+    Client, Proxy,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT},
+    redirect,
+};
+
+use crate::{
+    BaseUrl, Body, Error, Limits, Policy,
+    guard::{Guard, Host, Lookup, SystemLookup},
+};
+
+/// How this program names itself to servers.
+const AGENT: &str = concat!("ephor/", env!("CARGO_PKG_VERSION"));
+
+/// The way out.
+pub struct Egress {
+    policy: Policy,
+    addresses: Arc<[IpAddr]>,
+    lookup: Arc<dyn Lookup>,
+    /// One client for each origin of the policy, made at its first use: reading the system's certificate authorities
+    /// takes longer than a start should.
+    clients: Vec<OnceLock<Client>>,
+}
+
+/// A POST of JSON.
+#[derive(Debug)]
+pub struct Post<'a> {
+    /// The base URL, one of the policy's.
+    pub base: &'a BaseUrl,
+    /// The path under it.
+    pub path: &'a str,
+    /// The credential, sent as `Authorization: Bearer …`.
+    pub bearer: Option<&'a Secret<String>>,
+    /// What the response should be, such as `text/event-stream`.
+    pub accept: &'static str,
+    /// JSON.
+    pub json: Vec<u8>,
+}
+
+/// A response whose body is still to come.
+#[derive(Debug)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Content-Type`, or nothing.
+    pub content_type: String,
+    /// The `Retry-After` header, as it came.
+    pub retry_after: Option<String>,
+    /// Where a redirect points. It is not followed.
+    pub location: Option<String>,
+    /// The bytes.
+    pub body: Body,
+}
+
+impl Egress {
+    /// A way out under `policy`. Connects to nothing.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self::with_lookup(policy, Arc::new(SystemLookup))
+    }
+
+    fn with_lookup(policy: Policy, lookup: Arc<dyn Lookup>) -> Self {
+        let addresses = policy.addresses.iter().map(IpAddr::to_canonical).collect();
+        let clients = policy.origins.iter().map(|_| OnceLock::new()).collect();
+        Self { policy, addresses, lookup, clients }
+    }
+
+    /// Sends `post` for the call that `permit` permits, and returns when the response begins. Takes no longer than the
+    /// permit's time limit. Dropping the future, or the response, closes the connection.
+    ///
+    /// # Errors
+    /// [`Error`] says whether anything was sent. A response of any status is no error.
+    pub async fn post(&self, permit: &Permit, post: Post<'_>) -> Result<Response, Error> {
+        self.send(permit.time_limit(), post).await
+    }
+
+    /// [`Egress::post`] below the permit. Private, so that no caller gets round it.
+    async fn send(&self, time_limit: Duration, post: Post<'_>) -> Result<Response, Error> {
+        let client = self.client(post.base)?;
+        let host = post.base.host();
+        let Limits { connect, idle, response_bytes } = self.policy.limits;
+        let mut request = client
+            .post(post.base.under(post.path))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, post.accept)
+            .header(USER_AGENT, AGENT)
+            .body(post.json);
+        if let Some(secret) = post.bearer {
+            request = request.header(AUTHORIZATION, bearer(secret)?);
+        }
+        let begun = idle.saturating_add(connect).min(time_limit);
+        let response = tokio::time::timeout(begun, request.send())
+            .await
+            .map_err(|_| Error::Idle { host: host.clone(), after: begun })?
+            .map_err(|error| Error::of(&host, &error))?;
+        let text = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        Ok(Response {
+            status: response.status().as_u16(),
+            content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
+            retry_after: text(RETRY_AFTER).map(str::to_owned),
+            location: text(LOCATION).map(str::to_owned),
+            body: Body::new(response, host, idle, response_bytes),
+        })
+    }
+
+    fn client(&self, base: &BaseUrl) -> Result<&Client, Error> {
+        let at = self.policy.origins.iter().position(|origin| origin == base);
+        let Some(slot) = at.and_then(|at| self.clients.get(at)) else {
+            return Err(Error::Forbidden(base.to_string()));
+        };
+        if let Some(client) = slot.get() {
+            return Ok(client);
+        }
+        let client = self.build(base).map_err(|error| Error::of(&base.host(), &error))?;
+        Ok(slot.get_or_init(|| client))
+    }
+
+    fn build(&self, base: &BaseUrl) -> reqwest::Result<Client> {
+        let mut hosts = vec![Host { name: base.name().to_owned(), is_local: base.is_loopback() }];
+        let mut builder = Client::builder()
+            .redirect(redirect::Policy::none())
+            // Without this the environment's proxies would be used.
+            .no_proxy()
+            .connect_timeout(self.policy.limits.connect)
+            // A call leaves no connection behind, and each call's address is judged anew.
+            .pool_max_idle_per_host(0)
+            .http1_only()
+            .https_only(base.is_encrypted());
+        if let Some(proxy) = self.policy.proxy.as_ref().filter(|_| !base.is_loopback()) {
+            hosts = vec![Host { name: proxy.name().to_owned(), is_local: proxy.is_loopback() }];
+            builder = builder.proxy(Proxy::all(proxy.url().clone())?);
+        }
+        builder = if base.is_encrypted() {
+            builder.tls_certs_merge(self.policy.authorities.certificates())
+        } else {
+            // No certificate is looked at, so the system's authorities need not be read, or be there.
+            builder.tls_certs_only([])
+        };
+        let guard = Guard { lookup: Arc::clone(&self.lookup), hosts, addresses: Arc::clone(&self.addresses) };
+        builder.dns_resolver(Arc::new(guard)).build()
+    }
+}
+
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Egress").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+fn bearer(secret: &Secret<String>) -> Result<HeaderValue, Error> {
+    // The key itself must not be in the error.
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", secret.expose().trim()))
+        .map_err(|_| Error::Setup("the key holds a character that no header can".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The one driver of all models.
+
+use std::sync::Arc;
+
+use ephor_base::{Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Task, Usage};
+use ephor_egress::Egress;
+use ephor_kernel::{CallContext, Driver, DriverResult, Permit, Running};
+
+use crate::{
+    OpenAi, Price, Served,
+    meter::{Meter, prompt_tokens},
+    scout, script,
+};
+
+/// Asks whichever model a request names.
+#[derive(Clone, Debug)]
+pub struct Models(Arc<Providers>);
+
+#[derive(Debug)]
+struct Providers {
+    openai: OpenAi,
+    egress: Egress,
+}
+
+impl Models {
+    /// The models of a node: the two that are built in, and the server `openai` reached through `egress`, whose policy
+    /// must name that server's base URL.
+    #[must_use]
+    pub fn new(openai: OpenAi, egress: Egress) -> Self {
+        Self(Arc::new(Providers { openai, egress }))
+    }
+
+    /// Who answers requests to `model`, and from where.
+    #[must_use]
+    pub fn served(&self, model: &ModelRef) -> Served {
+        let host = (model.provider == "openai").then(|| self.0.openai.base_url.host());
+        Served { model: model.to_string(), provider: model.provider.clone(), host }
+    }
+}
+
+impl Driver for Models {
+    fn estimate(&self, task: &Task) -> Budget {
+        let Task::Model(task) = task else { return Budget::ZERO };
+        let usage = Usage { input: prompt_tokens(task), output: task.max_output_tokens, estimated: true };
+        self.0.budget(&task.model, usage)
+    }
+
+    fn run(&self, permit: Permit, context: CallContext) -> Running {
+        let providers = Arc::clone(&self.0);
+        Running::new(async move {
+            let Task::Model(task) = permit.task() else {
+                let failure = Failure::new(FailureKind::Rejected, "the models' driver was given something else to do");
+                return DriverResult::failed(failure, Budget::ZERO);
+            };
+            let mut meter = Meter::new(task);
+            // Dropping the future that loses closes the connection.
+            let end = tokio::select! {
+                biased;
+                () = context.cancelled() => Err(Failure::new(FailureKind::Interrupted, "cancelled")),
+                end = providers.ask(&permit, &context, task, &mut meter) => end,
+            };
+            match end {
+                Ok(answer) => {
+                    let used = providers.budget(&task.model, answer.usage);
+                    DriverResult::done(Product::Model(answer), used)
+                }
+                Err(failure) => DriverResult::failed(failure, providers.budget(&task.model, meter.partial())),
+            }
+        })
+    }
+}
+
+impl Providers {
+    async fn ask(
+        &self,
+        permit: &Permit,
+        context: &CallContext,
+        task: &ModelTask,
+        meter: &mut Meter,
+    ) -> Result<ModelAnswer, Failure> {
+        let ModelRef { provider, name, .. } = &task.model;
+        match (provider.as_str(), name.as_str()) {
+            ("script", _) => script::ask(task, &mut context.preview(), meter).await,
+            ("builtin", "scout") => Ok(scout::ask(task, &mut context.preview(), meter).await),
+            ("openai", _) => self.openai.ask(&self.egress, permit, context, task, meter).await,
+            _ => Err(Failure::new(FailureKind::Rejected, format!("there is no model `{}`", task.model))),
+        }
+    }
+
+    fn budget(&self, model: &ModelRef, usage: Usage) -> Budget {
+        let price = if model.provider == "openai" { self.openai.price(&model.name) } else { Price::FREE };
+        Budget {
+            tokens: usage.input.saturating_add(usage.output),
+            micro_usd: price.of(usage.input, usage.output),
+            ..Budget::ZERO
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
