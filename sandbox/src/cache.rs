@@ -33,11 +33,7 @@ impl CompiledCache {
     }
 
     /// The compiled component, if it is here, is authentic and fits this engine. Anything else is a miss.
-    pub(crate) fn load(
-        &self,
-        engine: &wasmtime::Engine,
-        digest: Digest,
-    ) -> Option<wasmtime::component::Component> {
+    pub(crate) fn load(&self, engine: &wasmtime::Engine, digest: Digest) -> Option<wasmtime::component::Component> {
         let path = self.path(digest);
         let file = match read(&path) {
             Ok(file) => file,

@@ -12,8 +12,7 @@ use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
-use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime::{Store, Trap};
 use wasmtime_wasi::{FsPerms, I32Exit, ResourceTableError};
 
 /// Instructions between two looks at cancellation and deadline when nobody ticks: some dozen milliseconds.
@@ -23,7 +22,7 @@ const FUEL_BETWEEN_LOOKS: u64 = 100_000_000;
 /// that its caller gets its answer and the thread is left to the kernel.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Characters of the last line a broken guest printed that go into the error: a panic message.
+/// Characters of what a broken guest printed last that go into the error: a panic message.
 const LAST_WORDS: usize = 300;
 
 /// What a guest may do with its workspace.
@@ -95,7 +94,7 @@ pub enum GuestFailure {
     /// The guest broke: it panicked, exited, or left its memory. What it had written stays written. The guest's fault.
     #[error("the tool broke down: {reason}")]
     Trap {
-        /// What happened, in the runtime's words, and the last lines it printed.
+        /// What happened, in the runtime's words, and the last of what it printed.
         reason: String,
     },
     /// The call was cancelled. What the guest had written by then stays written.
@@ -167,9 +166,9 @@ impl Engine {
             slot = self.slots().acquire_owned() => slot.map_err(not_started)?,
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let (deadline_ms, deadline) = (limits.deadline_ms, Instant::now() + limits.deadline());
+        let (deadline_ms, deadline) = (limits.deadline_ms, limits.deadline());
         let printed = Printed::new(limits.output_bytes);
-        let run = Run { engine: self.clone(), limits, deadline, printed };
+        let run = Run { engine: self.clone(), limits, printed };
         let handle = tokio::runtime::Handle::current();
         self.note_start();
         let mut thread = tokio::task::spawn_blocking(move || {
@@ -179,8 +178,8 @@ impl Engine {
                     // The sender is dropped together with the future that waits for this thread.
                     _ = stopped => Err(GuestFailure::Cancelled),
                     outcome = body(run) => outcome,
-                    // Reached when the guest waits in a host call; while it computes, its epoch ends it.
-                    () = tokio::time::sleep_until(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
+                    // Looked at whenever the guest waits in a host call, and while it computes at every tick.
+                    () = tokio::time::sleep(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
                 }
             });
             drop(slot);
@@ -195,7 +194,7 @@ impl Engine {
                 let _ = tokio::time::timeout(GRACE, thread).await;
                 Err(GuestFailure::Cancelled)
             }
-            () = tokio::time::sleep_until(deadline + GRACE) => {
+            () = tokio::time::sleep(deadline.saturating_add(GRACE)) => {
                 tracing::warn!("a guest is inside the kernel past its deadline; its thread is left to the kernel");
                 Err(LimitReached::Deadline { deadline_ms }.into())
             }
@@ -207,24 +206,21 @@ impl Engine {
 struct Run {
     engine: Engine,
     limits: Limits,
-    deadline: Instant,
     printed: Printed,
 }
 
 impl Run {
-    fn store(&self, workspace: Option<(&OpenWorkspace, FsPerms)>, seed: [u8; 32]) -> Result<Store<State>, GuestFailure> {
+    fn store(
+        &self,
+        workspace: Option<(&OpenWorkspace, FsPerms)>,
+        seed: [u8; 32],
+    ) -> Result<Store<State>, GuestFailure> {
         let store = store::new_store(self.engine.wasmtime(), workspace, seed, &self.limits, &self.printed);
         let mut store = store.map_err(not_started)?;
         store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS)).map_err(not_started)?;
         store.set_epoch_deadline(1);
-        let (deadline_ms, deadline) = (self.limits.deadline_ms, self.deadline);
-        store.epoch_deadline_callback(move |_| {
-            if Instant::now() >= deadline {
-                return Err(wasmtime::Error::new(LimitReached::Deadline { deadline_ms }));
-            }
-            // A moment in which a cancellation is seen.
-            Ok(UpdateDeadline::Yield(1))
-        });
+        // At every tick the guest stands still for a moment, in which its cancellation and its deadline are seen.
+        store.epoch_deadline_async_yield_and_update(1);
         Ok(store)
     }
 
@@ -297,9 +293,11 @@ impl Run {
             _ => error.to_string(),
         };
         let printed = self.printed.text();
-        if let Some(last) = printed.trim_end().lines().next_back() {
+        let words = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !words.is_empty() {
+            let skipped = words.chars().count().saturating_sub(LAST_WORDS);
             reason.push_str("; its last words were: ");
-            reason.extend(last.chars().take(LAST_WORDS));
+            reason.extend(words.chars().skip(skipped));
         }
         GuestFailure::Trap { reason }
     }

@@ -174,8 +174,6 @@ pub(crate) fn is_supported() -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,11 +1,10 @@
 //! The figures that are promised, measured. Bounds are loose enough for a busy machine; `--nocapture` shows the values.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, clippy::disallowed_methods, reason = "a test fails by panicking")]
-
 mod common;
 
-use common::{Folder, engine, files};
-use ephor_sandbox::{CompiledCache, Engine, FILES};
+use common::{Folder, engine, files, hostile};
+use ephor_base::Limits;
+use ephor_sandbox::{CompiledCache, DEFAULT_LIMITS, Engine, FILES};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -64,4 +63,20 @@ async fn twenty_thousand_files_are_searched_whole() {
     assert_eq!(answer.summary, "200 matches in 200 files, 20000 searched");
     assert_eq!(answer.omitted, Vec::<String>::new());
     assert!(elapsed < Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_is_overrun_by_a_few_ticks_at_most() {
+    let folder = Folder::new();
+    let limits = Limits { fuel: u64::MAX / 2, deadline_ms: 50, ..DEFAULT_LIMITS };
+    hostile();
+    let mut overruns = Vec::new();
+    for _ in 0..20 {
+        let start = Instant::now();
+        assert!(folder.misbehave("loop", "", limits).await.is_err());
+        overruns.push(start.elapsed().saturating_sub(limits.deadline()));
+    }
+    overruns.sort();
+    println!("a deadline is overrun by: median {:?}, most {:?}", overruns[10], overruns[19]);
+    assert!(overruns[10] < Engine::TICK * 5);
 }

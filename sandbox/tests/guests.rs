@@ -1,7 +1,5 @@
 //! The components that are kept are those the sources make, and say of themselves what the host relies on.
 
-#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking and runs the build")]
-
 mod common;
 
 use common::engine;

@@ -1,7 +1,5 @@
 //! What can be a workspace.
 
-#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking")]
-
 use ephor_sandbox::{OpenWorkspace, WorkspaceError};
 use std::path::Path;
 

@@ -52,10 +52,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
         ));
     }
     if entries.unnamed > 0 {
-        omitted.push(format!(
-            "{} left out: the name is not UTF-8.",
-            count(entries.unnamed, "entry is", "entries are")
-        ));
+        omitted.push(format!("{} left out: the name is not UTF-8.", count(entries.unnamed, "entry is", "entries are")));
     }
     let summary = format!("{} in `{}`", count(total as u64 + entries.unnamed, "entry", "entries"), path.shown());
     Ok(Answer { content, summary, omitted })

@@ -188,7 +188,10 @@ fn answer(path: &Path, first: u64, page: Page) -> Answer {
     let next = first + page.lines;
     let mut omitted = Vec::new();
     if page.cut > 0 {
-        omitted.push(format!("Line {first} is too long to show: its last {} are left out.", count(page.cut, "byte", "bytes")));
+        omitted.push(format!(
+            "Line {first} is too long to show: its last {} are left out.",
+            count(page.cut, "byte", "bytes")
+        ));
     }
     if page.more {
         omitted.push(format!("`{shown}` goes on at line {next}: call `fs.read` again with `offset` {next}."));

@@ -84,7 +84,9 @@ impl Workspace {
                 let kind = stat.map_or("not a regular file", |stat| kind(stat.type_));
                 Failure::Refused(format!("`{shown}` is {kind}; only regular files and directories are opened"))
             }
-            ErrorCode::ReadOnly => Failure::Refused(format!("`{shown}` cannot be changed: the workspace is read-only here")),
+            ErrorCode::ReadOnly => {
+                Failure::Refused(format!("`{shown}` cannot be changed: the workspace is read-only here"))
+            }
             ErrorCode::IsDirectory => Failure::Refused(format!("`{shown}` is a directory")),
             ErrorCode::NameTooLong => Failure::InvalidArguments(format!("`{shown}` is too long for a path")),
             ErrorCode::Access => Failure::Io(format!("`{shown}`: permission denied")),
