@@ -72,8 +72,8 @@ impl Home {
         self.0.join("chain")
     }
 
-    pub(crate) fn head(&self) -> PathBuf {
-        self.0.join("head")
+    pub(crate) fn vault(&self) -> PathBuf {
+        self.0.join("vault")
     }
 
     pub(crate) fn tools(&self) -> PathBuf {

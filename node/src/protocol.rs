@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, SessionId};
-use ephor_chain::record::RulingOn;
+use ephor_chain::RulingOn;
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 

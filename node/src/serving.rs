@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::home::Home;
 
-pub(crate) use boot::{Keys, accept_loss};
+pub(crate) use boot::accept_loss;
 
 /// How long a node that was started for a client waits for the first one.
 const FIRST_CLIENT: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ impl Drop for Client {
 pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
     let mut signals = signals::Signals::listen()?;
     let lock = home.lock()?;
-    let node = boot::boot(&home).await?;
+    let node = Arc::new(boot::boot(&home).await?);
     let clients = Arc::new(Clients::default());
     node.start_api(&home, clients.clone()).await?;
     match stay {

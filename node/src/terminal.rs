@@ -37,6 +37,16 @@ pub(crate) fn is_shown() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
+/// Asks for a `yes` at the terminal; false if there is none or the answer is another.
+pub(crate) fn confirm(words: &str) -> io::Result<bool> {
+    let Ok(mut terminal) = terminal() else { return Ok(false) };
+    write!(terminal, "{}\nGo on? [yes/no] ", plain(words))?;
+    terminal.flush()?;
+    let never = AtomicBool::new(false);
+    let line = read_line(&mut terminal, Duration::from_secs(300), &never)?;
+    Ok(line.as_deref().map(str::trim) == Some("yes"))
+}
+
 /// A question at the terminal. Dropping it stops waiting.
 pub(crate) struct Asking(Arc<AtomicBool>);
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Digest, EndReason, ModelRef, Part, SessionId};
+use ephor_base::{Digest, EndReason, ModelRef, SessionId};
 use ephor_chain::record::RulingOn;
 use ephor_kernel::{Question, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};

@@ -5,9 +5,14 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Files, Integrity, ModelRef, Random, Registration, SessionId, Workspace,
+    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, Workspace,
+    files::Files,
 };
-use ephor_chain::{Config as ChainConfig, Log, Recovered, SigningKeys, VaultKey, disk::Disk};
+use ephor_chain::{
+    Config as ChainConfig, Log, Recovered, SigningKeys, VaultKey,
+    accept::{Accepted, accept},
+    disk::Disk,
+};
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Constitution, Gate, Registry};
 use ephor_kernel::{
@@ -40,14 +45,14 @@ pub(crate) struct Node {
 }
 
 /// The keys of a home.
-pub(crate) struct Keys {
-    pub(crate) signing: SigningKeys,
-    pub(crate) vault: VaultKey,
+struct Keys {
+    signing: SigningKeys,
+    vault: VaultKey,
 }
 
 impl Keys {
     /// The keys of `home`; made on first use.
-    pub(crate) fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
+    fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
         let signing = match SigningKeys::load(&home.signing_keys(), files) {
             Err(ephor_chain::KeyError::Missing(_)) => {
                 let keys = SigningKeys::generate(random);
@@ -257,10 +262,14 @@ impl Node {
     }
 }
 
-/// Gives up a quarantined chain, keeps it aside, and begins a new one that names it.
-pub(crate) fn accept_loss(home: &Home) -> anyhow::Result<ephor_chain::Accepted> {
+/// Gives up a quarantined chain, keeps it aside, and begins a new one that names it. The home is locked.
+pub(crate) fn accept_loss(home: &Home) -> anyhow::Result<Accepted> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let _ = (files, random, clock, home);
-    anyhow::bail!("pending")
+    let vault = Arc::new(VaultKey::load(&home.vault_key(), &*files)?);
+    let config = ChainConfig::in_home(home.path());
+    let version = env!("CARGO_PKG_VERSION");
+    let accepted = accept(&config, &home.signing_keys(), vault, &files, clock, random.clone(), version)?;
+    Keys::open(home, &*files, &*random)?;
+    Ok(accepted)
 }
