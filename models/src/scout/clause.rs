@@ -1,6 +1,7 @@
 //! A request as clauses: one for each thing that is asked.
 
 use super::{
+    place::is_word,
     token::{Kind, Stop, Token, tokens},
     verb::Verb,
 };
@@ -113,7 +114,10 @@ fn clause_length(tokens: &[Token]) -> usize {
             return at + 1;
         }
         let joins = at >= lead && token.kind == Kind::Word && JOINS.contains(&token.lower.as_str());
-        if (joins || (at >= lead && token.stop == Stop::Comma)) && begins_clause(next) {
+        // "In src, find x": the place comes first.
+        let place_first = tokens.get(lead).is_some_and(|first| is_word(first, &["in", "under", "inside", "within"]));
+        let pauses = at >= lead && token.stop == Stop::Comma && !place_first;
+        if (joins || pauses) && begins_clause(next) {
             return at + 1;
         }
     }
@@ -166,6 +170,7 @@ fn lead(tokens: &[Token]) -> usize {
             "do" if next == "you" && matches!(second, "know" | "mind" | "think") => 3,
             "is" if next == "it" && second == "possible" => 3,
             "i" if next == "have" => 0,
+            "take" | "have" if next == "a" => look_ahead(tokens, at),
             // "first, list …" but not "first 20 lines".
             "first" if token.stop == Stop::Comma => 1,
             "like" | "love" | "mind" | "kind" | "good" if at == 0 => 0,
@@ -177,6 +182,11 @@ fn lead(tokens: &[Token]) -> usize {
         at += skipped;
     }
     at
+}
+
+/// "take a quick look at": how many tokens come before "look", if it comes soon.
+fn look_ahead(tokens: &[Token], at: usize) -> usize {
+    tokens.iter().skip(at).take(5).position(|token| is_word(token, &["look"])).unwrap_or(0)
 }
 
 impl Clause {

@@ -237,8 +237,33 @@ pub(super) fn needles(tokens: &[Token]) -> Vec<Needle> {
         return exact;
     }
     let groups = tokens.split(|token| is_word(token, &["and", "or", "nor", "plus"]));
-    groups.filter_map(|group| words(&group.iter().filter(|token| !is_filler(token)).collect::<Vec<_>>())).collect()
+    let needles: Vec<Needle> =
+        groups.filter_map(|group| words(&group.iter().filter(|token| !is_filler(token)).collect::<Vec<_>>())).collect();
+    // "do we use regex": a word that usually says what kind of thing is meant is the thing, if there is no other.
+    let kinds: Vec<&Token> = tokens.iter().filter(|token| is_word(token, KINDS)).collect();
+    if needles.is_empty() && kinds.len() == 1 { words(&kinds).into_iter().collect() } else { needles }
 }
+
+/// Fillers that can be searched for too.
+const KINDS: &[&str] = &[
+    "regex",
+    "regexp",
+    "expression",
+    "pattern",
+    "string",
+    "keyword",
+    "comment",
+    "comments",
+    "variable",
+    "function",
+    "method",
+    "constant",
+    "symbol",
+    "identifier",
+    "macro",
+    "struct",
+    "class",
+];
 
 pub(super) fn is_filler(token: &Token) -> bool {
     is_word(token, FILLERS) && (token.text == token.lower || token.text.chars().skip(1).all(char::is_lowercase))

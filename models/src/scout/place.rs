@@ -157,7 +157,7 @@ const LANGUAGES: &[(&str, &str, &[&str])] = &[
 pub(super) const FOLDER: [&str; 8] =
     ["folder", "directory", "dir", "subfolder", "subdirectory", "folders", "directories", "crate"];
 
-const WORKSPACE: [&str; 17] = [
+const WORKSPACE: [&str; 15] = [
     "project",
     "repo",
     "repository",
@@ -173,8 +173,6 @@ const WORKSPACE: [&str; 17] = [
     "sources",
     "source",
     "files",
-    "place",
-    "base",
 ];
 
 const BEFORE: [&str; 14] = [
@@ -364,7 +362,11 @@ fn place(tokens: &[Token], after_of: bool, scope: &mut Scope) -> usize {
         return skipped + 2;
     }
     if is_word(first, &WORKSPACE) {
-        return if after_of && !ends(next) { 0 } else { skipped + 1 + usize::from(next_is(&WORKSPACE)) };
+        return if after_of && !ends(next) {
+            0
+        } else {
+            skipped + 1 + usize::from(next_is(&WORKSPACE) || next_is(&["base"]))
+        };
     }
     let is_bare = !after_of && ends(next) && is_name(first) && !is_word(first, &NOWHERE);
     if is_bare {

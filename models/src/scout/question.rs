@@ -140,9 +140,6 @@ fn what(rest: &[Token]) -> Option<Vec<Intent>> {
     if let Some(file) = file.filter(|file| !is_folder(file, rest)) {
         return Some(vec![Intent::Read { file, part: super::intent::Part::All }]);
     }
-    if let Some(path) = scope.path {
-        return Some(vec![Intent::Look(path)]);
-    }
     let named: Vec<_> = after.iter().filter(|token| !needle::is_filler(token)).collect();
     let places = [
         "project",
@@ -160,6 +157,10 @@ fn what(rest: &[Token]) -> Option<Vec<Intent>> {
         "look",
         "like",
     ];
+    // "what is the weather in x" is about the weather.
+    if let Some(path) = scope.path {
+        return named.iter().all(|token| is_word(token, &places)).then(|| vec![Intent::Look(path)]);
+    }
     match named.as_slice() {
         _ if named.iter().all(|token| is_word(token, &places)) && points_here(rest) => {
             Some(vec![Intent::List(".".to_owned())])

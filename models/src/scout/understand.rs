@@ -92,7 +92,10 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
 fn follows_up(clause: &Clause, intents: &mut [Intent], around: Circumstances<'_>) -> bool {
     let Some(last) = intents.last_mut() else { return false };
     let points = clause.object().iter().all(|token| is_word(token, &POINTERS));
-    let names_number = clause.verb == Some(Verb::Ask) && clause.has(&["many"]) && clause.words.len() <= 5;
+    let counting = ["many", "are", "there", "were", "is", "you", "found", "did", "find", "do", "i", "we", "have"];
+    let names_number = clause.verb == Some(Verb::Ask)
+        && clause.has(&["many"])
+        && clause.object().iter().all(|token| is_word(token, &counting) || is_word(token, &POINTERS));
     if !points && !names_number {
         return false;
     }
@@ -138,6 +141,11 @@ fn of_clause(clause: &Clause, request: &str, earlier: &[Intent], around: Circums
         Some(Verb::List) => list(object),
         Some(Verb::Read) => read(object),
         Some(Verb::Grep) => grep(object),
+        // "look at x" is no search.
+        Some(Verb::Find) if object.first().is_some_and(|first| is_word(first, &["at"])) => {
+            let object = object.get(1..).unwrap_or_default();
+            thing(object).unwrap_or_else(|| look(object))
+        }
         Some(Verb::Find) => find(object),
         Some(Verb::Show) => thing(object).unwrap_or_else(|| look(object)),
         Some(Verb::Ask) => question::intents(clause),

@@ -177,10 +177,23 @@ const VERBS: &[(&str, Verb)] = &[
     ("suggest", Verb::Cannot),
 ];
 
+/// Words that are near a verb of the list and are themselves what they say.
+const COMMON: &[&str] = &[
+    "last", "lost", "lot", "late", "line", "lines", "left", "leaf", "real", "road", "red", "ready", "reed", "same",
+    "safe", "some", "such", "story", "stone", "score", "shop", "slow", "snow", "shot", "seem", "seen", "types", "typo",
+    "tape", "three", "true", "tall", "court", "point", "points", "pint", "paint", "white", "were", "docs", "dogs",
+    "dots", "text", "texts", "fine", "fund", "kind", "code", "core", "cope", "lock", "locks", "heads", "hear",
+];
+
 impl Verb {
     /// The verb that `word` is, typing errors forgiven.
     pub(super) fn meant(word: &str) -> Option<Self> {
-        let word = meant(word, VERBS.iter().map(|(word, _)| *word))?;
-        VERBS.iter().find(|(known, _)| *known == word).map(|(_, verb)| *verb)
+        let exact = |word: &str| VERBS.iter().find(|(known, _)| *known == word).map(|(_, verb)| *verb);
+        if exact(word).is_some() || COMMON.contains(&word) {
+            return exact(word);
+        }
+        // What scout cannot do is never guessed.
+        let can = VERBS.iter().filter(|(_, verb)| *verb != Self::Cannot).map(|(word, _)| *word);
+        meant(word, can).and_then(exact)
     }
 }
