@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{pursue::Step, step};
 use crate::testing::{said, task, tools};
 
+mod answers;
 mod phrasings;
 
 fn asked(text: &str) -> ModelTask {
