@@ -16,7 +16,7 @@ pub(super) struct Clause {
 }
 
 /// Words that may stand before what is asked and add nothing to it.
-const LEAD: [&str; 66] = [
+const LEAD: &[&str] = &[
     "please",
     "pls",
     "plz",
@@ -79,9 +79,6 @@ const LEAD: [&str; 66] = [
     "know",
     "thanks",
     "thank",
-    "good",
-    "morning",
-    "evening",
     "too",
 ];
 
@@ -173,7 +170,9 @@ fn lead(tokens: &[Token]) -> usize {
             "take" | "have" if next == "a" => look_ahead(tokens, at),
             // "first, list …" but not "first 20 lines".
             "first" if token.stop == Stop::Comma => 1,
-            "like" | "love" | "mind" | "kind" | "good" if at == 0 => 0,
+            "first" => usize::from(Verb::meant(next).is_some_and(|verb| verb != Verb::Ask)),
+            "good" => 2 * usize::from(matches!(next, "morning" | "afternoon" | "evening" | "day")),
+            "like" | "love" | "mind" | "kind" if at == 0 => 0,
             word => usize::from(LEAD.contains(&word)),
         };
         if skipped == 0 {

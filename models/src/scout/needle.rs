@@ -8,6 +8,8 @@ use super::{
 
 /// Words around what is searched for that are no part of it.
 const FILLERS: &[&str] = &[
+    "how",
+    "many",
     "the",
     "a",
     "an",

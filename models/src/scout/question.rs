@@ -50,8 +50,22 @@ const HOLDS: [&str; 33] = [
 /// What a question asks for.
 pub(super) fn intents(clause: &Clause) -> Vec<Intent> {
     let Some((first, rest)) = clause.words.split_first() else { return vec![Intent::Unknown(None)] };
-    if has(rest, &["same", "identical", "equal", "differ", "differs", "different", "difference", "differences"])
-        && let Some(compare) = compare_named(rest)
+    if has(
+        rest,
+        &[
+            "same",
+            "identical",
+            "equal",
+            "differ",
+            "differs",
+            "different",
+            "difference",
+            "differences",
+            "changed",
+            "changes",
+            "change",
+        ],
+    ) && let Some(compare) = compare_named(rest)
     {
         return vec![compare];
     }
@@ -85,6 +99,10 @@ fn how(rest: &[Token]) -> Option<Vec<Intent>> {
 }
 
 fn where_is(rest: &[Token]) -> Option<Vec<Intent>> {
+    // "where can I find x" looks for x.
+    let rest: Vec<Token> =
+        rest.iter().filter(|token| !is_word(token, &["find", "locate", "see", "get"])).cloned().collect();
+    let rest = rest.as_slice();
     if needle::marks(rest).is_some() {
         return Some(searches(rest, View::Lines));
     }
@@ -227,7 +245,10 @@ fn whether(first: &Token, rest: &[Token]) -> Option<Vec<Intent>> {
     if needle::marks(rest).is_some() {
         return Some(searches(rest, View::Lines));
     }
-    if !(is_there || any || holds) {
+    // "is the word 'x' anywhere"
+    let names_text =
+        is_word(first, &["is", "are", "does", "do"]) && rest.iter().any(|token| token.kind != super::token::Kind::Word);
+    if !(is_there || any || holds || names_text) {
         return None;
     }
     if is_there && let Some(intents) = files(rest).or_else(|| named_file(rest)) {

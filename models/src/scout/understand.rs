@@ -74,10 +74,14 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
     }
     let mut intents: Vec<Intent> = Vec::new();
     for clause in &clauses {
-        if follows_up(clause, &mut intents, around) {
+        if follows_up(clause, &mut intents) {
             continue;
         }
-        let understood = of_clause(clause, request, &intents, around);
+        let mut understood = of_clause(clause, request, &intents, around);
+        // Whatever the sentence is, TODOs are to be found; unless something is to be done to them that scout cannot do.
+        if matches!(understood.as_slice(), [Intent::Unknown(None)]) && needle::marks(&clause.words).is_some() {
+            understood = searches(&clause.words, View::Lines);
+        }
         // A verb without its object before another clause adds nothing: "search and summarise TODOs".
         let is_bare =
             clause.object().is_empty() && clauses.len() > 1 && matches!(understood.as_slice(), [Intent::Unknown(None)]);
@@ -89,7 +93,7 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
 }
 
 /// Whether `clause` only says what to do with what was asked before; then that is changed.
-fn follows_up(clause: &Clause, intents: &mut [Intent], around: Circumstances<'_>) -> bool {
+fn follows_up(clause: &Clause, intents: &mut [Intent]) -> bool {
     let Some(last) = intents.last_mut() else { return false };
     let points = clause.object().iter().all(|token| is_word(token, &POINTERS));
     let counting = ["many", "are", "there", "were", "is", "you", "found", "did", "find", "do", "i", "we", "have"];
@@ -108,8 +112,6 @@ fn follows_up(clause: &Clause, intents: &mut [Intent], around: Circumstances<'_>
         (Some(Verb::Summarise | Verb::Count | Verb::List | Verb::Show | Verb::Find | Verb::Read | Verb::Ask), _) => {}
         _ => return false,
     }
-    // With text piped in, "summarise it" may mean that text; but only where nothing else was asked.
-    let _ = around;
     true
 }
 
@@ -126,6 +128,10 @@ fn of_clause(clause: &Clause, request: &str, earlier: &[Intent], around: Circums
     let object = clause.object();
     let one = |intent: Option<Intent>| vec![intent.unwrap_or(Intent::Unknown(None))];
     match clause.verb {
+        // "pull together all TODOs" is no "pull".
+        Some(Verb::Cannot) if clause.has(&["pull"]) && clause.has(&["together", "out", "up"]) => find(
+            &object.iter().filter(|token| !is_word(token, &["together", "out", "up"])).cloned().collect::<Vec<_>>(),
+        ),
         Some(Verb::Cannot) => {
             vec![Intent::Unknown(clause.words.first().map(|verb| verb.lower.clone()))]
         }
@@ -319,6 +325,10 @@ fn list(tokens: &[Token]) -> Vec<Intent> {
         "directories",
         "subfolders",
         "subdirectories",
+        "listing",
+        "contents",
+        "structure",
+        "layout",
     ];
     match named.as_slice() {
         [] => vec![Intent::List(scope.path.unwrap_or_else(|| ".".to_owned()))],
@@ -585,7 +595,7 @@ pub(super) fn thing(tokens: &[Token]) -> Option<Vec<Intent>> {
     place::file(tokens).map(|file| vec![Intent::Read { file, part: Part::All }])
 }
 
-/// The filter as a whole scope, for questions.
+/// What an intent finds or reads, as the content of a file.
 pub(super) fn content_of(intent: &Intent) -> Option<Content> {
     match intent {
         Intent::Search(search) => Some(Content::Found(Search { view: View::Lines, ..search.clone() })),
@@ -625,6 +635,10 @@ fn is_about(request: &str) -> bool {
         "how do you work",
         "how can you help",
         "what kind of",
+        "which model am i",
+        "what model am i",
+        "what am i talking",
+        "who am i talking",
         "which model are you",
         "what model are you",
         "which model is this",

@@ -55,7 +55,7 @@ pub(super) fn intent(clause: &Clause, request: &str, earlier: &[Intent]) -> Opti
     let content = quoted(before, after)
         .map(Content::Text)
         .or_else(|| following(target, after, request).map(Content::Text))
-        .or_else(|| preceding(clause, before, request, earlier));
+        .or_else(|| preceding(before, request, earlier));
     Some(match content {
         Some(content) => Intent::Write { path, content },
         None if has(words, &["empty", "blank"]) => Intent::Write { path, content: Content::Text(String::new()) },
@@ -119,7 +119,7 @@ fn following(target: &Token, after: &[Token], request: &str) -> Option<String> {
 }
 
 /// What stands between the verb and "to FILE": a search, a file, or the very text.
-fn preceding(clause: &Clause, before: &[Token], request: &str, earlier: &[Intent]) -> Option<Content> {
+fn preceding(before: &[Token], request: &str, earlier: &[Intent]) -> Option<Content> {
     let end = before.iter().rposition(|token| is_word(token, &INTO)).unwrap_or(0);
     let words = before.get(..end).unwrap_or_default();
     let (first, last) = (words.first()?, words.last()?);
@@ -185,7 +185,6 @@ fn preceding(clause: &Clause, before: &[Token], request: &str, earlier: &[Intent
         .take_while(|token| is_word(token, &["the", "a", "text", "word", "words", "line", "down", "me"]))
         .count();
     let first = words.get(skipped).unwrap_or(first);
-    let _ = clause;
     raw(request, first.start, last.end).map(Content::Text)
 }
 
