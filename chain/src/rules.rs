@@ -104,8 +104,7 @@ impl Rules {
             Fact::Intent { action, attempt, verdict, arguments, reserved } => {
                 let subject = entry.subject.clone();
                 let (action, attempt, arguments) = (*action, *attempt, *arguments);
-                let wanted =
-                    Permitted { seq: *verdict, subject: subject.clone(), action, attempt, arguments };
+                let wanted = Permitted { seq: *verdict, subject: subject.clone(), action, attempt, arguments };
                 if permitted != Some(wanted) {
                     return Err("the entry before it is not a verdict that permits it");
                 }

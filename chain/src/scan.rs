@@ -173,7 +173,8 @@ impl Scan {
     }
 
     fn check_header(&mut self, current: &Current) -> Result<(), ScanError> {
-        let damaged = |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
+        let damaged =
+            |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
         let mut bytes = [0; segment::HEADER];
         durable::read_full(&*current.file, &mut bytes, 0).map_err(ScanError::io(&current.name))?;
         let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
@@ -260,8 +261,7 @@ impl Scan {
     }
 
     fn take_entry<'a>(&mut self, bytes: &[u8], contents: &'a [u8]) -> Result<(Item, &'a [u8]), ScanError> {
-        let entry: Entry =
-            cbor::from_slice(bytes).map_err(|error| self.finding(Damage::Entry(error.to_string())))?;
+        let entry: Entry = cbor::from_slice(bytes).map_err(|error| self.finding(Damage::Entry(error.to_string())))?;
         let (sealed, left) = take_content(&entry, contents).ok_or_else(|| self.finding(Damage::Content))?;
         if let Err(rule) = self.rules.admit(&entry) {
             return Err(self.finding(Damage::Rule(rule)).into());

@@ -36,12 +36,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        queue: Queue,
-        clock: Arc<dyn Clock>,
-        random: Arc<dyn Random>,
-        vault: Arc<Vault>,
-    ) -> Self {
+    pub(crate) fn new(queue: Queue, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Arc<Vault>) -> Self {
         Self { queue: Mutex::new(queue), work: Condvar::new(), turn: Notify::new(), clock, random, vault }
     }
 
@@ -146,9 +141,7 @@ impl Writer {
             }
             queue = match queue.rest(now) {
                 None => self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(rest) => {
-                    self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
-                }
+                Some(rest) => self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
             };
         }
     }
