@@ -172,7 +172,7 @@ fn keep_for_stop(writer: &mut Writer) -> Result<(), OpenError> {
 }
 
 fn make_room(writer: &mut Writer, more: u64) -> Result<(), OpenError> {
-    writer.make_room(more).map_err(|undone| match AppendError::from(undone) {
+    writer.make_room(more).map(drop).map_err(|undone| match AppendError::from(undone) {
         AppendError::Full { needed } => OpenError::Full { needed },
         other => other.into(),
     })
