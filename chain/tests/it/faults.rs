@@ -1,6 +1,6 @@
 //! A fault at every single operation of a history: acknowledged ⊆ recovered ⊆ submitted, in order, and the log verifies.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ephor_base::Decision;
 use ephor_chain::{AppendError, Log, OpenError};
@@ -248,7 +248,9 @@ fn histories_of_many_threads_survive_a_kill_at_random_moments() {
     let chance = Seeded::new(1);
     for round in 0..40 {
         let memory = Memory::default();
-        let world = world_on(&memory);
+        let mut world = world_on(&memory);
+        // So that publishing gets in between.
+        world.config.publish_every = Duration::from_micros(100);
         let (log, _) = world.open().unwrap();
         memory.fail_at(memory.operations() + 1 + chance.below(60), Fault::Crash);
         let threads: Vec<_> = (0..4u64)
