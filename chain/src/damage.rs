@@ -45,7 +45,9 @@ pub enum Damage {
     #[error("the header of this segment is damaged")]
     Header,
     /// The segment says that it begins at another entry than its name, or another than comes next.
-    #[error("entry {expected} comes next, but this segment begins at entry {found}: a segment is missing or out of place")]
+    #[error(
+        "entry {expected} comes next, but this segment begins at entry {found}: a segment is missing or out of place"
+    )]
     Gap {
         /// What comes next.
         expected: u64,
@@ -97,7 +99,9 @@ pub enum Damage {
     #[error("the published checkpoint is not one of the journal's")]
     PublishedForeign,
     /// The journal ends before something that was published.
-    #[error("the journal ends at entry {found}, but {expected} entries were published: the rest is lost or was cut off")]
+    #[error(
+        "the journal ends at entry {found}, but {expected} entries were published: the rest is lost or was cut off"
+    )]
     Lost {
         /// How many entries are promised.
         expected: u64,

@@ -4,7 +4,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8 | [`MAGIC`] |
+//! | 8 | `EphFrame` |
 //! | 4 | length of the whole frame |
 //! | 8 | sequence of its first entry |
 //! | 4 | number of entries |

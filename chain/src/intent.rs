@@ -68,8 +68,32 @@ impl Intent {
 
 /// Something that is on the disk, under a checkpoint with both signatures.
 ///
-/// Only the writer of the journal makes one, and only once that is so. It cannot be copied, read from bytes or made up,
-/// so to own one is proof.
+/// Only [`crate::Log::intend`] gives one, and only once that is so. It cannot be copied, read from bytes or made up, so to
+/// own one is proof.
+///
+/// ```
+/// fn read(intent: &ephor_chain::Durable<ephor_chain::Intent>) -> ephor_base::Seq {
+///     intent.seq()
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// fn needs_clone<T: Clone>() {}
+/// needs_clone::<ephor_chain::Durable<ephor_chain::Intent>>();
+/// ```
+/// ```compile_fail,E0277
+/// fn needs_default<T: Default>() {}
+/// needs_default::<ephor_chain::Durable<ephor_chain::Intent>>();
+/// ```
+/// ```compile_fail,E0451
+/// fn make_up(value: ephor_chain::Intent, receipt: ephor_base::Receipt) -> ephor_chain::Durable<ephor_chain::Intent> {
+///     ephor_chain::Durable { value, receipt }
+/// }
+/// ```
+/// ```compile_fail,E0624
+/// fn make_up(value: ephor_chain::Intent, receipt: ephor_base::Receipt) -> ephor_chain::Durable<ephor_chain::Intent> {
+///     ephor_chain::Durable::new(value, receipt)
+/// }
+/// ```
 #[derive(PartialEq, Eq, Debug)]
 pub struct Durable<T> {
     value: T,

@@ -146,12 +146,7 @@ impl Journal {
 }
 
 /// Makes a segment with its header and room for `ahead` bytes, under a name that does not count.
-fn draft(
-    files: &dyn Files,
-    folder: &Path,
-    header: &SegmentHeader,
-    ahead: u64,
-) -> io::Result<(Arc<dyn File>, u64)> {
+fn draft(files: &dyn Files, folder: &Path, header: &SegmentHeader, ahead: u64) -> io::Result<(Arc<dyn File>, u64)> {
     let path = folder.join(segment::DRAFT);
     match files.remove(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,24 @@
-//! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
+//! Remembers: the ExoChain, its signatures, payload vault and verifier.
+//!
+//! The ExoChain is one signed journal, and both things at once: the record an auditor verifies, and the log from which a
+//! killed node goes on. A [`Log`] gives every [`Record`] its place at once, writes what has gathered as one batch with one
+//! `fdatasync`, under a checkpoint with an Ed25519 and an ML-DSA-65 signature, and acknowledges it only then. What the
+//! public may see is the [`Entry`]; private [`Content`] is sealed in the [`vault`] and committed to by digests.
+//!
+//! # What it never does
+//! - It never acknowledges what is not on the disk, and never goes on after an error in writing.
+//! - It never changes or overwrites what it wrote, also when it is damaged: a chain that is not whole is left exactly as
+//!   it is until an operator [accepts](accept()) the loss, and is then moved aside whole.
+//! - It never counts a signature before a second implementation has checked it.
+//! - It never touches a file, a clock or randomness that was not injected, and decides nothing: what may be done is the
+//!   business of `governance`, and what is done that of `kernel`.
+//!
+//! # Where to go
+//! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `publisher` the one that publishes.
+//! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
+//! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
+//! - `scan`: the one reader, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
+//! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
 pub mod checkpoint;

@@ -219,18 +219,16 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the log had stopped, was closed, or could not be left in order. What was acknowledged is on the
     /// disk in any case.
-    pub fn close(self) -> impl Future<Output = Result<(), AppendError>> + Send + 'static + use<> {
-        async move {
-            let shared = Arc::clone(&self.0.shared);
-            begin_close(&shared)?;
-            take_stop(&shared).await?;
-            let (reply, closed) = oneshot::channel();
-            shared.lock().closer = Some(reply);
-            shared.wake();
-            let result = closed.await.unwrap_or_else(|_| Err(bug()));
-            self.0.join();
-            result
-        }
+    pub async fn close(self) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.0.shared);
+        begin_close(&shared)?;
+        take_stop(&shared).await?;
+        let (reply, closed) = oneshot::channel();
+        shared.lock().closer = Some(reply);
+        shared.wake();
+        let result = closed.await.unwrap_or_else(|_| Err(bug()));
+        self.0.join();
+        result
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     head::PinnedHead,
     keys::VerifierKeys,
     record::Fact,
-    scan::{Batch, Scan, Tail},
+    scan::{Batch, Scan},
 };
 
 /// The marks, and how far the journal has met them.
@@ -83,51 +83,53 @@ impl Marks {
 
     /// Judges the end of the journal. Returns how many bytes of it are torn.
     pub(crate) fn judge(&self, scan: &Scan, keys: &VerifierKeys) -> Result<u64, ScanError> {
-        let (head, end) = (scan.head(), scan.end());
-        let broken = end.and_then(|end| match &end.tail {
-            Tail::Broken(broken) => Some((broken.clone(), end.length.saturating_sub(end.offset))),
-            Tail::Whole => None,
-        });
-        // A broken batch is the better place to name than the mark that shows it to be damage.
-        let lost = |expected, damage: fn(u64, u64) -> Damage, mark: &str| match &broken {
-            Some((broken, _)) => ScanError::Damaged(broken.clone()),
-            None => finding(mark, 0, Some(head.size), damage(expected, head.size)),
-        };
-        if let Some((_, published)) = &self.published
-            && !self.published_met
-        {
-            let size = published.head.size;
-            published.check(keys).map_err(|fault| finding("checkpoint", 0, Some(size), Damage::Signature(fault)))?;
-            return Err(if size > head.size {
-                lost(size, |expected, found| Damage::Lost { expected, found }, "journal")
-            } else {
-                finding("checkpoint", 0, Some(size), Damage::PublishedForeign)
-            });
-        }
-        if let Some(pinned) = &self.head
-            && !self.head_met
-        {
-            return Err(if pinned.head.size > head.size {
-                lost(pinned.head.size, |expected, found| Damage::CutBack { expected, found }, "journal")
-            } else {
-                finding("head", 0, Some(pinned.head.size), Damage::HeadForeign)
-            });
-        }
-        if self.published.is_none() && self.batches > 1 {
-            return Err(finding("checkpoint", 0, None, Damage::PublishedMissing));
-        }
-        let Some((broken, bytes)) = broken else { return Ok(0) };
-        let stopped_here = self.head.as_ref().is_some_and(|pinned| pinned.stopped && pinned.head.size == head.size);
-        if stopped_here {
-            return Err(Finding { damage: Damage::AfterStop, ..broken }.into());
+        self.judge_published(scan, keys)?;
+        self.judge_head(scan)?;
+        let Some((broken, bytes)) = scan.broken() else { return Ok(0) };
+        let stopped_here = |pinned: &PinnedHead| pinned.stopped && pinned.head.size == scan.tree.size();
+        if self.head.as_ref().is_some_and(stopped_here) {
+            return Err(Finding { damage: Damage::AfterStop, ..broken.clone() }.into());
         }
         Ok(bytes)
+    }
+
+    fn judge_published(&self, scan: &Scan, keys: &VerifierKeys) -> Result<(), ScanError> {
+        let (found, Some((_, published))) = (scan.tree.size(), &self.published) else {
+            let missing = finding("checkpoint", 0, None, Damage::PublishedMissing);
+            return if self.batches > 1 { Err(missing) } else { Ok(()) };
+        };
+        if self.published_met {
+            return Ok(());
+        }
+        let expected = published.head.size;
+        published.check(keys).map_err(|fault| finding("checkpoint", 0, Some(expected), Damage::Signature(fault)))?;
+        Err(if expected > found {
+            lost(scan, Damage::Lost { expected, found })
+        } else {
+            finding("checkpoint", 0, Some(expected), Damage::PublishedForeign)
+        })
+    }
+
+    fn judge_head(&self, scan: &Scan) -> Result<(), ScanError> {
+        let Some(pinned) = self.head.as_ref().filter(|_| !self.head_met) else { return Ok(()) };
+        let (expected, found) = (pinned.head.size, scan.tree.size());
+        Err(if expected > found {
+            lost(scan, Damage::CutBack { expected, found })
+        } else {
+            finding("head", 0, Some(expected), Damage::HeadForeign)
+        })
     }
 
     /// Whether a checkpoint was published.
     pub(crate) const fn is_published(&self) -> bool {
         self.published.is_some()
     }
+}
+
+/// Something that was promised is not there. A broken batch is the better place to name than the end of what comes
+/// before it.
+fn lost(scan: &Scan, damage: Damage) -> ScanError {
+    scan.broken().map_or_else(|| scan.end_finding(damage), |(broken, _)| broken.clone()).into()
 }
 
 /// The pinned head of a home, where it must be there as soon as the journal has an entry.

@@ -86,17 +86,13 @@ pub(crate) fn open(
 }
 
 /// From here on the chain is being written.
-fn prepare(
-    world: &World<'_>,
-    keys: SigningKeys,
-    vault: Arc<Vault>,
-    looked: Looked,
-) -> Result<Writer, OpenError> {
+fn prepare(world: &World<'_>, keys: SigningKeys, vault: Arc<Vault>, looked: Looked) -> Result<Writer, OpenError> {
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
     let Looked { scan, torn, head: pinned, published, last } = looked;
     let (files, head) = (world.files, scan.head());
     vault.make().map_err(io("making the vault"))?;
-    let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref()).map_err(io("making the pinned head"))?;
+    let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref())
+        .map_err(io("making the pinned head"))?;
     let publisher = Arc::new(Publisher::new(files, folder, pin, *publish_every));
     // The head says that the node runs before anything follows a stop.
     publisher.pin(head).map_err(io("pinning the head"))?;
@@ -176,7 +172,7 @@ fn keep_for_stop(writer: &mut Writer) -> Result<(), OpenError> {
 }
 
 fn make_room(writer: &mut Writer, more: u64) -> Result<(), OpenError> {
-    writer.make_room(more).map_err(|undone| match AppendError::from(undone) {
+    writer.make_room(more).map(drop).map_err(|undone| match AppendError::from(undone) {
         AppendError::Full { needed } => OpenError::Full { needed },
         other => other.into(),
     })

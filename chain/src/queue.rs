@@ -305,8 +305,7 @@ fn seal(
 ) -> Result<(Commitment, Vec<u8>), AppendError> {
     let (session, key) = offer.record.subject.session.zip(offer.key).ok_or(AppendError::NoSession)?;
     let too_large = |bytes| AppendError::TooLarge { bytes, most: MAX_CONTENT_BYTES };
-    let (commitment, sealed) =
-        key.seal(session, seq, content, random).ok_or_else(|| too_large(u32::MAX as usize))?;
+    let (commitment, sealed) = key.seal(session, seq, content, random).ok_or_else(|| too_large(u32::MAX as usize))?;
     if sealed.len() > vault::sealed_length(MAX_CONTENT_BYTES) {
         return Err(too_large(sealed.len()));
     }

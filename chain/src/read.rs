@@ -35,7 +35,7 @@ pub enum ReadError {
 
 /// The entries of a chain, in order, one batch in memory at a time. A torn end is the end.
 ///
-/// Structure and hashes are checked on the way; signatures are [`crate::verify`]'s.
+/// Structure and hashes are checked on the way; signatures are the business of [`crate::verify()`].
 pub struct Entries {
     scan: Option<Result<Scan, ScanError>>,
     batch: std::vec::IntoIter<Item>,

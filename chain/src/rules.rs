@@ -93,28 +93,24 @@ impl Rules {
             Fact::Boot { number, clean, .. } => self.check_boot(*number, *clean),
             _ if self.stopped => Err("it follows a stop and is no boot"),
             Fact::Stop { number } if *number != self.boots => Err("it stops another boot"),
-            Fact::Verdict { action, attempt, arguments, verdict, .. } => {
-                if verdict.decision == Decision::Permit {
-                    let (seq, subject) = (entry.seq, entry.subject.clone());
-                    self.permitted =
-                        Some(Permitted { seq, subject, action: *action, attempt: *attempt, arguments: *arguments });
-                }
+            Fact::Verdict { .. } => {
+                self.permitted = Permitted::by(entry);
                 Ok(())
             }
-            Fact::Intent { action, attempt, verdict, arguments, reserved } => {
-                let subject = entry.subject.clone();
-                let (action, attempt, arguments) = (*action, *attempt, *arguments);
-                let wanted =
-                    Permitted { seq: *verdict, subject: subject.clone(), action, attempt, arguments };
-                if permitted != Some(wanted) {
-                    return Err("the entry before it is not a verdict that permits it");
-                }
-                self.intents.insert(entry.seq, OpenIntent { subject, reserved: *reserved });
-                Ok(())
-            }
+            Fact::Intent { .. } => self.check_intent(entry, permitted),
             Fact::Outcome { intent, .. } => self.check_outcome(*intent, &entry.subject),
             _ => Ok(()),
         }
+    }
+
+    fn check_intent(&mut self, entry: &Entry, permitted: Option<Permitted>) -> Result<(), &'static str> {
+        if permitted.is_none() || permitted != Permitted::wanted_by(entry) {
+            return Err("the entry before it is not a verdict that permits it");
+        }
+        if let Fact::Intent { reserved, .. } = entry.fact {
+            self.intents.insert(entry.seq, OpenIntent { subject: entry.subject.clone(), reserved });
+        }
+        Ok(())
     }
 
     fn check_boot(&mut self, number: u64, clean: bool) -> Result<(), &'static str> {
@@ -137,6 +133,27 @@ impl Rules {
         }
         self.intents.remove(&intent);
         Ok(())
+    }
+}
+
+impl Permitted {
+    /// What a verdict permits.
+    fn by(entry: &Entry) -> Option<Self> {
+        let Fact::Verdict { action, attempt, arguments, verdict, .. } = &entry.fact else { return None };
+        let permitted = Self {
+            seq: entry.seq,
+            subject: entry.subject.clone(),
+            action: *action,
+            attempt: *attempt,
+            arguments: *arguments,
+        };
+        (verdict.decision == Decision::Permit).then_some(permitted)
+    }
+
+    /// What an intent needs to be permitted.
+    fn wanted_by(entry: &Entry) -> Option<Self> {
+        let Fact::Intent { action, attempt, verdict, arguments, .. } = entry.fact else { return None };
+        Some(Self { seq: verdict, subject: entry.subject.clone(), action, attempt, arguments })
     }
 }
 

@@ -128,6 +128,15 @@ impl Scan {
         Head { size: self.tree.size(), root: self.tree.root() }
     }
 
+    /// What is broken at the end, and how many bytes from there.
+    pub(crate) fn broken(&self) -> Option<(&Finding, u64)> {
+        let end = self.end.as_ref()?;
+        match &end.tail {
+            Tail::Broken(broken) => Some((broken, end.length.saturating_sub(end.offset))),
+            Tail::Whole => None,
+        }
+    }
+
     /// The bytes in use in what has been read so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.used.saturating_add(self.current.as_ref().map_or(0, |current| current.offset))
@@ -144,13 +153,14 @@ impl Scan {
             if self.end.is_some() || !self.enter()? {
                 return Ok(None);
             }
-            match self.find()? {
+            let found = match self.find()? {
+                Found::Broken if self.goes_on()? => self.find()?,
+                found => found,
+            };
+            match found {
                 Found::Frame(header, bytes) => return self.take(header, &bytes).map(Some),
                 Found::Nothing => self.leave(Tail::Whole)?,
-                Found::Broken => {
-                    let finding = self.finding(Damage::Batch);
-                    self.leave(Tail::Broken(finding))?;
-                }
+                Found::Broken => self.leave(Tail::Broken(self.finding(Damage::Batch)))?,
             }
         }
     }
@@ -173,7 +183,8 @@ impl Scan {
     }
 
     fn check_header(&mut self, current: &Current) -> Result<(), ScanError> {
-        let damaged = |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
+        let damaged =
+            |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
         let mut bytes = [0; segment::HEADER];
         durable::read_full(&*current.file, &mut bytes, 0).map_err(ScanError::io(&current.name))?;
         let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
@@ -205,13 +216,21 @@ impl Scan {
         }
     }
 
+    /// Whether a whole frame follows a broken one. If the node is running, it may have finished the broken one before
+    /// that, so then it is worth a second look.
+    fn goes_on(&self) -> Result<bool, ScanError> {
+        let Some(current) = &self.current else { return Ok(false) };
+        frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))
+    }
+
     /// Finishes a segment. Only in the last one may anything be broken, and only at its very end.
     fn leave(&mut self, tail: Tail) -> Result<(), ScanError> {
+        let follows = matches!(tail, Tail::Broken(_)) && self.goes_on()?;
         let Some(current) = self.current.take() else { return Ok(()) };
         self.used = self.used.saturating_add(current.offset);
         let last = self.next_segment >= self.segments.len();
         if let Tail::Broken(finding) = &tail
-            && (!last || frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))?)
+            && (!last || follows)
         {
             return Err(finding.clone().into());
         }
@@ -260,8 +279,7 @@ impl Scan {
     }
 
     fn take_entry<'a>(&mut self, bytes: &[u8], contents: &'a [u8]) -> Result<(Item, &'a [u8]), ScanError> {
-        let entry: Entry =
-            cbor::from_slice(bytes).map_err(|error| self.finding(Damage::Entry(error.to_string())))?;
+        let entry: Entry = cbor::from_slice(bytes).map_err(|error| self.finding(Damage::Entry(error.to_string())))?;
         let (sealed, left) = take_content(&entry, contents).ok_or_else(|| self.finding(Damage::Content))?;
         if let Err(rule) = self.rules.admit(&entry) {
             return Err(self.finding(Damage::Rule(rule)).into());
@@ -274,6 +292,13 @@ impl Scan {
     fn place(&self) -> (PathBuf, u64) {
         let place = self.current.as_ref().map(|current| (current.name.clone(), current.offset));
         place.unwrap_or_else(|| (PathBuf::from("journal"), 0))
+    }
+
+    /// Something wrong where the journal ends.
+    pub(crate) fn end_finding(&self, damage: Damage) -> Finding {
+        let place = self.end.as_ref().map(|end| (Path::new("journal").join(segment::name(end.first)), end.offset));
+        let (file, offset) = place.unwrap_or_else(|| self.place());
+        Finding { file, offset, seq: Some(Seq(self.tree.size())), damage }
     }
 
     /// Something wrong at the frame being read, in the entry that comes next.

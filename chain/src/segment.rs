@@ -5,7 +5,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8 | [`MAGIC`] |
+//! | 8 | `EphorLog` |
 //! | 4 | format version |
 //! | 4 | zero |
 //! | 8 | sequence of the first entry |

@@ -19,7 +19,7 @@ use crate::{
     journal::Journal,
     keys::SigningKeys,
     publisher::{Publisher, Signed},
-    queue::{Chore, Pending, Phase, Queue},
+    queue::{Chore, Pending, Phase, Queue, Reply},
     tree::Tree,
     vault::{SessionKey, Vault},
 };
@@ -36,12 +36,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        queue: Queue,
-        clock: Arc<dyn Clock>,
-        random: Arc<dyn Random>,
-        vault: Arc<Vault>,
-    ) -> Self {
+    pub(crate) fn new(queue: Queue, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Arc<Vault>) -> Self {
         Self { queue: Mutex::new(queue), work: Condvar::new(), turn: Notify::new(), clock, random, vault }
     }
 
@@ -120,7 +115,7 @@ impl Writer {
     fn serve(&mut self) -> Result<bool, Arc<Failure>> {
         loop {
             match self.next_work() {
-                Work::Chores(chores) => chores.into_iter().try_for_each(|chore| self.do_chore(chore))?,
+                Work::Chores(chores) => self.do_chores(chores)?,
                 Work::Batch(batch) => self.serve_batch(batch)?,
                 Work::End(clean) => return Ok(clean),
             }
@@ -146,9 +141,7 @@ impl Writer {
             }
             queue = match queue.rest(now) {
                 None => self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(rest) => {
-                    self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
-                }
+                Some(rest) => self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
             };
         }
     }
@@ -204,33 +197,50 @@ impl Writer {
         queue.reserved = self.journal.ahead();
     }
 
-    fn do_chore(&mut self, chore: Chore) -> Result<(), Arc<Failure>> {
-        let (reply, result) = match chore {
-            Chore::Room(more, reply) => (reply, self.make_room(more)),
-            Chore::Key(session, reply) => (reply, self.make_key(session)),
-        };
+    /// Disk is reserved in steps, and one step often serves everyone who asked.
+    fn do_chores(&mut self, chores: Vec<Chore>) -> Result<(), Arc<Failure>> {
+        let mut spare: u64 = 0;
+        for chore in chores {
+            let (reply, result) = match chore {
+                Chore::Room(more, reply) => (reply, self.find_room(more, &mut spare)),
+                Chore::Key(session, reply) => (reply, self.make_key(session)),
+            };
+            self.answer(reply, result)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, reply: Reply, result: Result<(), Undone>) -> Result<(), Arc<Failure>> {
         let (answer, failed) = match result {
-            Ok(()) => (Ok(()), None),
-            Err(Undone::Refused(error)) => (Err(error), None),
+            Ok(()) => (Ok(()), Ok(())),
+            Err(Undone::Refused(error)) => (Err(error), Ok(())),
             Err(Undone::Failed(failure)) => {
                 let failure = self.shared.fail(failure);
-                (Err(Arc::clone(&failure).into()), Some(failure))
+                (Err(Arc::clone(&failure).into()), Err(failure))
             }
         };
         // Nobody who has gone away needs an answer.
         let _ = reply.send(answer);
-        failed.map_or(Ok(()), Err)
+        failed
     }
 
-    /// Reserves more disk.
-    pub(crate) fn make_room(&mut self, more: u64) -> Result<(), Undone> {
-        match self.journal.grow(more) {
-            Ok(by) => {
-                self.shared.lock().room += by;
-                Ok(())
-            }
-            Err(error) => Err(Undone::new(error, more, "reserving disk for the journal")),
+    /// Takes from what was reserved for others in this round and not needed by them, or reserves more.
+    fn find_room(&mut self, more: u64, spare: &mut u64) -> Result<(), Undone> {
+        if *spare < more {
+            let by = self.make_room(more)?;
+            *spare = spare.saturating_add(by);
         }
+        *spare = spare.saturating_sub(more);
+        Ok(())
+    }
+
+    /// Reserves more disk; says how much.
+    pub(crate) fn make_room(&mut self, more: u64) -> Result<u64, Undone> {
+        let by = self.journal.grow(more);
+        let by = by.map_err(|error| Undone::new(error, more, "reserving disk for the journal"))?;
+        let mut queue = self.shared.lock();
+        queue.room = queue.room.saturating_add(by);
+        Ok(by)
     }
 
     fn make_key(&self, session: SessionId) -> Result<(), Undone> {

@@ -104,10 +104,9 @@ impl OpenAi {
             }
             meter.refused();
             let (failure, complaint) = self.refused(response).await;
-            // Nothing was done yet, so asking in another dialect is still the same call. Each step drops or swaps a
-            // parameter for good, so this ends.
-            dialect =
-                dialect.after(&complaint.message).filter(|_| failure.kind == FailureKind::Rejected).ok_or(failure)?;
+            // Nothing was done yet, so asking in another dialect is still the same call.
+            let may_retry = tries.next().is_some() && failure.kind == FailureKind::Rejected;
+            dialect = dialect.after(&complaint.message).filter(|_| may_retry).ok_or(failure)?;
         }
     }
 

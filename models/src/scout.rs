@@ -1,6 +1,71 @@
-//! `builtin/scout`.
-use crate::{meter::Meter, sink::Sink};
-use ephor_base::{ModelAnswer, ModelTask};
-pub(crate) async fn ask(_: &ModelTask, _: &mut impl Sink, _: &mut Meter) -> ModelAnswer {
-    ModelAnswer::default()
+//! `builtin/scout`: a small deterministic program in a model's place. It is no language model and says so.
+//!
+//! A request goes through five steps, each in a file of its own: [`token`] cuts it into words, [`clause`] into the
+//! things asked, [`understand`] finds what each asks for ([`intent`]), [`pursue`] says which tool calls that still needs
+//! or what came of them, and [`report`] writes that down. Nothing is kept between requests: what was called and what it
+//! returned stands in the messages, so the same messages give the same answer.
+//!
+//! Only trusted text is a request. What is piped in, and what tools return, is copied and counted and never obeyed.
+
+mod about;
+mod clause;
+mod conversation;
+mod count;
+mod difference;
+mod intent;
+mod needle;
+mod part;
+mod place;
+mod pursue;
+mod question;
+mod report;
+mod results;
+mod spelling;
+mod token;
+mod understand;
+mod verb;
+mod write;
+
+use ephor_base::{ModelAnswer, ModelTask, StopReason, ToolUse};
+use ephor_kernel::PreviewItem;
+
+use self::{conversation::Conversation, pursue::Step};
+use crate::{meter::Meter, script::pieces, sink::Sink};
+
+/// Bytes of a piece of the answer, as it is shown: about a line.
+const PIECE: usize = 96;
+
+/// Answers `task`. Never fails: what it cannot do, it says.
+pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Meter) -> ModelAnswer {
+    meter.sent();
+    match step(task) {
+        Step::Call(calls) => {
+            let mut tool_uses = Vec::with_capacity(calls.len());
+            for (at, call) in calls.into_iter().enumerate() {
+                let id = format!("call-{}-{at}", task.ordinal);
+                meter.wrote(call.tool.len() + call.arguments.len());
+                sink.show(PreviewItem::ToolUse(call.tool.to_owned())).await;
+                tool_uses.push(ToolUse { id, name: call.tool.to_owned(), arguments: call.arguments });
+            }
+            ModelAnswer { text: String::new(), tool_uses, stop: StopReason::ToolUse, usage: meter.whole() }
+        }
+        Step::Say(text) => {
+            let (text, is_cut) = report::bounded(text, task.max_output_tokens);
+            for piece in pieces(&text, text.len().div_ceil(PIECE)) {
+                meter.wrote(piece.len());
+                sink.show(PreviewItem::Text(piece.to_owned())).await;
+            }
+            let stop = if is_cut { StopReason::Length } else { StopReason::End };
+            ModelAnswer { text, tool_uses: Vec::new(), stop, usage: meter.whole() }
+        }
+    }
 }
+
+/// What to do next.
+fn step(task: &ModelTask) -> Step {
+    let conversation = Conversation::read(task);
+    pursue::step(&conversation)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! A fault at every single operation of a history: acknowledged ⊆ recovered ⊆ submitted, in order, and the log verifies.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ephor_base::Decision;
 use ephor_chain::{AppendError, Log, OpenError};
@@ -103,7 +103,8 @@ fn check(left: &Memory, book: &Book, what: &str) {
         verified.unwrap_or_else(|error| panic!("{what}: before reopening: {error}"));
     }
     let (log, recovered) = world.open().unwrap_or_else(|error| panic!("{what}: {error}"));
-    let entries: Vec<_> = log.entries().map(|stored| stored.unwrap_or_else(|error| panic!("{what}: {error}"))).collect();
+    let entries: Vec<_> =
+        log.entries().map(|stored| stored.unwrap_or_else(|error| panic!("{what}: {error}"))).collect();
     let found: Vec<_> = entries.iter().filter_map(|stored| tag(&stored.entry.fact)).collect();
     assert!(is_subsequence(&book.acknowledged, &found), "{what}: {:?} of {found:?}", book.acknowledged);
     assert!(is_subsequence(&found, &book.submitted), "{what}: {found:?} of {:?}", book.submitted);
@@ -140,7 +141,9 @@ fn a_kill_at_every_operation_loses_nothing_that_was_acknowledged() {
 
 #[test]
 fn a_power_cut_at_every_operation_loses_nothing_that_was_acknowledged() {
-    every_operation(Fault::Crash, |operation| vec![After::PowerCut, After::Mixed(operation), After::Mixed(operation + 7919)]);
+    every_operation(Fault::Crash, |operation| {
+        vec![After::PowerCut, After::Mixed(operation), After::Mixed(operation + 7919)]
+    });
 }
 
 #[test]
@@ -176,7 +179,9 @@ fn after_an_error_nothing_more_is_acknowledged_and_everyone_is_told() {
     let (log, _) = world.open().unwrap();
     memory.die();
     let failed = block_on(log.append(plain(1)));
-    assert!(matches!(&failed, Err(AppendError::Failed(failure)) if failure.to_string().contains("start the node again")));
+    assert!(
+        matches!(&failed, Err(AppendError::Failed(failure)) if failure.to_string().contains("start the node again"))
+    );
     assert!(matches!(block_on(log.note(plain(2))), Err(AppendError::Failed(_))));
     assert!(matches!(block_on(log.flush()), Err(AppendError::Failed(_))));
     assert_eq!(log.head().size, 2);
@@ -243,7 +248,9 @@ fn histories_of_many_threads_survive_a_kill_at_random_moments() {
     let chance = Seeded::new(1);
     for round in 0..40 {
         let memory = Memory::default();
-        let world = world_on(&memory);
+        let mut world = world_on(&memory);
+        // So that publishing gets in between.
+        world.config.publish_every = Duration::from_micros(100);
         let (log, _) = world.open().unwrap();
         memory.fail_at(memory.operations() + 1 + chance.below(60), Fault::Crash);
         let threads: Vec<_> = (0..4u64)

@@ -22,8 +22,14 @@ fn an_entry_has_these_bytes() {
     let fact = Fact::Lease { secret: "token".into() };
     let time = Timestamp(1_795_226_899_004_000);
     let entry = Entry { version: ENTRY_VERSION, seq: Seq(5), time, subject, fact, content };
-    assert_eq!(hex(&entry.to_bytes()), "GOLDEN_ENTRY");
-    assert_eq!(Entry::leaf(&entry.to_bytes()).to_string(), "GOLDEN_LEAF");
+    assert_eq!(
+        hex(&entry.to_bytes()),
+        "a600010105021b000660bfd59b3a6003a400500101010101010101010101010101010102646e6f64650303040404820e8165746f6b656e05835820020202020202020202020202020202020202020202020202020202020202020258200303030303030303030303030303030303030303030303030303030303030303184d"
+    );
+    assert_eq!(
+        Entry::leaf(&entry.to_bytes()).to_string(),
+        "ab13e2d5c372f0acf384679abd26ca6c8c1063f8b882ac1a51c5a3150fd90f67"
+    );
 }
 
 #[test]
@@ -34,13 +40,19 @@ fn a_checkpoint_has_these_bytes() {
     let checkpoint = Checkpoint::parse(golden).unwrap();
     checkpoint.check(&world.verifier()).unwrap();
     assert_eq!(checkpoint.note.to_bytes(), golden);
-    let text = "GOLDEN_TEXT";
+    let text = "ephor/8b08c0163a0c4e6b0109f4e3eaef0672\n3\n5jIUOYbBNUHxzQs3KlM0Gt0GFRgPrs9Yhrsp0Gq21+w=\n";
     assert_eq!(checkpoint.note.text, text);
 }
 
 #[test]
 fn the_keys_of_a_seed_are_these() {
     let keys = ephor_chain::SigningKeys::generate(&Seeded::new(42));
-    assert_eq!(keys.verifier().ed25519(), "GOLDEN_ED");
-    assert_eq!(Digest::of(keys.verifier().ml_dsa_65().as_bytes()).to_string(), "GOLDEN_ML");
+    assert_eq!(
+        keys.verifier().ed25519(),
+        "ephor/8b08c0163a0c4e6b0109f4e3eaef0672+3d5c5082+AWoh94fpej88kBejA7Equou8ZWjpPLPFe8bjAtTwdmTa"
+    );
+    assert_eq!(
+        Digest::of(keys.verifier().ml_dsa_65().as_bytes()).to_string(),
+        "33f85643efd4dcec1e854014d2a900112958e7ad285a30803e6cf3eda5df8db1"
+    );
 }

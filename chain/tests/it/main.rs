@@ -1,7 +1,6 @@
 //! What a user of the chain would notice, through its public face.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test may stop at the first surprise"

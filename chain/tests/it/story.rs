@@ -1,11 +1,10 @@
 //! The life of a log, through the public face.
 
-
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::common::{self, World, block_on, intent, memory::Memory, message, outcome, plain, subject, tag, verdict};
-use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Random as _, Seq, TicketId};
-use ephor_chain::{AppendError, Content, Fact, Log, OpenError, Private, Record, Vault};
+use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
+use ephor_chain::{AppendError, Checkpoint, Content, Fact, Log, OpenError, Private, Record, Vault};
 
 fn world() -> (Memory, World) {
     let memory = Memory::default();
@@ -73,11 +72,64 @@ fn a_note_that_nobody_waits_for_comes_to_the_disk_by_itself() {
     let world = World { clock: Arc::new(common::RealClock::default()), ..world };
     let (log, _) = world.open().unwrap();
     block_on(log.note(plain(1))).unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
     while log.head().size < 3 {
         assert!(std::time::Instant::now() < deadline, "the note stayed in memory");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_checkpoint_is_published_while_there_is_traffic() {
+    let (memory, mut world) = world();
+    world.config.publish_every = Duration::from_millis(1);
+    let (log, _) = world.open().unwrap();
+    block_on(log.append(plain(1))).unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let published = Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
+        published.check(&world.verifier()).unwrap();
+        if published.head == log.head() {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "the checkpoint was not published");
+    }
+    assert_eq!(world.pinned().unwrap().head, log.head());
+    // A log that is being written to can be verified and read.
+    assert_eq!(world.verify(world.pinned()).unwrap().head, log.head());
+}
+
+#[test]
+fn a_log_that_is_being_written_can_be_verified() {
+    let (_, world) = world();
+    let (log, _) = world.open().unwrap();
+    let writer = std::thread::spawn(move || {
+        for number in 0..200 {
+            block_on(log.append(message(number, &"x".repeat(3000)))).unwrap();
+        }
+        block_on(log.close()).unwrap();
+    });
+    let mut last = 0;
+    while !writer.is_finished() {
+        let size = world.verify(None).unwrap().head.size;
+        assert!(size >= last);
+        last = size;
+    }
+    writer.join().unwrap();
+    assert_eq!(world.verify(world.pinned()).unwrap().head.size, 203);
+}
+
+#[test]
+fn the_futures_can_be_sent_to_another_thread() {
+    fn sendable<T: Send>(value: T) -> T {
+        value
+    }
+    let (_, world) = world();
+    let (log, _) = world.open().unwrap();
+    block_on(sendable(log.note(plain(1)))).unwrap();
+    block_on(sendable(log.intend(verdict(4, Decision::Permit), intent(4)))).unwrap();
+    block_on(sendable(log.clone().flush())).unwrap();
+    block_on(sendable(log.close())).unwrap();
 }
 
 #[test]
@@ -120,7 +172,8 @@ fn an_intent_without_an_outcome_is_indeterminate_after_the_next_boot() {
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let (_, world) = world();
     let (log, _) = world.open().unwrap();
-    let misplaced = |result: Result<_, AppendError>| assert!(matches!(result, Err(AppendError::Misplaced(_))), "{result:?}");
+    let misplaced =
+        |result: Result<_, AppendError>| assert!(matches!(result, Err(AppendError::Misplaced(_))), "{result:?}");
     let intent_fact = Fact::Intent {
         action: ephor_base::ActionKind::Tool,
         attempt: 1,
@@ -193,8 +246,7 @@ fn many_at_once_are_all_there_in_the_order_of_their_receipts() {
     block_on(log.close()).unwrap();
     let (log, _) = world.open().unwrap();
     let stored: Vec<_> = log.entries().map(Result::unwrap).collect();
-    let found: Vec<_> =
-        stored.iter().filter_map(|stored| Some((stored.receipt, tag(&stored.entry.fact)?))).collect();
+    let found: Vec<_> = stored.iter().filter_map(|stored| Some((stored.receipt, tag(&stored.entry.fact)?))).collect();
     assert_eq!(found, acknowledged);
 }
 
@@ -305,12 +357,13 @@ fn a_torn_end_after_a_crash_is_trimmed_and_reported() {
     let (log, _) = world.open().unwrap();
     block_on(log.append(plain(1))).unwrap();
     let intact = memory.copy();
-    block_on(log.append(plain(2))).unwrap();
+    // Longer than what is written over it at the next boot.
+    block_on(log.append(message(2, &"x".repeat(20_000)))).unwrap();
     let path = memory.paths().into_iter().find(|path| path.starts_with("/home/chain/journal")).unwrap();
     let (short, long) = (intact.get(&path), memory.get(&path));
     let grown = long.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     let start = short.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    for cut in (start + 1..grown).step_by(97) {
+    for cut in (start + 1..grown).step_by(397) {
         let torn = intact.copy();
         torn.put(&path, long[..cut].to_vec());
         let world = world.with_files(torn.files());
@@ -319,6 +372,8 @@ fn a_torn_end_after_a_crash_is_trimmed_and_reported() {
         assert_eq!((recovered.trimmed_bytes, recovered.clean), ((cut - start) as u64, false));
         let tags: Vec<_> = facts(&log).iter().filter_map(tag).collect();
         assert_eq!(tags, ["n1"], "cut at {cut}");
+        // Nothing of it is left, also if this boot does not last.
+        assert_eq!(world.with_files(torn.copy().files()).verify(None).unwrap().torn_bytes, 0, "cut at {cut}");
         block_on(log.append(plain(3))).unwrap();
         block_on(log.close()).unwrap();
         assert!(world.verify(world.pinned()).is_ok(), "cut at {cut}");
@@ -338,12 +393,12 @@ fn the_writer_of_a_dropped_log_ends_and_leaves_what_was_recorded() {
 }
 
 #[test]
-fn signed_randomness_is_not_needed_for_keys_to_be_the_same_again() {
+fn the_keys_of_a_log_are_two_lines_and_read_back() {
     let (_, world) = world();
-    let mut bytes = [0; 4];
-    world.random.fill(&mut bytes);
-    assert_eq!(world.keys().verifier(), world.keys().verifier());
     let text = world.verifier().to_string();
     assert_eq!(text.parse::<ephor_chain::VerifierKeys>().unwrap(), world.verifier());
-    assert!(text.replace('+', "-").parse::<ephor_chain::VerifierKeys>().is_err());
+    let swapped: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
+    for other in [text.replace('+', "-"), swapped, text.replacen("ephor/", "other/", 2), String::new()] {
+        assert!(other.parse::<ephor_chain::VerifierKeys>().is_err(), "{other}");
+    }
 }

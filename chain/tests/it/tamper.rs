@@ -124,7 +124,10 @@ fn a_file_cut_anywhere_is_found() {
         for length in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..bytes.len()) {
             let what = format!("{} cut at {length}", path.display());
             let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bytes[..length].to_vec()));
-            assert!(path.ends_with(&finding.file) || finding.damage.to_string().contains("comes next"), "{what}: {finding}");
+            assert!(
+                path.ends_with(&finding.file) || finding.damage.to_string().contains("comes next"),
+                "{what}: {finding}"
+            );
         }
     }
 }
@@ -172,7 +175,8 @@ fn batches_swapped_dropped_or_repeated_are_found() {
         must_find(&memory, &world, &format!("batch {at} dropped"), |copy| copy.put(&path, rebuild(&dropped)));
         let mut repeated = all.clone();
         repeated.insert(at, at);
-        let finding = must_find(&memory, &world, &format!("batch {at} repeated"), |copy| copy.put(&path, rebuild(&repeated)));
+        let finding =
+            must_find(&memory, &world, &format!("batch {at} repeated"), |copy| copy.put(&path, rebuild(&repeated)));
         assert_eq!(finding.offset, frames[at].1 as u64);
         for other in at + 1..frames.len() {
             let mut swapped = all.clone();
@@ -239,8 +243,7 @@ fn resign(memory: &Memory, change: impl Fn(&str, &mut Vec<String>)) {
 fn a_signature_of_another_key_or_one_algorithm_alone_is_found() {
     let (memory, world) = longer();
     let other = Memory::default();
-    let mut stranger = World::new(other.files(), Path::new("/home"));
-    stranger.seed = 1000;
+    let stranger = World::new(other.files(), Path::new("/home")).with_seed(1000);
     let (log, _) = stranger.open().unwrap();
     block_on(log.close()).unwrap();
     let foreign = Checkpoint::parse(&other.get(Path::new("/home/chain/checkpoint"))).unwrap().note.signatures;
@@ -276,7 +279,9 @@ fn a_wrong_signature_in_the_middle_is_found_by_the_verifier() {
     });
     memory.put(&path, [&bytes[..start], &frame, &bytes[end..]].concat());
     match world.verify(world.pinned()) {
-        Err(ScanError::Damaged(Finding { offset, damage: Damage::Signature(_), .. })) => assert_eq!(offset, start as u64),
+        Err(ScanError::Damaged(Finding { offset, damage: Damage::Signature(_), .. })) => {
+            assert_eq!(offset, start as u64)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -284,7 +289,7 @@ fn a_wrong_signature_in_the_middle_is_found_by_the_verifier() {
 #[test]
 fn a_log_of_another_origin_is_found() {
     let (_, world) = longer();
-    let stranger = World { seed: 1000, ..world.clone() };
+    let stranger = world.with_seed(1000);
     match stranger.verify(None) {
         Err(ScanError::Damaged(finding)) => assert_eq!(finding.damage, Damage::Keys),
         other => panic!("{other:?}"),
@@ -334,7 +339,7 @@ fn a_head_that_is_gone_garbled_or_of_another_log_is_found() {
     assert_eq!(open(&|copy| copy.take_away(head)), Damage::HeadMissing);
     assert_eq!(open(&|copy| copy.put(head, b"nonsense".to_vec())), Damage::Head);
     let other = Memory::default();
-    let stranger = World { seed: 1000, ..World::new(other.files(), Path::new("/home")) };
+    let stranger = World::new(other.files(), Path::new("/home")).with_seed(1000);
     block_on(stranger.open().unwrap().0.close()).unwrap();
     assert_eq!(open(&|copy| copy.put(head, other.get(head))), Damage::HeadForeign);
 }

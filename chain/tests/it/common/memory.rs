@@ -226,7 +226,11 @@ impl Memory {
                 let mut names = state.kept.clone();
                 // A journalling file system keeps the order of names.
                 let some = chance.below(state.pending.len() as u64 + 1);
-                state.pending.iter().take(usize::try_from(some).unwrap()).for_each(|change| apply_name(&mut names, change));
+                state
+                    .pending
+                    .iter()
+                    .take(usize::try_from(some).unwrap())
+                    .for_each(|change| apply_name(&mut names, change));
                 (names, Some(chance))
             }
         };

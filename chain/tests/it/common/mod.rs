@@ -16,11 +16,12 @@ use std::{
 };
 
 use ephor_base::{
-    ActionKind, Budget, CallId, Clock, Decision, Digest, EffectVector, MessageId, OperatorId, Part, PartKind, Pid, Random, Seat,
-    Seq, SessionId, Timestamp, Verdict, files::Files,
+    ActionKind, Budget, CallId, Clock, Decision, Digest, EffectVector, MessageId, OperatorId, Part, PartKind, Pid,
+    Random, Seat, Seq, SessionId, Timestamp, Verdict, files::Files,
 };
 use ephor_chain::{
-    Config, Content, Fact, IntentRecord, Log, OpenError, Record, Recovered, SigningKeys, Subject, VaultKey, VerifierKeys,
+    Config, Content, Fact, IntentRecord, Log, OpenError, Record, Recovered, SigningKeys, Subject, VaultKey,
+    VerifierKeys,
 };
 
 /// Runs a future on this thread.
@@ -117,13 +118,21 @@ pub(crate) struct World {
     pub(crate) random: Arc<Seeded>,
     pub(crate) config: Config,
     pub(crate) seed: u64,
+    pub(crate) verifier: VerifierKeys,
 }
 
 impl World {
     pub(crate) fn new(files: Arc<dyn Files>, home: &Path) -> Self {
         let config = Config { publish_every: Duration::MAX, ..Config::in_home(home) };
         let clock = Arc::new(StillClock::at(1_795_226_899_000_000));
-        Self { files, clock, random: Arc::new(Seeded::new(7)), config, seed: 42 }
+        let verifier = SigningKeys::generate(&Seeded::new(42)).verifier().clone();
+        Self { files, clock, random: Arc::new(Seeded::new(7)), config, seed: 42, verifier }
+    }
+
+    /// The same home, with other signing keys.
+    pub(crate) fn with_seed(&self, seed: u64) -> Self {
+        let verifier = SigningKeys::generate(&Seeded::new(seed)).verifier().clone();
+        Self { seed, verifier, ..self.clone() }
     }
 
     pub(crate) fn with_files(&self, files: Arc<dyn Files>) -> Self {
@@ -135,7 +144,7 @@ impl World {
     }
 
     pub(crate) fn verifier(&self) -> VerifierKeys {
-        self.keys().verifier().clone()
+        self.verifier.clone()
     }
 
     pub(crate) fn vault_key(&self) -> Arc<VaultKey> {
@@ -155,7 +164,10 @@ impl World {
         )
     }
 
-    pub(crate) fn verify(&self, head: Option<ephor_chain::PinnedHead>) -> Result<ephor_chain::Report, ephor_chain::ScanError> {
+    pub(crate) fn verify(
+        &self,
+        head: Option<ephor_chain::PinnedHead>,
+    ) -> Result<ephor_chain::Report, ephor_chain::ScanError> {
         let keys = self.verifier();
         ephor_chain::verify(&self.config.folder, &self.files, ephor_chain::Against { keys: &keys, head }, |_| ())
     }
@@ -200,8 +212,7 @@ pub(crate) fn message(number: u64, text: &str) -> Record {
 }
 
 pub(crate) fn verdict(call: u64, decision: Decision) -> Record {
-    let verdict =
-        Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: Digest::of(b"policy") };
+    let verdict = Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: Digest::of(b"policy") };
     let IntentRecord { action, attempt, arguments, .. } = intent(call);
     let fact = Fact::Verdict { action, target: "fs.read".into(), attempt, arguments, verdict, ruling: None };
     Record { subject: subject(call), fact, content: Some(Content::Text(format!("arguments of call {call}"))) }
