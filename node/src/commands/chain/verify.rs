@@ -58,10 +58,15 @@ fn tell(report: &Report) {
         println!("  intents {} without an outcome yet", report.open_intents);
     }
     if report.torn_bytes > 0 {
-        println!("  torn    {} bytes of a batch that was never acknowledged; the next boot trims them", report.torn_bytes);
+        println!(
+            "  torn    {} bytes of a batch that was never acknowledged; the next boot trims them",
+            report.torn_bytes
+        );
     }
     if !report.against_head {
-        println!("  not held against a pinned head: a log that was cut back to an older checkpoint looks like this too");
+        println!(
+            "  not held against a pinned head: a log that was cut back to an older checkpoint looks like this too"
+        );
     }
 }
 
@@ -101,7 +106,10 @@ fn given(
 fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
     let path = around.join("keys").join("log.pub");
     let text = std::fs::read_to_string(&path).with_context(|| {
-        format!("the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them", path.display())
+        format!(
+            "the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them",
+            path.display()
+        )
     })?;
     text.parse().with_context(|| format!("`{}`", path.display()))
 }
