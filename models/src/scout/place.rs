@@ -368,7 +368,8 @@ fn place(tokens: &[Token], after_of: bool, scope: &mut Scope) -> usize {
             skipped + 1 + usize::from(next_is(&WORKSPACE) || next_is(&["base"]))
         };
     }
-    let is_bare = !after_of && ends(next) && is_name(first) && !is_word(first, &NOWHERE);
+    let is_place = is_name(first) && !is_word(first, &NOWHERE) && super::needle::mark(first).is_none();
+    let is_bare = !after_of && ends(next) && is_place;
     if is_bare {
         scope.path = Some(clean(&first.text));
         return skipped + 1;
