@@ -24,6 +24,7 @@ test *FILTER:
 guests:
     rustup target add wasm32-wasip2
     sandbox/guests/build.sh
+    EPHOR_KEEP_DESCRIPTIONS=1 cargo test --release -p ephor-sandbox --test guests the_kept_descriptions
 
 # Run the product: `just run run "Find my TODOs and summarize them"`
 [no-cd]

@@ -10,6 +10,7 @@ use crate::workspace::OpenWorkspace;
 use ephor_base::Limits;
 use std::future::Future;
 use std::time::Duration;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use wasmtime::{Store, Trap};
@@ -67,7 +68,7 @@ pub struct GuestAnswer {
 }
 
 /// One tool of a component, in the component's own words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// For instance `fs.read`.
     pub name: String,
