@@ -42,9 +42,22 @@ pub enum Resource {
     ToolCalls,
 }
 
+impl Resource {
+    /// Its name, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Cost => "cost",
+            Self::WallTime => "wall time",
+            Self::ToolCalls => "tool calls",
+        }
+    }
+}
+
 /// A reservation was refused: nothing was reserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize, Encode, Decode)]
-#[error("the budget is spent: {needed} more {resource:?} needed, {left} left")]
+#[error("the budget is spent: {needed} more of {} needed, {left} left", resource.name(), needed = needed, left = left)]
 pub struct Exhausted {
     /// What ran out.
     #[n(0)]

@@ -44,9 +44,9 @@ pub use outcome::{Failure, FailureKind, ModelAnswer, Outcome, Product, StopReaso
 pub use random::Random;
 pub use receipt::Receipt;
 pub use registration::{Capability, Limits, Registration, ToolName};
-pub use reply::{EndReason, Reply, TurnReport};
+pub use reply::{EndReason, Reply, TurnLimit, TurnReport};
 pub use secret::Secret;
-pub use task::{Message, ModelRef, ModelTask, Task, ToolSpec, ToolTask, Workspace};
+pub use task::{Message, ModelRef, ModelTask, ReplyTask, Task, ToolSpec, ToolTask, Workspace};
 pub use verdict::{Branch, Decision, Reason, Verdict};
 
 /// A piece of text with the label the door gave it.

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, EndReason, Limits, Span, ToolName, ToolUse};
+use crate::{Arguments, Limits, Reply, Span, ToolName, ToolUse};
 
 /// What a driver is given to do. It travels only inside a permit.
 #[derive(Clone, PartialEq, Debug)]
@@ -128,8 +128,6 @@ impl Workspace {
 /// A reply, ready to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplyTask {
-    /// The text.
-    pub text: String,
-    /// Why the turn ends.
-    pub end: EndReason,
+    /// The reply, whole.
+    pub reply: Reply,
 }

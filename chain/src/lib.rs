@@ -1,46 +1,66 @@
-//! Remembers: the ExoChain, its signatures, proofs, payload vault and verifier.
+//! Remembers: the ExoChain, its signatures, payload vault and verifier.
+//!
+//! The ExoChain is one signed journal, and both things at once: the record an auditor verifies, and the log from which a
+//! killed node goes on. A [`Log`] gives every [`Record`] its place at once, writes what has gathered as one batch with one
+//! `fdatasync`, under a checkpoint with an Ed25519 and an ML-DSA-65 signature, and acknowledges it only then. What the
+//! public may see is the [`Entry`]; private [`Content`] is sealed in the [`vault`] and committed to by digests.
+//!
+//! # What it never does
+//! - It never acknowledges what is not on the disk, and never goes on after an error in writing.
+//! - It never changes or overwrites what it wrote, also when it is damaged: a chain that is not whole is left exactly as
+//!   it is until an operator [accepts](accept()) the loss, and is then moved aside whole.
+//! - It never counts a signature before a second implementation has checked it.
+//! - It never touches a file, a clock or randomness that was not injected, and decides nothing: what may be done is the
+//!   business of `governance`, and what is done that of `kernel`.
+//!
+//! # Where to go
+//! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `publisher` the one that publishes.
+//! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
+//! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
+//! - `scan`: the one reader, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
+//! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
+pub mod accept;
+pub mod checkpoint;
+pub mod damage;
+pub mod disk;
+mod durable;
 pub mod entry;
+pub mod error;
+mod frame;
+pub mod head;
+pub mod intent;
+mod journal;
+pub mod keys;
+pub mod log;
+mod marks;
+pub mod note;
+mod open;
+mod publisher;
+mod queue;
+pub mod read;
 pub mod record;
+pub mod recovered;
+mod rules;
+mod scan;
+pub mod segment;
+pub mod tree;
+pub mod vault;
+pub mod verify;
+mod writer;
 
-use ephor_base::{ActionKind, Budget, CallId, Digest, Pid, Receipt, Seat, SessionId};
-
-/// An action about to be done.
-#[derive(Clone, Debug)]
-pub struct Intent {
-    /// The call.
-    pub call: CallId,
-    /// Which attempt of it, from 1.
-    pub attempt: u32,
-    /// The session.
-    pub session: SessionId,
-    /// The caller.
-    pub pid: Pid,
-    /// The caller's seat.
-    pub seat: Seat,
-    /// What kind of action.
-    pub action: ActionKind,
-    /// The digest of what was asked.
-    pub arguments: Digest,
-    /// What is reserved for it.
-    pub reserved: Budget,
-}
-
-/// Something that is on the disk, under a checkpoint with both signatures. Only the journal makes these.
-#[derive(Debug)]
-pub struct Durable<T> {
-    value: T,
-    receipt: Receipt,
-}
-
-impl<T> Durable<T> {
-    /// What is durable.
-    pub const fn value(&self) -> &T {
-        &self.value
-    }
-
-    /// Where it stands.
-    pub const fn receipt(&self) -> Receipt {
-        self.receipt
-    }
-}
+pub use accept::{AcceptError, Accepted, accept};
+pub use checkpoint::{Checkpoint, Head};
+pub use damage::{Damage, Finding, ScanError};
+pub use entry::{Commitment, Entry};
+pub use error::{AppendError, Failure, OpenError};
+pub use head::PinnedHead;
+pub use intent::{Durable, Intent, IntentRecord};
+pub use keys::{KeyError, SigningKeys, VerifierKeys};
+pub use log::{Config, Log, Usage};
+pub use queue::{MAX_CONTENT_BYTES, OUTCOME_RESERVE, OUTCOME_ROOM};
+pub use read::{Entries, ReadError, Stored, read};
+pub use record::{Content, Fact, Follows, Record, RulingOn, Subject};
+pub use recovered::Recovered;
+pub use vault::{Private, Vault, VaultError, VaultKey};
+pub use verify::{Against, Progress, Report, verify};

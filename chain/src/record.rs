@@ -5,7 +5,7 @@ use ephor_base::{
     Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport, Verdict,
 };
 use minicbor::{Decode, Encode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One thing that happened, before it has a place in the chain.
 #[derive(Clone, Debug)]
@@ -297,7 +297,7 @@ pub struct Follows {
 }
 
 /// What a ruling answers.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum RulingOn {
     /// One ticket, once.

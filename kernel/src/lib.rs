@@ -1,5 +1,31 @@
 //! Owns the process table, supervisors, mailboxes, budgets and the one door.
+//!
+//! A process is a [`Body`] that gets a [`Process`] handle: its PID, its mailbox and the system call. The call goes
+//! through [`door`]: governance decides, the chain makes the intent durable, and only then is there a [`Permit`], which a
+//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, `tree` carries out what it decides.
+//!
+//! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
+//! the only crate that spawns tasks.
+
 pub mod door;
 pub mod driver;
-pub use door::{Permit, Refusal};
+mod kernel;
+mod ledger;
+mod mailbox;
+mod process;
+pub mod seen;
+pub mod supervisor;
+mod table;
+mod tree;
+
+pub use door::{
+    Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Moment, NotAccepted, Operators,
+    Patience, Permit, Refusal, SessionSpec, SignedRuling, Statement, operator_id,
+};
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
+pub use kernel::{AgentSpec, Kernel, NotStarted};
+pub use ledger::Account;
+pub use mailbox::CAPACITY as MAILBOX_CAPACITY;
+pub use process::{Body, Incoming, Life, Process};
+pub use seen::{Question, Seen, TurnState, Watchers};
+pub use table::{ProcessInfo, ProcessState};

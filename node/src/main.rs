@@ -1,2 +1,28 @@
-//! Ephor, an operating system for agents.
-fn main() {}
+//! Ephor, an operating system for agents: the binary.
+//!
+//! `cli` says what can be typed, `commands` does it as a client, `serving` is the node itself: it reads the
+//! configuration, wires the rooms of the house together and answers clients on a socket. Only this crate reads the
+//! environment and the configuration, and only it has real clocks and randomness.
+
+mod cli;
+mod client;
+mod commands;
+mod config;
+mod home;
+mod host;
+mod operator;
+mod protocol;
+mod serving;
+mod terminal;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("ephor: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

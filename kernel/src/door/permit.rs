@@ -26,9 +26,10 @@ impl Permit {
         if verdict.decision != Decision::Permit {
             return None;
         }
-        let receipt = intent.receipt();
-        let Intent { call, attempt, pid, session, .. } = *intent.value();
-        Some(Self { task, call, attempt, pid, session, intent: receipt.seq, time_limit })
+        let seq = intent.seq();
+        let record = intent.get().record();
+        let (call, attempt, pid, session) = (record.call, record.attempt, record.pid, record.session);
+        Some(Self { task, call, attempt, pid, session, intent: seq, time_limit })
     }
 
     /// What to do.

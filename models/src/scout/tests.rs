@@ -1,3 +1,5 @@
+//! Scout, over phrasings and whole conversations.
+
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use ephor_base::{Message, ModelTask};

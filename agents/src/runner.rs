@@ -1,0 +1,165 @@
+//! The body of an agent: carries out what the turn machine says.
+
+use std::pin::pin;
+
+use ephor_base::{Action, CallId, ModelAction, Outcome, ReplyAction, ToolAction};
+use ephor_kernel::{Body, Call, CallState, Incoming, Life, Process, Refusal, TurnState};
+use futures_util::{FutureExt, future::Either, future::select};
+
+use crate::turn::{Interrupt, Turn, TurnLimits, Work};
+
+/// The agent loop. One body serves any number of agents.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AgentLoop {
+    limits: TurnLimits,
+}
+
+impl AgentLoop {
+    /// A loop whose turns keep to `limits`.
+    #[must_use]
+    pub const fn new(limits: TurnLimits) -> Self {
+        Self { limits }
+    }
+}
+
+impl Body for AgentLoop {
+    fn run(&self, process: Process) -> Life {
+        let limits = self.limits;
+        Life::new(async move {
+            let agent = Agent { process, limits };
+            agent.serve().await
+        })
+    }
+}
+
+struct Agent {
+    process: Process,
+    limits: TurnLimits,
+}
+
+impl Agent {
+    async fn serve(self) -> Result<(), String> {
+        if self.process.is_in_turn() {
+            self.turn().await?;
+        }
+        loop {
+            self.process.enter(TurnState::Idle).await;
+            match self.process.receive().await {
+                Incoming::Stop => return Ok(()),
+                Incoming::Message(_) => self.turn().await?,
+            }
+        }
+    }
+
+    /// Goes on with the turn under way until its reply is recorded.
+    async fn turn(&self) -> Result<(), String> {
+        let mut turn = Turn::new(self.limits, self.process.instructions());
+        let mut interrupt = None;
+        loop {
+            let step = turn.step(&self.process.transcript(), interrupt);
+            self.process.enter(step.state).await;
+            interrupt = match step.work {
+                Work::Ask { prompt, offer_tools, max_output_tokens } => {
+                    self.ask(ModelAction { prompt, offer_tools, max_output_tokens }).await?
+                }
+                Work::Wait(time) => self.unless_interrupted(self.process.sleep(time)).await,
+                Work::CallTools { of, uses } => self.call_tools(of, &uses).await?,
+                Work::Reply { answer, end } => return self.reply(ReplyAction { answer, end }).await,
+            };
+        }
+    }
+
+    async fn ask(&self, action: ModelAction) -> Result<Option<Interrupt>, String> {
+        let (end, interrupt) = self.call(Action::Model(action)).await?;
+        Ok(match end {
+            Ok(Outcome::Cancelled) => Some(interrupt.unwrap_or(Interrupt::Cancelled)),
+            Ok(_) => interrupt,
+            Err(Refusal::Denied { .. }) => Some(Interrupt::Refused),
+            Err(Refusal::BudgetSpent { exhausted, .. }) => Some(Interrupt::BudgetSpent(exhausted.resource)),
+            Err(Refusal::Fenced) => Some(interrupt.unwrap_or(Interrupt::Cancelled)),
+            Err(refusal) => return Err(refusal.to_string()),
+        })
+    }
+
+    /// Calls the tools one after another. A refusal of one does not keep the next from being called.
+    async fn call_tools(&self, by: CallId, uses: &[u32]) -> Result<Option<Interrupt>, String> {
+        for index in uses {
+            let action = Action::Tool(ToolAction::Chosen { by, index: *index });
+            let (end, interrupt) = self.call(action).await?;
+            let cancelled = matches!(end, Ok(Outcome::Cancelled) | Err(Refusal::Fenced));
+            if cancelled || interrupt.is_some() {
+                return Ok(Some(interrupt.unwrap_or(Interrupt::Cancelled)));
+            }
+            if let Err(refusal @ (Refusal::Chain(_) | Refusal::UnknownReference(_))) = end {
+                return Err(refusal.to_string());
+            }
+        }
+        Ok(None)
+    }
+
+    async fn reply(&self, action: ReplyAction) -> Result<(), String> {
+        let call = self.begin(Action::Reply(action))?;
+        // A reply that was refused or not delivered still ended the turn, and the record says so.
+        match call.ended().await {
+            Ok(_) | Err(Refusal::Denied { .. } | Refusal::Fenced) => Ok(()),
+            Err(refusal) => Err(refusal.to_string()),
+        }
+    }
+
+    /// Makes a call and waits for its end; an interrupt cancels it, and its end is awaited all the same.
+    async fn call(&self, action: Action) -> Result<(Result<Outcome, Refusal>, Option<Interrupt>), String> {
+        let call = self.begin(action)?;
+        let canceller = call.canceller();
+        let ended = pin!(self.follow(call));
+        match select(ended, pin!(self.interrupted())).await {
+            Either::Left((end, _)) => Ok((end, None)),
+            Either::Right((interrupt, ended)) => {
+                canceller.cancel();
+                Ok((ended.await, Some(interrupt)))
+            }
+        }
+    }
+
+    async fn follow(&self, mut call: Call) -> Result<Outcome, Refusal> {
+        while let Some(state) = call.next().await {
+            match state {
+                CallState::Started => {}
+                CallState::Streaming => self.process.enter(TurnState::ConsumingResponse).await,
+                CallState::Ended(end) => return end.map(|answered| answered.outcome),
+            }
+        }
+        Err(Refusal::Fenced)
+    }
+
+    fn begin(&self, action: Action) -> Result<Call, String> {
+        self.process.call(action).ok_or_else(|| "an agent without a session".to_owned())
+    }
+
+    async fn unless_interrupted(&self, work: impl Future<Output = ()>) -> Option<Interrupt> {
+        match select(pin!(work), pin!(self.interrupted())).await {
+            Either::Left(_) => None,
+            Either::Right((interrupt, _)) => Some(interrupt),
+        }
+    }
+
+    /// Resolves when the turn has to end from outside.
+    async fn interrupted(&self) -> Interrupt {
+        let cancelled = async { self.process.turn_cancelled().await };
+        let stopping = async { self.process.stopping().await };
+        futures_util::select_biased! {
+            () = pin!(cancelled.fuse()) => Interrupt::Cancelled,
+            () = pin!(stopping.fuse()) => Interrupt::Cancelled,
+            () = pin!(self.time_up().fuse()) => Interrupt::TimeUp,
+        }
+    }
+
+    async fn time_up(&self) {
+        loop {
+            let left = self.limits.time.saturating_sub(self.process.turn_time());
+            if left.is_zero() {
+                return;
+            }
+            self.process.sleep(left).await;
+        }
+    }
+}

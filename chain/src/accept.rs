@@ -1,0 +1,246 @@
+//! An operator accepts the loss of a chain that is not whole.
+//!
+//! The old chain is moved aside whole and never overwritten, with its keys and its pinned head. A new one begins under new
+//! keys, and its first entry names the last head of the old one that can still be trusted.
+//!
+//! The new chain is made ready under `quarantine/N/draft`, renamed to `quarantine/N/new`, and then swapped in: pinned
+//! head, chain, keys. Between any two of these steps the home does not open, because head, chain and keys are not of one
+//! log; accepting again goes on where it was interrupted.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{Clock, Random, files::Files};
+
+use crate::{
+    checkpoint::Head,
+    damage::{Finding, ScanError},
+    durable,
+    error::OpenError,
+    keys::{KeyError, SigningKeys, VerifierKeys},
+    log::Config,
+    open::{self, World},
+    read::read,
+    record::{Fact, Follows},
+    scan::Scan,
+    vault::VaultKey,
+};
+
+/// The new chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    /// Where the old chain lies now.
+    pub moved_to: PathBuf,
+    /// What the new chain says of the old one.
+    pub follows: Follows,
+}
+
+/// The loss was not accepted. Nothing is lost by it: the old chain is whole where it was, or already moved aside.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// Nothing is wrong with the chain. Nothing was changed.
+    #[error("there is no loss to accept: the chain is whole")]
+    NothingWrong,
+    /// The keys of the old chain cannot be used. Nothing was changed.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The old chain cannot be read. Nothing was changed.
+    #[error(transparent)]
+    Scan(ScanError),
+    /// The new chain could not be made. The old one is where it was.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The system would not do it. Accepting again goes on from here.
+    #[error("{doing} failed: {source}; accept again to go on")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Moves a chain that is not whole aside and begins a new one. `signing` is the file of the signing keys; it holds the
+/// new ones afterwards. The caller holds the lock of the home.
+///
+/// # Errors
+/// [`AcceptError`]. A chain that is whole is left alone.
+pub fn accept(
+    config: &Config,
+    signing: &Path,
+    vault: Arc<VaultKey>,
+    files: &Arc<dyn Files>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    version: &str,
+) -> Result<Accepted, AcceptError> {
+    let home = Home { config, signing, files, quarantine: durable::parent(&config.folder).join("quarantine") };
+    let place = match home.interrupted()? {
+        Some(place) => place,
+        None => {
+            let old = SigningKeys::load(signing, &**files)?;
+            let finding = home.find(old.verifier())?;
+            let follows = home.follows(old.verifier(), &finding)?;
+            let place = home.free()?;
+            let world = World { config: &home.staged(&place), files, clock, random };
+            home.stage(&place, world, vault, version, follows)?;
+            place
+        }
+    };
+    home.swap(&place)?;
+    Ok(Accepted { follows: home.read_follows()?, moved_to: place })
+}
+
+struct Home<'a> {
+    config: &'a Config,
+    signing: &'a Path,
+    files: &'a Arc<dyn Files>,
+    quarantine: PathBuf,
+}
+
+impl Home<'_> {
+    /// What is wrong.
+    fn find(&self, keys: &VerifierKeys) -> Result<Finding, AcceptError> {
+        match open::look(self.config, self.files, keys) {
+            Ok(_) => Err(AcceptError::NothingWrong),
+            Err(ScanError::Damaged(finding)) => Ok(finding),
+            Err(error) => Err(AcceptError::Scan(error)),
+        }
+    }
+
+    /// The last head that follows from whole entries under good signatures.
+    fn follows(&self, keys: &VerifierKeys, finding: &Finding) -> Result<Follows, AcceptError> {
+        let mut trusted = Head::empty();
+        let scanned = Scan::open(&self.config.folder, self.files).and_then(|mut scan| {
+            while let Some(batch) = scan.next()? {
+                if batch.checkpoint.check(keys).is_err() {
+                    break;
+                }
+                trusted = batch.checkpoint.head;
+            }
+            Ok(())
+        });
+        match scanned {
+            Ok(()) | Err(ScanError::Damaged(_)) => {}
+            Err(error) => return Err(AcceptError::Scan(error)),
+        }
+        let Head { size, root } = trusted;
+        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason: finding.to_string() })
+    }
+
+    /// A place that was made ready and not swapped in completely.
+    fn interrupted(&self) -> Result<Option<PathBuf>, AcceptError> {
+        for number in self.numbers()?.into_iter().rev() {
+            let place = self.quarantine.join(number.to_string());
+            let left = durable::list(&**self.files, &place.join("new")).map_err(io("reading the quarantine"))?;
+            if !left.is_empty() {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    fn free(&self) -> Result<PathBuf, AcceptError> {
+        let last = self.numbers()?.last().copied().unwrap_or(0);
+        Ok(self.quarantine.join(last.saturating_add(1).to_string()))
+    }
+
+    fn numbers(&self) -> Result<Vec<u64>, AcceptError> {
+        let names = durable::list(&**self.files, &self.quarantine).map_err(io("reading the quarantine"))?;
+        let mut numbers: Vec<_> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Where the new chain is made ready. The vault stays where it is: it still opens what the old chain holds.
+    fn staged(&self, place: &Path) -> Config {
+        let draft = place.join("draft");
+        Config { folder: draft.join("chain"), head: draft.join("head"), ..self.config.clone() }
+    }
+
+    fn stage(
+        &self,
+        place: &Path,
+        world: World<'_>,
+        vault: Arc<VaultKey>,
+        version: &str,
+        follows: Follows,
+    ) -> Result<(), AcceptError> {
+        let (files, draft) = (&**self.files, place.join("draft"));
+        files.create_folder(&world.config.folder).map_err(io("making the new chain"))?;
+        let keys = SigningKeys::generate(&*world.random);
+        keys.save(&draft.join("signing"), files)?;
+        let (mut writer, _) = open::open(world, keys, vault, version, Some(follows))?;
+        writer.stop_at_once().map_err(OpenError::from)?;
+        self.keep(self.signing, &place.join("signing"))?;
+        self.keep(&self.config.head, &place.join("head"))?;
+        self.shift(&draft, &place.join("new"))?;
+        [place, &self.quarantine, durable::parent(&self.quarantine)]
+            .iter()
+            .try_for_each(|folder| files.sync_folder(folder))
+            .map_err(io("making the new chain"))
+    }
+
+    /// Keeps a copy of a small file.
+    fn keep(&self, from: &Path, to: &Path) -> Result<(), AcceptError> {
+        let copy = || match durable::read_whole(&**self.files, from, 1 << 20)? {
+            Some(bytes) => durable::replace(&**self.files, to, &bytes),
+            None => Ok(()),
+        };
+        copy().map_err(io("keeping a copy of the old keys and head"))
+    }
+
+    /// Each step leaves the home unopenable until the last is done.
+    fn swap(&self, place: &Path) -> Result<(), AcceptError> {
+        let new = place.join("new");
+        let left = durable::list(&**self.files, &new).map_err(io("reading the quarantine"))?;
+        let has = |name: &str| left.iter().any(|left| left == Path::new(name));
+        if has("head") {
+            self.shift(&new.join("head"), &self.config.head)?;
+        }
+        if has("chain") {
+            let aside = place.join("chain");
+            if self.exists(&self.config.folder)? && !self.exists(&aside)? {
+                self.shift(&self.config.folder, &aside)?;
+            }
+            self.shift(&new.join("chain"), &self.config.folder)?;
+        }
+        if has("signing") {
+            self.shift(&new.join("signing"), self.signing)?;
+        }
+        Ok(())
+    }
+
+    fn exists(&self, folder: &Path) -> Result<bool, AcceptError> {
+        match self.files.list(folder) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io("reading the old chain")(error)),
+        }
+    }
+
+    /// Renames, and waits until both folders have it on the disk.
+    fn shift(&self, from: &Path, to: &Path) -> Result<(), AcceptError> {
+        let shift = || {
+            self.files.rename(from, to)?;
+            self.files.sync_folder(durable::parent(to))?;
+            self.files.sync_folder(durable::parent(from))
+        };
+        shift().map_err(io("moving the chains"))
+    }
+
+    fn read_follows(&self) -> Result<Follows, AcceptError> {
+        let first = read(&self.config.folder, self.files).next();
+        match first.and_then(Result::ok).map(|stored| stored.entry.fact) {
+            Some(Fact::Origin { follows: Some(follows), .. }) => Ok(follows),
+            _ => Err(io("reading the new chain")(io::ErrorKind::InvalidData.into())),
+        }
+    }
+}
+
+fn io(doing: &'static str) -> impl FnOnce(io::Error) -> AcceptError {
+    move |source| AcceptError::Io { doing, source }
+}

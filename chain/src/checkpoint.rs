@@ -1,0 +1,91 @@
+//! Checkpoints (C2SP tlog-checkpoint): how large the log is and what its root is, as a signed note.
+
+use std::path::PathBuf;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use ephor_base::Digest;
+use serde::Serialize;
+
+use crate::{
+    keys::{SignatureFault, SigningKeys, VerifierKeys},
+    note::Note,
+};
+
+/// The most bytes a checkpoint of ours has: two signature lines of 92 and 4,420 base64 digits, the text, and some room.
+pub(crate) const MAX_CHECKPOINT_BYTES: usize = 5120;
+
+/// The end of a log at some moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Head {
+    /// How many entries it has.
+    pub size: u64,
+    /// The RFC 6962 root over them.
+    pub root: Digest,
+}
+
+impl Head {
+    /// The head of a log without entries.
+    pub(crate) fn empty() -> Self {
+        Self { size: 0, root: Digest::of(&[]) }
+    }
+
+    /// The text of the checkpoint of this head.
+    pub(crate) fn text(&self, origin: &str) -> String {
+        format!("{origin}\n{}\n{}\n", self.size, BASE64.encode(self.root.0))
+    }
+
+    /// The signed checkpoint of this head.
+    pub(crate) fn sign(&self, keys: &SigningKeys) -> Result<Vec<u8>, SignatureFault> {
+        keys.sign(self.text(keys.origin())).map(|note| note.to_bytes())
+    }
+}
+
+/// A checkpoint as it was read; its signatures are not checked yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Checkpoint {
+    /// The name of the log.
+    pub origin: String,
+    /// What it says.
+    pub head: Head,
+    /// The signed note.
+    pub note: Note,
+}
+
+/// Bytes that are not a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a checkpoint")]
+pub struct NotACheckpoint;
+
+impl Checkpoint {
+    /// Reads a checkpoint of ours: three lines, in the one form we write.
+    ///
+    /// # Errors
+    /// [`NotACheckpoint`] if it is anything else.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotACheckpoint> {
+        let note = Note::parse(bytes).map_err(|_| NotACheckpoint)?;
+        let mut lines = note.text.lines();
+        let (origin, size, root) = (lines.next(), lines.next(), lines.next());
+        let origin = origin.ok_or(NotACheckpoint)?.to_owned();
+        let size = size.and_then(|size| size.parse().ok()).ok_or(NotACheckpoint)?;
+        let root = root.and_then(|root| BASE64.decode(root).ok()?.try_into().ok()).map(Digest).ok_or(NotACheckpoint)?;
+        let head = Head { size, root };
+        // Leading zeros, signs and further lines have no place in the one form.
+        if head.text(&origin) == note.text { Ok(Self { origin, head, note }) } else { Err(NotACheckpoint) }
+    }
+
+    /// Checks both signatures.
+    ///
+    /// # Errors
+    /// [`SignatureFault`] says what is wrong.
+    pub fn check(&self, keys: &VerifierKeys) -> Result<(), SignatureFault> {
+        if self.origin != keys.origin() {
+            return Err(SignatureFault::Lines);
+        }
+        keys.check(&self.note)
+    }
+}
+
+/// The published checkpoint of a chain folder.
+pub(crate) fn path(folder: &std::path::Path) -> PathBuf {
+    folder.join("checkpoint")
+}

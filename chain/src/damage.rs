@@ -1,0 +1,176 @@
+//! What can be wrong with a chain, and where.
+
+use std::{fmt, io, path::Path, path::PathBuf};
+
+use ephor_base::Seq;
+use serde::Serialize;
+
+use crate::keys::SignatureFault;
+
+/// Something wrong with a chain, and the place. It is a finding, not an error: the chain can be read, and is not whole.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// The file, below the folder of the chain; `head` for the pinned head.
+    pub file: PathBuf,
+    /// The byte in it where the part that is wrong begins.
+    pub offset: u64,
+    /// The entry that is wrong, or the first that could not be read.
+    pub seq: Option<Seq>,
+    /// What is wrong.
+    #[serde(serialize_with = "as_text")]
+    pub damage: Damage,
+}
+
+fn as_text<S: serde::Serializer>(damage: &Damage, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(damage)
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at byte {}", self.file.display(), self.offset)?;
+        if let Some(seq) = self.seq {
+            write!(f, " (entry {seq})")?;
+        }
+        write!(f, ": {}", self.damage)
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Damage {
+    /// A file that no version of Ephor writes there.
+    #[error("this file does not belong here")]
+    UnknownFile,
+    /// The first 128 bytes of a segment are not a segment header, or were changed.
+    #[error("the header of this segment is damaged")]
+    Header,
+    /// The segment says that it begins at another entry than its name, or another than comes next.
+    #[error(
+        "entry {expected} comes next, but this segment begins at entry {found}: a segment is missing or out of place"
+    )]
+    Gap {
+        /// What comes next.
+        expected: u64,
+        /// What the segment says.
+        found: u64,
+    },
+    /// The segment continues another history.
+    #[error("this segment continues another history")]
+    Foreign,
+    /// The bytes of a batch were changed, or are cut short.
+    #[error("this batch was changed or is cut short")]
+    Batch,
+    /// A whole batch that does not belong here: swapped, repeated, or one before it is gone.
+    #[error("entry {expected} comes next, but this batch begins at entry {found}")]
+    Order {
+        /// What comes next.
+        expected: u64,
+        /// What the batch says.
+        found: u64,
+    },
+    /// A batch with a right digest and a wrong layout.
+    #[error("this batch is malformed: {0}")]
+    Layout(&'static str),
+    /// An entry that cannot be read.
+    #[error("this entry is malformed: {0}")]
+    Entry(String),
+    /// An entry that breaks a rule.
+    #[error("this entry breaks a rule: {0}")]
+    Rule(&'static str),
+    /// Sealed content that is not what the entry commits to.
+    #[error("the sealed content is not what the entry commits to")]
+    Content,
+    /// A checkpoint that does not follow from the entries before it.
+    #[error("the checkpoint does not follow from the entries")]
+    Root,
+    /// A wrong signature.
+    #[error("the checkpoint does not count: {0}")]
+    Signature(SignatureFault),
+    /// The log was signed by other keys than those given.
+    #[error("this log was begun under other keys")]
+    Keys,
+    /// `checkpoint` cannot be read.
+    #[error("the published checkpoint is damaged")]
+    Published,
+    /// `checkpoint` is gone.
+    #[error("the published checkpoint is missing")]
+    PublishedMissing,
+    /// `checkpoint` is not in the journal.
+    #[error("the published checkpoint is not one of the journal's")]
+    PublishedForeign,
+    /// The journal ends before something that was published.
+    #[error(
+        "the journal ends at entry {found}, but {expected} entries were published: the rest is lost or was cut off"
+    )]
+    Lost {
+        /// How many entries are promised.
+        expected: u64,
+        /// How many are there.
+        found: u64,
+    },
+    /// The pinned head cannot be read.
+    #[error("the pinned head is damaged")]
+    Head,
+    /// The pinned head is gone.
+    #[error("the pinned head is missing")]
+    HeadMissing,
+    /// The pinned head is of another history.
+    #[error("the pinned head is of another history than this journal")]
+    HeadForeign,
+    /// The journal ends before the pinned head.
+    #[error("the journal ends at entry {found}, but the pinned head has {expected} entries: the log was cut back")]
+    CutBack {
+        /// How many entries the head has.
+        expected: u64,
+        /// How many are there.
+        found: u64,
+    },
+    /// Bytes after a clean stop.
+    #[error("something was written after the clean stop")]
+    AfterStop,
+    /// Keys of sessions, and no journal.
+    #[error("there are keys of sessions, but no journal")]
+    JournalMissing,
+}
+
+/// Why a chain could not be read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The chain is not whole.
+    #[error("{0}")]
+    Damaged(Finding),
+    /// The system would not read it. Says nothing about the chain.
+    #[error("`{path}` cannot be read: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It was written by a newer version of Ephor.
+    #[error(
+        "`{path}` is in journal format {found}, and this version of Ephor knows formats up to {known}: upgrade Ephor. \
+         Nothing was changed"
+    )]
+    NewerFormat {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest known here.
+        known: u32,
+    },
+}
+
+impl ScanError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+}
+
+impl From<Finding> for ScanError {
+    fn from(finding: Finding) -> Self {
+        Self::Damaged(finding)
+    }
+}

@@ -1,0 +1,116 @@
+//! Small files that are there whole or not at all.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{
+    Digest,
+    files::{File, Files, Open},
+};
+
+/// Puts a file with these bytes in the place of `path`; when it returns, the disk has it.
+pub(crate) fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = draft(path);
+    match files.remove(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = files.open(&draft, Open::Create)?;
+    write_all(&*file, bytes, 0)?;
+    file.sync_data()?;
+    files.rename(&draft, path)?;
+    files.sync_folder(parent(path))
+}
+
+/// The name under which [`replace`] prepares a file. A crash can leave it behind; it never counts.
+pub(crate) fn draft(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    PathBuf::from(name)
+}
+
+/// Makes a folder, if there is none; when it returns, the disk has its name.
+pub(crate) fn make_folder(files: &dyn Files, folder: &Path) -> io::Result<()> {
+    match files.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            files.create_folder(folder)?;
+            files.sync_folder(parent(folder))
+        }
+        other => other.map(drop),
+    }
+}
+
+/// The folder a path lies in.
+pub(crate) fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Writes all of `bytes`.
+pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = file.write_at(bytes, offset)?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+        offset = offset.saturating_add(written as u64);
+    }
+    Ok(())
+}
+
+/// Fills `into` from `offset`, as far as the file reaches; returns how much that was.
+pub(crate) fn read_full(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset.saturating_add(filled as u64))? {
+            0 => break,
+            count => filled = filled.saturating_add(count),
+        }
+    }
+    Ok(filled)
+}
+
+/// The whole of a small file; nothing if there is none. A file longer than `most` is an error.
+pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };
+    let mut bytes = vec![0; most.saturating_add(1)];
+    let length = read_full(&*file, &mut bytes, 0)?;
+    if length > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than it can be"));
+    }
+    bytes.truncate(length);
+    Ok(Some(bytes))
+}
+
+/// Opens a file, if there is one.
+pub(crate) fn open_existing(files: &dyn Files, path: &Path, how: Open) -> io::Result<Option<Arc<dyn File>>> {
+    match files.open(path, how) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names in a folder; none if there is no folder.
+pub(crate) fn list(files: &dyn Files, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match files.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// `mark`, `body`, and the SHA-256 of both.
+pub(crate) fn envelope(mark: &[u8], body: &[u8]) -> Vec<u8> {
+    let digest = Digest::of_parts(&[mark, body]);
+    [mark, body, &digest.0].concat()
+}
+
+/// The body of what [`envelope`] made.
+pub(crate) fn open_envelope<'a>(mark: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (content, digest) = bytes.split_last_chunk::<32>()?;
+    let body = content.strip_prefix(mark)?;
+    (Digest::of(content).0 == *digest).then_some(body)
+}

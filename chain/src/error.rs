@@ -1,0 +1,104 @@
+//! Why something could not be recorded, or a chain not opened.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use crate::{damage::Finding, keys::SignatureFault, vault::VaultError};
+
+/// A record was not taken, or is not known to be on the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The record does not fit what was recorded before it. The caller's bug. Nothing was recorded.
+    #[error("the record was not taken: {0}")]
+    Misplaced(&'static str),
+    /// It has content and no session under whose key it could be sealed. The caller's bug. Nothing was recorded.
+    #[error("the record was not taken: it has private content and no session")]
+    NoSession,
+    /// It is too large. The caller's fault. Nothing was recorded.
+    #[error("the record was not taken: it has {bytes} bytes, and {most} are the most")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// The key of its session cannot be used. The store's fault. Nothing was recorded; other sessions go on.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// The disk is full. The store's fault. Nothing was recorded; the log goes on, and intents that were recorded can
+    /// still be settled.
+    #[error("the record was not taken: the disk is full, free at least {needed} bytes")]
+    Full {
+        /// How many bytes were asked of the disk.
+        needed: u64,
+    },
+    /// The log is being closed. The caller came too late. Nothing was recorded.
+    #[error("the record was not taken: the log is closed")]
+    Closed,
+    /// The log has stopped, for this reason. Whether the record is on the disk shows when the node starts again.
+    #[error(transparent)]
+    Failed(#[from] Arc<Failure>),
+}
+
+/// Why a log stopped for good. It takes nothing more until the node starts again.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The system would not do it. The store's fault. What was acknowledged before is on the disk.
+    #[error("the chain has stopped: {doing} failed ({source}); see to the disk, then start the node again")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A signature made here was refused by the second implementation. A bug in one of the two libraries, or a broken
+    /// machine. Nothing with that signature was written.
+    #[error("the chain has stopped: a checkpoint it signed does not verify ({0}); do not trust this machine's signer")]
+    Signature(SignatureFault),
+    /// A bug of ours. What was acknowledged before is on the disk.
+    #[error("the chain has stopped: a bug in its writer; start the node again and report it")]
+    Bug,
+}
+
+/// A chain was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is not whole. Nothing was written. An operator must look at it, and may accept the loss.
+    #[error(
+        "the chain is quarantined: {finding}. Nothing was written and no agent runs. Restore a copy of the home, or \
+         accept the loss with `ephor chain accept`"
+    )]
+    Quarantined {
+        /// What is wrong.
+        finding: Finding,
+    },
+    /// A newer version of Ephor wrote it. Nothing was written.
+    #[error(
+        "`{path}` is in journal format {found}, and this version of Ephor knows formats up to {known}: upgrade Ephor. \
+         Nothing was changed"
+    )]
+    NewerFormat {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest known here.
+        known: u32,
+    },
+    /// The system would not read or write it. The store's fault. What was acknowledged before is on the disk.
+    #[error("the chain cannot be opened: {doing} failed ({source})")]
+    Io {
+        /// What was being done.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk is full. What was acknowledged before is on the disk.
+    #[error("the chain cannot be opened: the disk is full, free at least {needed} bytes")]
+    Full {
+        /// How many bytes were asked of the disk.
+        needed: u64,
+    },
+    /// The first batch could not be written.
+    #[error(transparent)]
+    Failed(#[from] AppendError),
+}

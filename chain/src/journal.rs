@@ -1,0 +1,176 @@
+//! The journal as its writer has it: the last segment, open at its end, with disk reserved ahead.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{
+    Digest,
+    files::{File, Files, Open},
+};
+
+use crate::{
+    checkpoint::Head,
+    durable,
+    scan::End,
+    segment::{self, SegmentHeader},
+};
+
+/// Disk is reserved in steps of this many bytes. Each step costs the file system an allocation; a clean stop gives back
+/// what was not used.
+pub(crate) const STEP: u64 = 1 << 20;
+
+/// The last segment.
+pub(crate) struct Journal {
+    files: Arc<dyn Files>,
+    chain: PathBuf,
+    origin: Digest,
+    segment_bytes: u64,
+    file: Arc<dyn File>,
+    /// The sequence it begins at.
+    first: u64,
+    /// Where the next frame goes.
+    offset: u64,
+    /// Up to where disk is reserved.
+    reserved: u64,
+    /// The bytes in use in earlier segments.
+    earlier: u64,
+}
+
+impl Journal {
+    /// Begins a journal.
+    pub(crate) fn begin(files: &Arc<dyn Files>, chain: &Path, origin: Digest, segment_bytes: u64) -> io::Result<Self> {
+        let folder = segment::folder(chain);
+        durable::make_folder(&**files, chain)?;
+        durable::make_folder(&**files, &folder)?;
+        let empty = SegmentHeader { origin, before: Head::empty() };
+        let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
+        enter(&**files, &folder, &empty)?;
+        let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
+        Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, earlier: 0 })
+    }
+
+    /// Goes on where a scan ended, after cutting off what it says is torn.
+    pub(crate) fn resume(
+        files: &Arc<dyn Files>,
+        chain: &Path,
+        origin: Digest,
+        segment_bytes: u64,
+        end: &End,
+        used: u64,
+        trim: bool,
+    ) -> io::Result<Self> {
+        let path = segment::folder(chain).join(segment::name(end.first));
+        let file = files.open(&path, Open::Write)?;
+        if trim {
+            file.set_len(end.offset)?;
+            file.sync_data()?;
+        }
+        let (files, chain) = (Arc::clone(files), chain.to_owned());
+        let (first, offset, earlier) = (end.first, end.offset, used.saturating_sub(end.offset));
+        // What lies beyond the last frame was perhaps never reserved, so it does not count before `allocate` says so.
+        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved: offset, earlier })
+    }
+
+    /// The bytes in use in all segments.
+    pub(crate) const fn used(&self) -> u64 {
+        self.earlier.saturating_add(self.offset)
+    }
+
+    /// The bytes reserved beyond those in use.
+    pub(crate) const fn ahead(&self) -> u64 {
+        self.reserved.saturating_sub(self.offset)
+    }
+
+    /// Reserves at least `more` bytes; says how many it were.
+    pub(crate) fn grow(&mut self, more: u64) -> io::Result<u64> {
+        let by = [more.max(STEP), more].into_iter();
+        let mut last = io::ErrorKind::StorageFull.into();
+        // A disk that is too full for a step may still have what is needed.
+        for by in by {
+            let target = self.reserved.saturating_add(by);
+            match self.file.allocate(target) {
+                Ok(()) => {
+                    self.reserved = target;
+                    return Ok(by);
+                }
+                Err(error) => last = error,
+            }
+            if last.kind() != io::ErrorKind::StorageFull {
+                break;
+            }
+        }
+        Err(last)
+    }
+
+    /// Writes a frame and waits for the disk.
+    pub(crate) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
+        durable::write_all(&*self.file, frame, self.offset)?;
+        self.file.sync_data()?;
+        self.offset = self.offset.saturating_add(frame.len() as u64);
+        Ok(())
+    }
+
+    /// Whether a frame of this length belongs into the next segment.
+    pub(crate) const fn is_full_for(&self, frame: u64) -> bool {
+        self.offset.saturating_add(frame) > self.segment_bytes && self.offset > segment::HEADER as u64
+    }
+
+    /// Goes on in a new segment. What was reserved here is reserved there; says how much more. If the disk is too full
+    /// for that, this segment goes on beyond its size, on what it has reserved.
+    pub(crate) fn rotate(&mut self, before: Head) -> io::Result<u64> {
+        let folder = segment::folder(&self.chain);
+        let ahead = self.ahead();
+        let header = SegmentHeader { origin: self.origin, before };
+        let (file, reserved) = match draft(&*self.files, &folder, &header, ahead) {
+            Ok(drafted) => drafted,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        // From here on the segment may be seen, so there is no way back.
+        enter(&*self.files, &folder, &header)?;
+        self.trim()?;
+        self.earlier = self.used();
+        (self.file, self.first, self.reserved) = (file, before.size, reserved);
+        self.offset = segment::HEADER as u64;
+        Ok(self.ahead().saturating_sub(ahead))
+    }
+
+    /// Gives back what is reserved and not used.
+    pub(crate) fn trim(&self) -> io::Result<()> {
+        self.file.set_len(self.offset)?;
+        self.file.sync_data()
+    }
+}
+
+/// Makes a segment with its header and room for `ahead` bytes, under a name that does not count.
+fn draft(files: &dyn Files, folder: &Path, header: &SegmentHeader, ahead: u64) -> io::Result<(Arc<dyn File>, u64)> {
+    let path = folder.join(segment::DRAFT);
+    match files.remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let filled = fill(files, &path, header, ahead);
+    if filled.is_err() {
+        // Half a draft on a full disk only takes room. It never counts, so it may also stay.
+        let _ = files.remove(&path);
+    }
+    filled
+}
+
+fn fill(files: &dyn Files, path: &Path, header: &SegmentHeader, ahead: u64) -> io::Result<(Arc<dyn File>, u64)> {
+    let file = files.open(path, Open::Create)?;
+    let reserved = ahead.max(STEP).saturating_add(segment::HEADER as u64);
+    file.allocate(reserved)?;
+    durable::write_all(&*file, &header.to_bytes(), 0)?;
+    file.sync_data()?;
+    Ok((file, reserved))
+}
+
+/// Gives the draft its name.
+fn enter(files: &dyn Files, folder: &Path, header: &SegmentHeader) -> io::Result<()> {
+    files.rename(&folder.join(segment::DRAFT), &folder.join(segment::name(header.before.size)))?;
+    files.sync_folder(folder)
+}

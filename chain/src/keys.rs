@@ -1,0 +1,314 @@
+//! The keys that sign the log, and those that check it.
+//!
+//! Each checkpoint carries two signatures: Ed25519 (RFC 8032) and ML-DSA-65 (FIPS 204, pure mode, empty context). The
+//! ML-DSA signer is a C library that is no longer maintained. So every signature made here is checked by another,
+//! maintained implementation before it counts, and the same one expands the key from its 32-byte seed.
+
+use std::{io, path::Path, path::PathBuf, str::FromStr, sync::Arc};
+
+use aws_lc_rs::{
+    encoding::AsRawBytes as _,
+    signature::{ED25519, KeyPair as _, ML_DSA_65, ML_DSA_65_SIGNING, ParsedPublicKey, PqdsaKeyPair},
+};
+use ed25519_dalek::Signer as _;
+use ephor_base::{Digest, Random, Secret, files::Files};
+use pqcrypto_mldsa::mldsa65;
+use pqcrypto_traits::sign::{DetachedSignature as _, SecretKey as _};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::{
+    durable,
+    note::{self, Note, SignatureLine},
+};
+
+/// The type byte of Ed25519 in a note key.
+const ED25519_TYPE: u8 = 0x01;
+/// C2SP gives ML-DSA no type byte. 0xff means that a long identifier follows, which nobody else will choose.
+const OTHER_TYPE: u8 = 0xff;
+const ML_DSA_65_IDENTIFIER: &[u8] = b"ML-DSA-65 FIPS-204 pure empty-context";
+/// Bytes of an ML-DSA-65 public key.
+const ML_DSA_65_PUBLIC: usize = 1952;
+/// Bytes of an ML-DSA-65 signature.
+const ML_DSA_65_SIGNATURE: usize = 3309;
+
+const SIGNING_MARK: &[u8] = b"ephor signing keys 1\n";
+const SEED: usize = 32;
+
+/// A key file could not be used. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The system would not read or write it. The store's fault.
+    #[error("the key file `{path}` cannot be used: {source}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no such file.
+    #[error("there is no key file `{0}`")]
+    Missing(PathBuf),
+    /// It is not what was written: it was cut, changed, or is another kind of file.
+    #[error("the key file `{0}` is damaged; put back a copy of it")]
+    Damaged(PathBuf),
+    /// A file is already there, and keys are never overwritten.
+    #[error("there already is a key file `{0}`")]
+    Exists(PathBuf),
+}
+
+/// The two private keys of a log.
+pub struct SigningKeys {
+    ed25519: ed25519_dalek::SigningKey,
+    ml_dsa: Secret<MlDsaKey>,
+    seeds: Secret<[u8; 2 * SEED]>,
+    verifier: VerifierKeys,
+}
+
+/// The expanded ML-DSA key, in the form its library wants. That form has no way to be overwritten in place.
+struct MlDsaKey(Box<mldsa65::SecretKey>);
+
+impl Zeroize for MlDsaKey {
+    fn zeroize(&mut self) {
+        let zeros = [0; 4032];
+        if let Ok(blank) = mldsa65::SecretKey::from_bytes(&zeros) {
+            *self.0 = blank;
+            // Without a reader the compiler may leave the assignment out.
+            std::hint::black_box(&self.0);
+        }
+    }
+}
+
+impl std::fmt::Debug for SigningKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SigningKeys({})", self.verifier.origin)
+    }
+}
+
+impl SigningKeys {
+    /// New keys.
+    #[must_use]
+    pub fn generate(random: &dyn Random) -> Self {
+        loop {
+            let mut seeds = Zeroizing::new([0; 2 * SEED]);
+            random.fill(&mut *seeds);
+            // No seed is known to be refused; if one were, another would do.
+            if let Some(keys) = Self::from_seeds(&seeds) {
+                return keys;
+            }
+        }
+    }
+
+    /// The keys in a file.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is none or it cannot be read.
+    pub fn load(path: &Path, files: &dyn Files) -> Result<Self, KeyError> {
+        let most = SIGNING_MARK.len().saturating_add(2 * SEED).saturating_add(32);
+        let bytes = durable::read_whole(files, path, most)
+            .map_err(|source| KeyError::Io { path: path.to_owned(), source })?
+            .map(Zeroizing::new)
+            .ok_or_else(|| KeyError::Missing(path.to_owned()))?;
+        let seeds = durable::open_envelope(SIGNING_MARK, &bytes).and_then(|body| body.try_into().ok());
+        seeds.and_then(Self::from_seeds).ok_or_else(|| KeyError::Damaged(path.to_owned()))
+    }
+
+    /// Writes the keys into a new file with mode 0600. When it returns, the disk has them.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there already is a file or it cannot be written.
+    pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
+        save_new(files, path, SIGNING_MARK, self.seeds.expose())
+    }
+
+    /// The name of the log these keys sign, as on the first line of each checkpoint.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.verifier.origin
+    }
+
+    /// The public keys.
+    #[must_use]
+    pub const fn verifier(&self) -> &VerifierKeys {
+        &self.verifier
+    }
+
+    fn from_seeds(seeds: &[u8; 2 * SEED]) -> Option<Self> {
+        let (first, second) = seeds.split_at(SEED);
+        let ed25519 = ed25519_dalek::SigningKey::from_bytes(first.try_into().ok()?);
+        let pair = PqdsaKeyPair::from_seed(&ML_DSA_65_SIGNING, second).ok()?;
+        let expanded = pair.private_key().as_raw_bytes().ok()?;
+        let ml_dsa = mldsa65::SecretKey::from_bytes(expanded.as_ref()).ok()?;
+        let verifier = VerifierKeys::new(ed25519.verifying_key(), pair.public_key().as_ref())?;
+        let ml_dsa = Secret::new(MlDsaKey(Box::new(ml_dsa)));
+        Some(Self { ed25519, ml_dsa, seeds: Secret::new(*seeds), verifier })
+    }
+
+    /// Signs a text with both keys and has both signatures checked by the second implementation.
+    ///
+    /// # Errors
+    /// [`SignatureFault`] if that one does not accept a signature: one of the two libraries is wrong.
+    pub(crate) fn sign(&self, text: String) -> Result<Note, SignatureFault> {
+        let keys = &self.verifier;
+        let ed25519 = self.ed25519.sign(text.as_bytes()).to_bytes().to_vec();
+        let ml_dsa = mldsa65::detached_sign(text.as_bytes(), &self.ml_dsa.expose().0).as_bytes().to_vec();
+        keys.check_ed25519(text.as_bytes(), &ed25519)?;
+        keys.check_ml_dsa(text.as_bytes(), &ml_dsa)?;
+        let line = |id, signature| SignatureLine { name: keys.origin.clone(), id, signature };
+        Ok(Note { text, signatures: vec![line(keys.ed25519_id, ed25519), line(keys.ml_dsa_id, ml_dsa)] })
+    }
+}
+
+/// What is wrong with the signatures of a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SignatureFault {
+    /// Not exactly one line of each key, Ed25519 first, both under the log's name.
+    #[error("its signature lines are not those of this log's two keys")]
+    Lines,
+    /// The Ed25519 signature is wrong.
+    #[error("its Ed25519 signature is wrong")]
+    Ed25519,
+    /// The ML-DSA-65 signature is wrong.
+    #[error("its ML-DSA-65 signature is wrong")]
+    MlDsa65,
+}
+
+/// The two public keys of a log. Printed as two note verifier keys, one a line, Ed25519 first.
+#[derive(Clone)]
+pub struct VerifierKeys {
+    origin: String,
+    ed25519: ed25519_dalek::VerifyingKey,
+    ed25519_again: Arc<ParsedPublicKey>,
+    ml_dsa: Arc<ParsedPublicKey>,
+    ed25519_id: [u8; 4],
+    ml_dsa_id: [u8; 4],
+    lines: [String; 2],
+}
+
+impl VerifierKeys {
+    fn new(ed25519: ed25519_dalek::VerifyingKey, ml_dsa: &[u8]) -> Option<Self> {
+        if ml_dsa.len() != ML_DSA_65_PUBLIC || ed25519.is_weak() {
+            return None;
+        }
+        let origin = origin_of(&ed25519);
+        let ed25519_key = [&[ED25519_TYPE], ed25519.as_bytes().as_slice()].concat();
+        let ml_dsa_key = [&[OTHER_TYPE], ML_DSA_65_IDENTIFIER, ml_dsa].concat();
+        Some(Self {
+            ed25519_again: Arc::new(ParsedPublicKey::new(&ED25519, ed25519.as_bytes()).ok()?),
+            ml_dsa: Arc::new(ParsedPublicKey::new(&ML_DSA_65, ml_dsa).ok()?),
+            ed25519_id: note::key_id(&origin, &ed25519_key),
+            ml_dsa_id: note::key_id(&origin, &ml_dsa_key),
+            lines: [note::verifier_key(&origin, &ed25519_key), note::verifier_key(&origin, &ml_dsa_key)],
+            ed25519,
+            origin,
+        })
+    }
+
+    /// The name of the log: `ephor/` and the first 32 hexadecimal digits of the SHA-256 of the Ed25519 key.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The Ed25519 key as a note verifier key.
+    #[must_use]
+    pub fn ed25519(&self) -> &str {
+        let [line, _] = &self.lines;
+        line
+    }
+
+    /// The ML-DSA-65 key as a note verifier key.
+    #[must_use]
+    pub fn ml_dsa_65(&self) -> &str {
+        let [_, line] = &self.lines;
+        line
+    }
+
+    /// Checks a note that must carry exactly the two signatures of this log.
+    ///
+    /// # Errors
+    /// [`SignatureFault`] says which is missing or wrong.
+    pub fn check(&self, note: &Note) -> Result<(), SignatureFault> {
+        let [first, second] = note.signatures.as_slice() else { return Err(SignatureFault::Lines) };
+        let ours = |line: &SignatureLine, id| line.name == self.origin && line.id == id;
+        if !ours(first, self.ed25519_id) || !ours(second, self.ml_dsa_id) {
+            return Err(SignatureFault::Lines);
+        }
+        self.check_ed25519(note.text.as_bytes(), &first.signature)?;
+        self.check_ml_dsa(note.text.as_bytes(), &second.signature)
+    }
+
+    /// Both implementations must accept: the strict rules of the one leave no second signature for the same text, and a
+    /// fault in either is caught by the other.
+    fn check_ed25519(&self, text: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
+        let parsed = ed25519_dalek::Signature::from_slice(signature).map_err(|_| SignatureFault::Ed25519)?;
+        self.ed25519.verify_strict(text, &parsed).map_err(|_| SignatureFault::Ed25519)?;
+        self.ed25519_again.verify_sig(text, signature).map_err(|_| SignatureFault::Ed25519)
+    }
+
+    fn check_ml_dsa(&self, text: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
+        if signature.len() != ML_DSA_65_SIGNATURE {
+            return Err(SignatureFault::MlDsa65);
+        }
+        self.ml_dsa.verify_sig(text, signature).map_err(|_| SignatureFault::MlDsa65)
+    }
+}
+
+impl std::fmt::Display for VerifierKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}\n{}", self.ed25519(), self.ml_dsa_65())
+    }
+}
+
+impl std::fmt::Debug for VerifierKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "VerifierKeys({})", self.origin)
+    }
+}
+
+impl PartialEq for VerifierKeys {
+    fn eq(&self, other: &Self) -> bool {
+        self.lines == other.lines
+    }
+}
+
+/// A text that is not the two verifier keys of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the keys of a log are two lines `name+keyid+base64`, Ed25519 first and ML-DSA-65 second")]
+pub struct NotVerifierKeys;
+
+impl FromStr for VerifierKeys {
+    type Err = NotVerifierKeys;
+    fn from_str(text: &str) -> Result<Self, NotVerifierKeys> {
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let [first, second] = lines.as_slice() else { return Err(NotVerifierKeys) };
+        Self::parse(first, second).ok_or(NotVerifierKeys)
+    }
+}
+
+impl VerifierKeys {
+    fn parse(first: &str, second: &str) -> Option<Self> {
+        let (_, ed25519) = note::parse_verifier_key(first)?;
+        let (_, ml_dsa) = note::parse_verifier_key(second)?;
+        let ed25519 = ed25519.strip_prefix(&[ED25519_TYPE])?;
+        let ml_dsa = ml_dsa.strip_prefix(&[OTHER_TYPE])?.strip_prefix(ML_DSA_65_IDENTIFIER)?;
+        let ed25519 = ed25519_dalek::VerifyingKey::from_bytes(ed25519.try_into().ok()?).ok()?;
+        // The names are derived, so a key under another name does not come back as the same two lines.
+        Self::new(ed25519, ml_dsa).filter(|keys| keys.ed25519() == first && keys.ml_dsa_65() == second)
+    }
+}
+
+fn origin_of(key: &ed25519_dalek::VerifyingKey) -> String {
+    let digits = Digest::of(key.as_bytes()).to_string();
+    format!("ephor/{}", digits.get(..32).unwrap_or(&digits))
+}
+
+/// Writes a key into a file that must not exist yet.
+pub(crate) fn save_new(files: &dyn Files, path: &Path, mark: &[u8], body: &[u8]) -> Result<(), KeyError> {
+    let io = |source| KeyError::Io { path: path.to_owned(), source };
+    if durable::open_existing(files, path, ephor_base::files::Open::Read).map_err(io)?.is_some() {
+        return Err(KeyError::Exists(path.to_owned()));
+    }
+    durable::make_folder(files, durable::parent(path)).map_err(io)?;
+    let bytes = Zeroizing::new(durable::envelope(mark, body));
+    durable::replace(files, path, &bytes).map_err(io)
+}

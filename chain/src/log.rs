@@ -1,0 +1,391 @@
+//! The handle to an open chain.
+
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use ephor_base::{Clock, Decision, Random, Receipt, Seq, SessionId, Timestamp, files::Files};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::{
+    checkpoint::Head,
+    error::{AppendError, Failure, OpenError},
+    intent::{Durable, Intent, IntentRecord},
+    keys::SigningKeys,
+    open,
+    queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
+    read::Entries,
+    record::{Fact, Record},
+    recovered::Recovered,
+    vault::{SessionKey, VaultKey},
+    writer::Shared,
+};
+
+/// Where a chain lies, and its sizes.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The folder of the chain. Nothing else may lie in it.
+    pub folder: PathBuf,
+    /// The folder of the session keys.
+    pub vault: PathBuf,
+    /// The file of the pinned head. It lies outside the folder of the chain, so that cutting that back is noticed.
+    pub head: PathBuf,
+    /// A segment takes no further batch beyond this many bytes: large enough that a year of agent work is a few files,
+    /// small enough to copy one at a time.
+    pub segment_bytes: u64,
+    /// The checkpoint is published and the head made durable at most this often while there is traffic. More often costs
+    /// the disk; less often widens what a power cut and a cut-back log together could hide.
+    pub publish_every: Duration,
+}
+
+impl Config {
+    /// The places below a home.
+    #[must_use]
+    pub fn in_home(home: &Path) -> Self {
+        Self {
+            folder: home.join("chain"),
+            vault: home.join("vault"),
+            head: home.join("head"),
+            segment_bytes: 64 << 20,
+            publish_every: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The bytes of a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Usage {
+    /// In use.
+    pub used: u64,
+    /// Reserved on the disk beyond those.
+    pub reserved: u64,
+}
+
+/// An open chain. A clone is another handle to the same.
+///
+/// Every record gets its place in the order of the calls. A future of this type that is dropped before it is ready may
+/// leave its record in the log.
+#[derive(Clone)]
+pub struct Log(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    config: Config,
+    files: Arc<dyn Files>,
+}
+
+impl Log {
+    /// Opens the chain, or begins it. Checks everything but the signatures of earlier checkpoints, trims a torn end, and
+    /// records the boot and the outcomes that are missing. All that is on the disk when it returns.
+    ///
+    /// One process opens a home at a time; the caller holds the lock.
+    ///
+    /// # Errors
+    /// [`OpenError`]. If the chain is quarantined, nothing was written.
+    pub fn open(
+        config: Config,
+        keys: SigningKeys,
+        vault: Arc<VaultKey>,
+        files: Arc<dyn Files>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        version: &str,
+    ) -> Result<(Self, Recovered), OpenError> {
+        let world = open::World { config: &config, files: &files, clock, random };
+        let (writer, recovered) = open::open(world, keys, vault, version, None)?;
+        let shared = Arc::clone(&writer.shared);
+        let thread = writer.start().map_err(open::io("starting the writer"))?;
+        Ok((Self(Arc::new(Handle { shared, thread: Mutex::new(Some(thread)), config, files })), recovered))
+    }
+
+    /// Records something without waiting for the disk. It has its place at once and goes with the next batch, within
+    /// a tenth of a second at most. Waits only while the queue is full.
+    ///
+    /// # Errors
+    /// [`AppendError`] if it was not taken.
+    pub fn note(&self, record: Record) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move {
+            queue::check_appendable(&record.fact)?;
+            let (receipts, ()) = take(&shared, &[&record], Reserve::None, |_| ()).await?;
+            first(receipts)
+        }
+    }
+
+    /// Records something and waits until it is on the disk under a checkpoint with both signatures.
+    ///
+    /// # Errors
+    /// [`AppendError`] if it was not taken, or is not known to be on the disk.
+    pub fn append(
+        &self,
+        record: Record,
+    ) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move {
+            queue::check_appendable(&record.fact)?;
+            let (receipts, waiter) = take(&shared, &[&record], Reserve::None, wait).await?;
+            settled(waiter).await?;
+            first(receipts)
+        }
+    }
+
+    /// Records a permitting verdict and the intent that follows from it, reserves the disk for the outcome, and waits
+    /// until both are on the disk.
+    ///
+    /// # Errors
+    /// [`AppendError`]. Without a value there is no proof, and nothing may be done.
+    pub fn intend(
+        &self,
+        verdict: Record,
+        intent: IntentRecord,
+    ) -> impl Future<Output = Result<Durable<Intent>, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move {
+            check_pair(&verdict, &intent)?;
+            let records = [&verdict, &intent_record(&intent)];
+            let (receipts, waiter) = take(&shared, &records, Reserve::Take, wait).await?;
+            settled(waiter).await?;
+            let [verdict, receipt] = receipts.as_slice() else { return Err(bug()) };
+            Ok(Durable::new(Intent::new(intent, *verdict), *receipt))
+        }
+    }
+
+    /// Records the outcome of an intent, on the disk that was reserved for it. As [`Log::note`], it does not wait for
+    /// the disk. An outcome larger than [`queue::OUTCOME_ROOM`] may meet a full disk; a smaller one then still fits.
+    ///
+    /// # Errors
+    /// [`AppendError`] if it was not taken: then the intent is still open.
+    pub fn settle(
+        &self,
+        intent: Seq,
+        record: Record,
+    ) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move {
+            if !matches!(&record.fact, Fact::Outcome { intent: ended, .. } if *ended == intent) {
+                return Err(AppendError::Misplaced("it is no outcome of this intent"));
+            }
+            let (receipts, ()) = take(&shared, &[&record], Reserve::Use, |_| ()).await?;
+            first(receipts)
+        }
+    }
+
+    /// Waits until everything recorded so far is on the disk.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the log has stopped or is closed.
+    pub fn flush(&self) -> impl Future<Output = Result<Head, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move {
+            let waiter = {
+                let mut queue = shared.lock();
+                queue.check_open()?;
+                wait(&mut queue)
+            };
+            shared.wake();
+            settled(waiter).await
+        }
+    }
+
+    /// The head of what is on the disk.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        self.0.shared.lock().head
+    }
+
+    /// The bytes of the journal.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let queue = self.0.shared.lock();
+        Usage { used: queue.used, reserved: queue.reserved }
+    }
+
+    /// Reads everything that is on the disk now, contents opened.
+    #[must_use]
+    pub fn entries(&self) -> Entries {
+        let vault = Arc::clone(&self.0.shared.vault);
+        Entries::open(&self.0.config.folder, &self.0.files).up_to(self.head().size).unsealing(vault)
+    }
+
+    /// Records the stop, brings everything to the disk, publishes the checkpoint, pins the head, gives back the disk that
+    /// was reserved, and ends the writer. Other handles take nothing from here on.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the log had stopped, was closed, or could not be left in order. What was acknowledged is on the
+    /// disk in any case.
+    pub async fn close(self) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.0.shared);
+        begin_close(&shared)?;
+        take_stop(&shared).await?;
+        let (reply, closed) = oneshot::channel();
+        shared.lock().closer = Some(reply);
+        shared.wake();
+        let result = closed.await.unwrap_or_else(|_| Err(bug()));
+        self.0.join();
+        result
+    }
+}
+
+impl Handle {
+    fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The writer catches its own panics.
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+impl Drop for Handle {
+    /// Without a close the log ends as after a crash, except that what was recorded is written.
+    fn drop(&mut self) {
+        {
+            let mut queue = self.shared.lock();
+            if matches!(queue.phase, Phase::Open | Phase::Closing) {
+                queue.phase = Phase::Abandoned;
+            }
+        }
+        self.shared.wake();
+        self.join();
+    }
+}
+
+fn begin_close(shared: &Shared) -> Result<(), AppendError> {
+    let mut queue = shared.lock();
+    queue.check_open()?;
+    queue.phase = Phase::Closing;
+    Ok(())
+}
+
+/// Gives the stop its place.
+async fn take_stop(shared: &Shared) -> Result<(), AppendError> {
+    loop {
+        let turn = shared.turn.notified();
+        {
+            let mut queue = shared.lock();
+            if let Phase::Failed(failure) = &queue.phase {
+                return Err(Arc::clone(failure).into());
+            }
+            if queue.take_stop(now(shared), &*shared.random)? {
+                return Ok(());
+            }
+        }
+        turn.await;
+    }
+}
+
+/// Puts whoever asks among those who wait for the next batch.
+fn wait(queue: &mut Queue) -> Waiting {
+    let (waiter, waiting) = oneshot::channel();
+    queue.batch.waiters.push(waiter);
+    waiting
+}
+
+type Waiting = oneshot::Receiver<Result<Head, Arc<Failure>>>;
+
+async fn settled(waiting: Waiting) -> Result<Head, AppendError> {
+    Ok(waiting.await.map_err(|_| bug())??)
+}
+
+/// Gives records their places, and does something else under the same lock.
+async fn take<T>(
+    shared: &Shared,
+    records: &[&Record],
+    reserve: Reserve,
+    also: impl Fn(&mut Queue) -> T,
+) -> Result<(Vec<Receipt>, T), AppendError> {
+    let keys = find_keys(shared, records).await?;
+    loop {
+        let turn = shared.turn.notified();
+        let hold = {
+            let offers: Vec<_> =
+                records.iter().zip(&keys).map(|(record, key)| Offer { record, key: key.as_deref() }).collect();
+            let mut queue = shared.lock();
+            match queue.take(&offers, reserve, now(shared), &*shared.random) {
+                Ok(receipts) => {
+                    let also = also(&mut queue);
+                    drop(queue);
+                    shared.wake();
+                    return Ok((receipts, also));
+                }
+                Err(hold) => hold,
+            }
+        };
+        match hold {
+            Hold::Refused(error) => return Err(error),
+            Hold::Batch => turn.await,
+            Hold::Room(more) => ask(shared, |reply| Chore::Room(more, reply)).await?,
+        }
+    }
+}
+
+/// The keys for the contents of records; made and stored if a session has none yet.
+async fn find_keys(shared: &Shared, records: &[&Record]) -> Result<Vec<Option<Arc<SessionKey>>>, AppendError> {
+    let mut keys = Vec::with_capacity(records.len());
+    for record in records {
+        keys.push(match (&record.content, record.subject.session) {
+            (None, _) => None,
+            (Some(_), None) => return Err(AppendError::NoSession),
+            (Some(_), Some(session)) => Some(find_key(shared, session).await?),
+        });
+    }
+    Ok(keys)
+}
+
+async fn find_key(shared: &Shared, session: SessionId) -> Result<Arc<SessionKey>, AppendError> {
+    if let Some(key) = shared.vault.find(session)? {
+        return Ok(key);
+    }
+    ask(shared, |reply| Chore::Key(session, reply)).await?;
+    shared.vault.find(session)?.ok_or_else(bug)
+}
+
+/// Has the writer do something.
+async fn ask(shared: &Shared, chore: impl FnOnce(queue::Reply) -> Chore) -> Result<(), AppendError> {
+    let (reply, answer) = oneshot::channel();
+    {
+        let mut queue = shared.lock();
+        queue.check_open()?;
+        queue.chores.push(chore(reply));
+    }
+    shared.wake();
+    answer.await.map_err(|_| bug())?
+}
+
+/// An intent follows only from a verdict that permits the same thing for the same subject.
+fn check_pair(verdict: &Record, intent: &IntentRecord) -> Result<(), AppendError> {
+    let Fact::Verdict { action, attempt, arguments, verdict: given, .. } = &verdict.fact else {
+        return Err(AppendError::Misplaced("an intent follows from a verdict"));
+    };
+    if given.decision != Decision::Permit {
+        return Err(AppendError::Misplaced("an intent follows from a verdict that permits"));
+    }
+    let same = (*action, *attempt, *arguments) == (intent.action, intent.attempt, intent.arguments);
+    if !same || verdict.subject != intent.subject() {
+        return Err(AppendError::Misplaced("the verdict is about something else than the intent"));
+    }
+    Ok(())
+}
+
+fn intent_record(intent: &IntentRecord) -> Record {
+    let IntentRecord { action, attempt, arguments, reserved, .. } = *intent;
+    // The queue puts in where the verdict stands.
+    let fact = Fact::Intent { action, attempt, verdict: Seq(0), arguments, reserved };
+    Record { subject: intent.subject(), fact, content: None }
+}
+
+fn now(shared: &Shared) -> (Timestamp, Duration) {
+    (shared.clock.now(), shared.clock.monotonic())
+}
+
+fn first(receipts: Vec<Receipt>) -> Result<Receipt, AppendError> {
+    receipts.first().copied().ok_or_else(bug)
+}
+
+fn bug() -> AppendError {
+    Arc::new(Failure::Bug).into()
+}

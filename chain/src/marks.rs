@@ -1,0 +1,172 @@
+//! What a journal is held against: the published checkpoint and the pinned head.
+//!
+//! # What counts as what
+//! - A **broken end** of the last segment is torn if it begins at or beyond both marks, no whole batch follows it, and
+//!   the pinned head does not say that the node stopped there. A torn end was never acknowledged; opening cuts it off.
+//!   Anything else that is broken is damage.
+//! - **Zeros** at the end of a segment are reserved disk. They count as nothing, also after a stop: a crash may come
+//!   between a stop and the trimming.
+//! - The **published checkpoint** replaces its predecessor atomically, so a damaged one is damage. A missing one is
+//!   damage as soon as there is more than the first batch: it is published before the second is written.
+//! - The **pinned head** is made before the journal, so it is missing only if somebody took it. A verifier that is
+//!   given none checks without it, and then cannot notice a log that was cut back together with its checkpoint.
+//! - A **missing segment** shows as a gap, at the end as a journal shorter than the marks. A file that nobody writes
+//!   there is a finding too: a segment under another name is a lost segment.
+//! - `*.tmp` files of ours are half-made replacements. They never count.
+
+use std::{io, path::Path, path::PathBuf, sync::Arc};
+
+use ephor_base::{Seq, files::Files};
+
+use crate::{
+    checkpoint::{self, Checkpoint},
+    damage::{Damage, Finding, ScanError},
+    durable,
+    head::PinnedHead,
+    keys::VerifierKeys,
+    record::Fact,
+    scan::{Batch, Scan},
+};
+
+/// The marks, and how far the journal has met them.
+pub(crate) struct Marks {
+    published: Option<(Vec<u8>, Checkpoint)>,
+    published_met: bool,
+    head: Option<PinnedHead>,
+    head_met: bool,
+    batches: u64,
+}
+
+impl Marks {
+    /// Reads the published checkpoint. The pinned head is what the caller has.
+    pub(crate) fn new(
+        chain: &Path,
+        files: &Arc<dyn Files>,
+        keys: &VerifierKeys,
+        head: Option<PinnedHead>,
+    ) -> Result<Self, ScanError> {
+        let published = read_published(chain, &**files)?;
+        if head.as_ref().is_some_and(|head| head.origin != keys.origin()) {
+            return Err(finding("head", 0, None, Damage::HeadForeign));
+        }
+        let head_met = head.as_ref().is_none_or(|head| head.head.size == 0);
+        let published_met = published.is_none();
+        Ok(Self { published, published_met, head, head_met, batches: 0 })
+    }
+
+    /// Holds the next batch against the marks.
+    pub(crate) fn pass(&mut self, batch: &Batch, keys: &VerifierKeys) -> Result<(), ScanError> {
+        self.batches = self.batches.saturating_add(1);
+        let head = batch.checkpoint.head;
+        if self.batches == 1 {
+            check_origin(batch, keys)?;
+        }
+        if let Some((bytes, published)) = &self.published
+            && published.head.size == head.size
+        {
+            // What is the same, byte for byte, needs no check of its own: the signatures of the journal are checked.
+            if *bytes != batch.note {
+                return Err(finding("checkpoint", 0, Some(head.size), Damage::PublishedForeign));
+            }
+            self.published_met = true;
+        }
+        if let Some(pinned) = &self.head
+            && pinned.head.size == head.size
+        {
+            if pinned.head.root != head.root {
+                return Err(finding("head", 0, Some(head.size), Damage::HeadForeign));
+            }
+            self.head_met = true;
+        }
+        Ok(())
+    }
+
+    /// Judges the end of the journal. Returns how many bytes of it are torn.
+    pub(crate) fn judge(&self, scan: &Scan, keys: &VerifierKeys) -> Result<u64, ScanError> {
+        self.judge_published(scan, keys)?;
+        self.judge_head(scan)?;
+        let Some((broken, bytes)) = scan.broken() else { return Ok(0) };
+        let stopped_here = |pinned: &PinnedHead| pinned.stopped && pinned.head.size == scan.tree.size();
+        if self.head.as_ref().is_some_and(stopped_here) {
+            return Err(Finding { damage: Damage::AfterStop, ..broken.clone() }.into());
+        }
+        Ok(bytes)
+    }
+
+    fn judge_published(&self, scan: &Scan, keys: &VerifierKeys) -> Result<(), ScanError> {
+        let (found, Some((_, published))) = (scan.tree.size(), &self.published) else {
+            let missing = finding("checkpoint", 0, None, Damage::PublishedMissing);
+            return if self.batches > 1 { Err(missing) } else { Ok(()) };
+        };
+        if self.published_met {
+            return Ok(());
+        }
+        let expected = published.head.size;
+        published.check(keys).map_err(|fault| finding("checkpoint", 0, Some(expected), Damage::Signature(fault)))?;
+        Err(if expected > found {
+            lost(scan, Damage::Lost { expected, found })
+        } else {
+            finding("checkpoint", 0, Some(expected), Damage::PublishedForeign)
+        })
+    }
+
+    fn judge_head(&self, scan: &Scan) -> Result<(), ScanError> {
+        let Some(pinned) = self.head.as_ref().filter(|_| !self.head_met) else { return Ok(()) };
+        let (expected, found) = (pinned.head.size, scan.tree.size());
+        Err(if expected > found {
+            lost(scan, Damage::CutBack { expected, found })
+        } else {
+            finding("head", 0, Some(expected), Damage::HeadForeign)
+        })
+    }
+
+    /// Whether a checkpoint was published.
+    pub(crate) const fn is_published(&self) -> bool {
+        self.published.is_some()
+    }
+}
+
+/// Something that was promised is not there. A broken batch is the better place to name than the end of what comes
+/// before it.
+fn lost(scan: &Scan, damage: Damage) -> ScanError {
+    scan.broken().map_or_else(|| scan.end_finding(damage), |(broken, _)| broken.clone()).into()
+}
+
+/// The pinned head of a home, where it must be there as soon as the journal has an entry.
+pub(crate) fn load_head(path: &Path, files: &dyn Files) -> Result<Option<PinnedHead>, ScanError> {
+    match PinnedHead::load(path, files) {
+        Ok(head) => Ok(head),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(finding("head", 0, None, Damage::Head)),
+        Err(source) => Err(ScanError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// A finding in one of the files beside the segments.
+pub(crate) fn finding(file: &str, offset: u64, seq: Option<u64>, damage: Damage) -> ScanError {
+    Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
+}
+
+fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
+    let path = checkpoint::path(chain);
+    let bytes = match durable::read_whole(files, &path, checkpoint::MAX_CHECKPOINT_BYTES) {
+        Ok(None) => return Ok(None),
+        Ok(Some(bytes)) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(finding("checkpoint", 0, None, Damage::Published));
+        }
+        Err(source) => return Err(ScanError::Io { path, source }),
+    };
+    let parsed = Checkpoint::parse(&bytes).map_err(|_| finding("checkpoint", 0, None, Damage::Published))?;
+    Ok(Some((bytes, parsed)))
+}
+
+/// The first entry says under which keys the log was begun.
+fn check_origin(batch: &Batch, keys: &VerifierKeys) -> Result<(), ScanError> {
+    let first = batch.entries.first().map(|item| &item.entry.fact);
+    let ours = matches!(first, Some(Fact::Origin { ed25519, ml_dsa_65, .. })
+        if ed25519 == keys.ed25519() && ml_dsa_65 == keys.ml_dsa_65());
+    if ours && batch.checkpoint.origin == keys.origin() {
+        return Ok(());
+    }
+    Err(Finding { file: batch.file.clone(), offset: batch.offset, seq: Some(Seq(0)), damage: Damage::Keys }.into())
+}

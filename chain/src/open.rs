@@ -1,0 +1,219 @@
+//! Opening a chain: look at everything, decide, and only then write.
+
+use std::{io, sync::Arc};
+
+use ephor_base::{Clock, Random, Seq, files::Files};
+
+use crate::{
+    checkpoint::Head,
+    damage::{Damage, ScanError},
+    error::{AppendError, Failure, OpenError},
+    head::{HeadFile, PinnedHead},
+    journal::{Journal, STEP},
+    keys::{SigningKeys, VerifierKeys},
+    log::Config,
+    marks::{self, Marks},
+    publisher::{Publisher, Signed},
+    queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
+    record::{Fact, Follows, Record, Subject},
+    recovered::{self, Recovered},
+    rules::Rules,
+    scan::Scan,
+    vault::{Vault, VaultKey},
+    writer::{Shared, Writer, origin_digest},
+};
+
+/// Everything outside that a chain needs.
+pub(crate) struct World<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) files: &'a Arc<dyn Files>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+}
+
+/// What looking at a chain found. Nothing has been written.
+pub(crate) struct Looked {
+    pub(crate) scan: Scan,
+    pub(crate) torn: u64,
+    head: Option<PinnedHead>,
+    published: bool,
+    /// The checkpoint of the last batch.
+    last: Option<Signed>,
+}
+
+/// Reads a whole chain and checks everything but the signatures of earlier checkpoints.
+pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Looked, ScanError> {
+    let mut scan = Scan::open(&config.folder, files)?;
+    let head = marks::load_head(&config.head, &**files)?;
+    let mut marks = Marks::new(&config.folder, files, keys, head.clone())?;
+    let mut last = None;
+    while let Some(batch) = scan.next()? {
+        marks.pass(&batch, keys)?;
+        last = Some(batch);
+    }
+    let torn = marks.judge(&scan, keys)?;
+    if head.is_none() && scan.tree.size() > 0 {
+        return Err(marks::finding("head", 0, None, Damage::HeadMissing));
+    }
+    if let Some(batch) = &last {
+        batch.checkpoint.check(keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+    }
+    let last = last.map(|batch| (batch.checkpoint.head, batch.note));
+    Ok(Looked { scan, torn, head, published: marks.is_published(), last })
+}
+
+/// Opens a chain, or begins it, and writes its first batch.
+pub(crate) fn open(
+    world: World<'_>,
+    keys: SigningKeys,
+    vault: Arc<VaultKey>,
+    version: &str,
+    follows: Option<Follows>,
+) -> Result<(Writer, Recovered), OpenError> {
+    let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
+    let looked = look(world.config, world.files, keys.verifier())?;
+    let fresh = looked.scan.tree.size() == 0;
+    if fresh && follows.is_none() && !vault.is_empty().map_err(io("reading the vault"))? {
+        return Err(marks::finding("journal", 0, None, Damage::JournalMissing).into());
+    }
+    let torn = looked.torn;
+    let rules = looked.scan.rules.clone();
+    let mut writer = prepare(&world, keys, vault, looked)?;
+    let records = first_records(&rules, writer.keys.verifier(), version, torn, follows);
+    let head = write_first(&mut writer, &records)?;
+    writer.publish(false).map_err(io("publishing the checkpoint"))?;
+    Ok((writer, recovered(&rules, torn, head)))
+}
+
+/// From here on the chain is being written.
+fn prepare(world: &World<'_>, keys: SigningKeys, vault: Arc<Vault>, looked: Looked) -> Result<Writer, OpenError> {
+    let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
+    let Looked { scan, torn, head: pinned, published, last } = looked;
+    let (files, head) = (world.files, scan.head());
+    vault.make().map_err(io("making the vault"))?;
+    let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref())
+        .map_err(io("making the pinned head"))?;
+    let publisher = Arc::new(Publisher::new(files, folder, pin, *publish_every));
+    // The head says that the node runs before anything follows a stop.
+    publisher.pin(head).map_err(io("pinning the head"))?;
+    let origin = origin_digest(&keys);
+    let journal = match scan.end() {
+        None => Journal::begin(files, folder, origin, *segment_bytes),
+        Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0),
+    };
+    let journal = journal.map_err(full_or_io("opening the journal"))?;
+    let shared = Shared::new(Queue::new(scan.rules, head), Arc::clone(&world.clock), Arc::clone(&world.random), vault);
+    let writer = Writer { shared: Arc::new(shared), journal, tree: scan.tree, keys, publisher, last };
+    if !published {
+        writer.publish(false).map_err(io("publishing the checkpoint"))?;
+    }
+    Ok(writer)
+}
+
+/// What opening records: the origin of a new log, the boot, and the outcomes that are missing.
+fn first_records(
+    rules: &Rules,
+    keys: &VerifierKeys,
+    version: &str,
+    trimmed_bytes: u64,
+    follows: Option<Follows>,
+) -> Vec<Record> {
+    let own = |fact| Record { subject: Subject::default(), fact, content: None };
+    let mut records = Vec::new();
+    if rules.size == 0 {
+        let (ed25519, ml_dsa_65) = (keys.ed25519().to_owned(), keys.ml_dsa_65().to_owned());
+        records.push(own(Fact::Origin { ed25519, ml_dsa_65, follows }));
+    }
+    let (number, clean) = (rules.boots.saturating_add(1), is_clean(rules));
+    records.push(own(Fact::Boot { number, version: version.to_owned(), clean, trimmed_bytes }));
+    for (intent, open) in &rules.intents {
+        let fact = Fact::Outcome { intent: *intent, end: "indeterminate".to_owned(), used: open.reserved };
+        records.push(Record { subject: open.subject.clone(), fact, content: None });
+    }
+    records
+}
+
+/// A log without a boot yet follows nothing unclean.
+const fn is_clean(rules: &Rules) -> bool {
+    rules.stopped || rules.boots == 0
+}
+
+/// Writes the first batch, and reserves disk for what comes after it.
+fn write_first(writer: &mut Writer, records: &[Record]) -> Result<Head, OpenError> {
+    let shared = Arc::clone(&writer.shared);
+    let offers: Vec<_> = records.iter().map(|record| Offer { record, key: None }).collect();
+    make_room(writer, STEP.max(STOP_RESERVE))?;
+    loop {
+        let now = (shared.clock.now(), shared.clock.monotonic());
+        let hold = shared.lock().take(&offers, Reserve::None, now, &*shared.random);
+        match hold {
+            Ok(_) => break,
+            Err(Hold::Room(more)) => make_room(writer, more)?,
+            Err(Hold::Refused(error)) => return Err(error.into()),
+            Err(Hold::Batch) => return Err(AppendError::from(Arc::new(Failure::Bug)).into()),
+        }
+    }
+    let batch = std::mem::take(&mut shared.lock().batch);
+    let head = writer.commit(&batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
+    keep_for_stop(writer)?;
+    Ok(head)
+}
+
+/// Takes the disk for the stop out of what others may use.
+fn keep_for_stop(writer: &mut Writer) -> Result<(), OpenError> {
+    let shared = Arc::clone(&writer.shared);
+    let room = shared.lock().room;
+    if room < STOP_RESERVE {
+        make_room(writer, STOP_RESERVE)?;
+    }
+    let mut queue = shared.lock();
+    queue.room = queue.room.saturating_sub(STOP_RESERVE);
+    Ok(())
+}
+
+fn make_room(writer: &mut Writer, more: u64) -> Result<(), OpenError> {
+    writer.make_room(more).map(drop).map_err(|undone| match AppendError::from(undone) {
+        AppendError::Full { needed } => OpenError::Full { needed },
+        other => other.into(),
+    })
+}
+
+fn recovered(rules: &Rules, trimmed_bytes: u64, head: Head) -> Recovered {
+    let (next_pid, next_call, next_message, next_ticket) = recovered::free(&rules.used);
+    Recovered {
+        boot: rules.boots.saturating_add(1),
+        fresh: rules.size == 0,
+        clean: is_clean(rules),
+        trimmed_bytes,
+        next_pid,
+        next_call,
+        next_message,
+        next_ticket,
+        indeterminate: rules.intents.keys().copied().collect::<Vec<Seq>>(),
+        head,
+    }
+}
+
+/// An error of the system while `doing` something.
+pub(crate) fn io(doing: &str) -> impl FnOnce(io::Error) -> OpenError {
+    let doing = doing.to_owned();
+    move |source| OpenError::Io { doing, source }
+}
+
+fn full_or_io(doing: &str) -> impl FnOnce(io::Error) -> OpenError {
+    let io = io(doing);
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull => OpenError::Full { needed: STEP },
+        _ => io(error),
+    }
+}
+
+impl From<ScanError> for OpenError {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Damaged(finding) => Self::Quarantined { finding },
+            ScanError::NewerFormat { path, found, known } => Self::NewerFormat { path, found, known },
+            ScanError::Io { path, source } => Self::Io { doing: format!("reading `{}`", path.display()), source },
+        }
+    }
+}

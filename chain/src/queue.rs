@@ -1,0 +1,325 @@
+//! The queue: gives every record its place, at once and in order, and gathers the batch that is written next.
+//!
+//! A record that has its place will be written: room for it on the disk is there before it is taken. So a full disk is
+//! an answer to the caller, and never a reason to stop.
+
+use std::{sync::Arc, time::Duration};
+
+use ephor_base::{Digest, Random, Receipt, Seq, SessionId, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::{
+    checkpoint::Head,
+    entry::{Commitment, ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
+    error::{AppendError, Failure},
+    frame,
+    record::{Content, Fact, Record, Subject},
+    rules::Rules,
+    vault::{self, SessionKey},
+};
+
+/// The most bytes of private content one record may have.
+pub const MAX_CONTENT_BYTES: usize = 16 << 20;
+
+/// The bytes an outcome may have, entry and sealed content together, and be sure of its place on a full disk.
+pub const OUTCOME_ROOM: u64 = 128 << 10;
+
+/// The disk each intent reserves: its outcome, in a batch of its own.
+pub const OUTCOME_RESERVE: u64 = OUTCOME_ROOM + frame::OVERHEAD;
+
+/// The disk reserved for the stop.
+pub(crate) const STOP_RESERVE: u64 = 1024 + frame::OVERHEAD;
+
+/// A batch that has this much takes no more: callers wait for the next one. It bounds memory and the time of a batch.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// How long a record that nobody waits for may stay in memory alone.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// Who waits for a batch.
+pub(crate) type Waiter = oneshot::Sender<Result<Head, Arc<Failure>>>;
+/// Who waits for something else the writer does.
+pub(crate) type Reply = oneshot::Sender<Result<(), AppendError>>;
+
+/// Something the writer does between batches.
+pub(crate) enum Chore {
+    /// Reserve more disk.
+    Room(u64, Reply),
+    /// Make sure that a session has a key on the disk.
+    Key(SessionId, Reply),
+}
+
+impl Chore {
+    /// Who waits for it.
+    pub(crate) fn into_reply(self) -> Reply {
+        match self {
+            Self::Room(_, reply) | Self::Key(_, reply) => reply,
+        }
+    }
+}
+
+/// Where the log stands.
+pub(crate) enum Phase {
+    /// It takes records.
+    Open,
+    /// It takes no more, and writes what it has.
+    Closing,
+    /// Its last handle is gone: as `Closing`, but without a stop.
+    Abandoned,
+    /// It was closed.
+    Closed,
+    /// It stopped.
+    Failed(Arc<Failure>),
+}
+
+/// The batch that is written next.
+#[derive(Default)]
+pub(crate) struct Pending {
+    pub(crate) first: u64,
+    pub(crate) leaves: Vec<Digest>,
+    pub(crate) entries: Vec<u8>,
+    pub(crate) contents: Vec<u8>,
+    pub(crate) waiters: Vec<Waiter>,
+    /// The room it was given.
+    pub(crate) charged: u64,
+    since: Duration,
+}
+
+/// What a record does to the reservations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reserve {
+    /// Nothing.
+    None,
+    /// It reserves disk for its outcome.
+    Take,
+    /// It is an outcome, and uses what its intent reserved.
+    Use,
+}
+
+/// Why a record was not taken yet, or at all.
+pub(crate) enum Hold {
+    /// The batch is full: try again with the next.
+    Batch,
+    /// This much more disk has to be reserved first.
+    Room(u64),
+    /// Not at all.
+    Refused(AppendError),
+}
+
+/// A record and the key for its content.
+pub(crate) struct Offer<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) key: Option<&'a SessionKey>,
+}
+
+/// An entry that is ready to be taken.
+struct Draft {
+    entry: Entry,
+    bytes: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+/// Everything about the log that changes.
+pub(crate) struct Queue {
+    pub(crate) phase: Phase,
+    pub(crate) rules: Rules,
+    pub(crate) batch: Pending,
+    pub(crate) chores: Vec<Chore>,
+    /// Reserved disk that nothing has been promised.
+    pub(crate) room: u64,
+    pub(crate) head: Head,
+    pub(crate) used: u64,
+    pub(crate) reserved: u64,
+    pub(crate) closer: Option<Reply>,
+}
+
+impl Queue {
+    pub(crate) fn new(rules: Rules, head: Head) -> Self {
+        let (phase, batch, chores) = (Phase::Open, Pending::default(), Vec::new());
+        Self { phase, rules, batch, chores, room: 0, head, used: 0, reserved: 0, closer: None }
+    }
+
+    /// Whether records are taken.
+    pub(crate) fn check_open(&self) -> Result<(), AppendError> {
+        match &self.phase {
+            Phase::Open => Ok(()),
+            Phase::Failed(failure) => Err(Arc::clone(failure).into()),
+            _ => Err(AppendError::Closed),
+        }
+    }
+
+    /// Takes records, all or none, as neighbours in one batch.
+    pub(crate) fn take(
+        &mut self,
+        offers: &[Offer<'_>],
+        reserve: Reserve,
+        now: (Timestamp, Duration),
+        random: &dyn Random,
+    ) -> Result<Vec<Receipt>, Hold> {
+        self.check_open().map_err(Hold::Refused)?;
+        self.take_anyway(offers, reserve, now, random)
+    }
+
+    /// As [`Queue::take`], also while the log is being closed.
+    pub(crate) fn take_anyway(
+        &mut self,
+        offers: &[Offer<'_>],
+        reserve: Reserve,
+        (time, monotonic): (Timestamp, Duration),
+        random: &dyn Random,
+    ) -> Result<Vec<Receipt>, Hold> {
+        if self.batch.bytes() >= BATCH_BYTES {
+            return Err(Hold::Batch);
+        }
+        let time = self.rules.time.map_or(time, |last| last.max(time));
+        let mut drafts = Vec::with_capacity(offers.len());
+        for (seq, offer) in (self.rules.size..).zip(offers) {
+            drafts.push(Draft::new(Seq(seq), time, offer, random).map_err(Hold::Refused)?);
+        }
+        let charge = self.charge(&drafts);
+        let room = self.find_room(charge, reserve)?;
+        let receipts = self.admit(drafts)?;
+        if self.batch.charged == 0 {
+            self.batch.since = monotonic;
+        }
+        self.batch.charged = self.batch.charged.saturating_add(charge);
+        self.room = room;
+        Ok(receipts)
+    }
+
+    /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
+    pub(crate) fn take_stop(&mut self, now: (Timestamp, Duration), random: &dyn Random) -> Result<bool, AppendError> {
+        let fact = Fact::Stop { number: self.rules.boots };
+        let record = Record { subject: Subject::default(), fact, content: None };
+        self.room = self.room.saturating_add(STOP_RESERVE);
+        let taken = self.take_anyway(&[Offer { record: &record, key: None }], Reserve::None, now, random);
+        if taken.is_err() {
+            self.room = self.room.saturating_sub(STOP_RESERVE);
+        }
+        match taken {
+            Ok(_) => Ok(true),
+            Err(Hold::Batch) => Ok(false),
+            Err(Hold::Refused(error)) => Err(error),
+            Err(Hold::Room(_)) => Err(Arc::new(Failure::Bug).into()),
+        }
+    }
+
+    /// What these entries take on the disk. The first of a batch pays for what each batch costs.
+    fn charge(&self, drafts: &[Draft]) -> u64 {
+        let overhead = if self.batch.charged == 0 { frame::OVERHEAD } else { 0 };
+        drafts.iter().fold(overhead, |sum, draft| sum.saturating_add(draft.length()))
+    }
+
+    /// The room that is left after `charge`, if there is enough.
+    fn find_room(&self, charge: u64, reserve: Reserve) -> Result<u64, Hold> {
+        let (more, needed) = match reserve {
+            Reserve::None => (0, charge),
+            Reserve::Take => (0, charge.saturating_add(OUTCOME_RESERVE)),
+            Reserve::Use => (OUTCOME_RESERVE, charge),
+        };
+        let available = self.room.saturating_add(more);
+        available.checked_sub(needed).ok_or(Hold::Room(needed.saturating_sub(available)))
+    }
+
+    fn admit(&mut self, drafts: Vec<Draft>) -> Result<Vec<Receipt>, Hold> {
+        if self.batch.leaves.is_empty() {
+            self.batch.first = self.rules.size;
+            self.rules.begin_batch();
+        }
+        let mut receipts = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            self.rules.admit(&draft.entry).map_err(|rule| Hold::Refused(AppendError::Misplaced(rule)))?;
+            let leaf = Entry::leaf(&draft.bytes);
+            receipts.push(Receipt { seq: draft.entry.seq, leaf });
+            self.batch.push(leaf, &draft);
+        }
+        Ok(receipts)
+    }
+
+    /// Takes the batch out, for the writer, if it should be written now.
+    pub(crate) fn due(&mut self, now: Duration) -> Option<Pending> {
+        let batch = &self.batch;
+        let ending = !matches!(self.phase, Phase::Open) && batch.charged > 0;
+        let waited = batch.charged > 0 && now.saturating_sub(batch.since) >= LINGER;
+        let due = !batch.waiters.is_empty() || batch.bytes() >= BATCH_BYTES || ending || waited;
+        due.then(|| std::mem::take(&mut self.batch))
+    }
+
+    /// How long the writer may sleep.
+    pub(crate) fn rest(&self, now: Duration) -> Option<Duration> {
+        (self.batch.charged > 0).then(|| LINGER.saturating_sub(now.saturating_sub(self.batch.since)))
+    }
+}
+
+impl Pending {
+    fn bytes(&self) -> u64 {
+        (self.entries.len() as u64).saturating_add(self.contents.len() as u64)
+    }
+
+    fn push(&mut self, leaf: Digest, draft: &Draft) {
+        // An entry is checked to be shorter than 2¹⁶ bytes.
+        let length = u16::try_from(draft.bytes.len()).unwrap_or(u16::MAX);
+        self.leaves.push(leaf);
+        self.entries.extend_from_slice(&length.to_be_bytes());
+        self.entries.extend_from_slice(&draft.bytes);
+        self.contents.extend_from_slice(&draft.sealed);
+    }
+}
+
+impl Draft {
+    fn new(seq: Seq, time: Timestamp, offer: &Offer<'_>, random: &dyn Random) -> Result<Self, AppendError> {
+        let Record { subject, fact, content } = offer.record;
+        let (content, sealed) = match content {
+            Some(content) => {
+                let (commitment, sealed) = seal(seq, offer, content, random)?;
+                (Some(commitment), sealed)
+            }
+            None => (None, Vec::new()),
+        };
+        let fact = match fact.clone() {
+            // An intent stands right behind its verdict.
+            Fact::Intent { action, attempt, arguments, reserved, .. } => {
+                Fact::Intent { action, attempt, verdict: Seq(seq.0.saturating_sub(1)), arguments, reserved }
+            }
+            fact => fact,
+        };
+        let entry = Entry { version: ENTRY_VERSION, seq, time, subject: subject.clone(), fact, content };
+        let bytes = entry.to_bytes();
+        if bytes.len() > MAX_ENTRY_BYTES {
+            return Err(AppendError::TooLarge { bytes: bytes.len(), most: MAX_ENTRY_BYTES });
+        }
+        Ok(Self { entry, bytes, sealed })
+    }
+
+    /// Its bytes in a frame: two for the length of the entry.
+    fn length(&self) -> u64 {
+        (self.bytes.len() as u64).saturating_add(self.sealed.len() as u64).saturating_add(2)
+    }
+}
+
+fn seal(
+    seq: Seq,
+    offer: &Offer<'_>,
+    content: &Content,
+    random: &dyn Random,
+) -> Result<(Commitment, Vec<u8>), AppendError> {
+    let (session, key) = offer.record.subject.session.zip(offer.key).ok_or(AppendError::NoSession)?;
+    let too_large = |bytes| AppendError::TooLarge { bytes, most: MAX_CONTENT_BYTES };
+    let (commitment, sealed) = key.seal(session, seq, content, random).ok_or_else(|| too_large(u32::MAX as usize))?;
+    if sealed.len() > vault::sealed_length(MAX_CONTENT_BYTES) {
+        return Err(too_large(sealed.len()));
+    }
+    Ok((commitment, sealed))
+}
+
+/// Which facts a caller may append: the others have ways of their own into the log.
+pub(crate) fn check_appendable(fact: &Fact) -> Result<(), AppendError> {
+    match fact {
+        Fact::Origin { .. } | Fact::Boot { .. } | Fact::Stop { .. } => {
+            Err(AppendError::Misplaced("the log itself writes origins, boots and stops"))
+        }
+        Fact::Intent { .. } => Err(AppendError::Misplaced("an intent goes through `intend`")),
+        Fact::Outcome { .. } => Err(AppendError::Misplaced("an outcome goes through `settle`")),
+        _ => Ok(()),
+    }
+}

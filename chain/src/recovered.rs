@@ -1,0 +1,40 @@
+//! What opening a chain found.
+
+use ephor_base::{CallId, MessageId, Pid, Seq, TicketId};
+
+use crate::{checkpoint::Head, rules::Used};
+
+/// What opening a chain found, and the first numbers that were never used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recovered {
+    /// The number of this boot, from 1.
+    pub boot: u64,
+    /// Whether the chain was begun just now.
+    pub fresh: bool,
+    /// Whether the node before this one stopped cleanly.
+    pub clean: bool,
+    /// How many bytes of a torn batch were cut off. None of them had been acknowledged.
+    pub trimmed_bytes: u64,
+    /// The first free process number.
+    pub next_pid: Pid,
+    /// The first free call number.
+    pub next_call: CallId,
+    /// The first free message number.
+    pub next_message: MessageId,
+    /// The first free ticket number.
+    pub next_ticket: TicketId,
+    /// The intents that had no outcome. Each has one now: indeterminate, all of its reservation used, no content.
+    pub indeterminate: Vec<Seq>,
+    /// The head, with the records of this boot.
+    pub head: Head,
+}
+
+/// The first free numbers. All count from 1.
+pub(crate) fn free(used: &Used) -> (Pid, CallId, MessageId, TicketId) {
+    (
+        used.pid.unwrap_or(Pid(0)).next(),
+        used.call.unwrap_or(CallId(0)).next(),
+        used.message.unwrap_or(MessageId(0)).next(),
+        used.ticket.unwrap_or(TicketId(0)).next(),
+    )
+}

@@ -1,0 +1,386 @@
+//! The one reader of the journal: streams it batch by batch and checks everything but the signatures.
+//!
+//! Opening, reading and verifying all go through here, so there is one opinion on what a whole journal is. It holds one
+//! batch in memory.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{
+    Digest, Seq, cbor,
+    files::{File, Files, Open},
+};
+
+use crate::{
+    checkpoint::{Checkpoint, Head},
+    damage::{Damage, Finding, ScanError},
+    durable,
+    entry::Entry,
+    frame::{self, FrameHeader, Sections},
+    rules::Rules,
+    segment::{self, BadHeader, SegmentHeader},
+    tree::Tree,
+};
+
+/// How much is read at once where only zeros are expected.
+const STRIDE: usize = 64 << 10;
+
+/// A batch that is whole.
+pub(crate) struct Batch {
+    /// The segment, below the folder of the chain.
+    pub(crate) file: PathBuf,
+    /// Where in it the frame begins.
+    pub(crate) offset: u64,
+    /// The entries, with their leaf hashes and sealed contents.
+    pub(crate) entries: Vec<Item>,
+    /// The checkpoint, as bytes and as read.
+    pub(crate) note: Vec<u8>,
+    pub(crate) checkpoint: Checkpoint,
+}
+
+impl Batch {
+    /// Something wrong with this batch as a whole.
+    pub(crate) fn finding(&self, damage: Damage) -> Finding {
+        let seq = self.entries.first().map(|item| item.entry.seq);
+        Finding { file: self.file.clone(), offset: self.offset, seq, damage }
+    }
+}
+
+/// An entry of a batch.
+pub(crate) struct Item {
+    pub(crate) entry: Entry,
+    pub(crate) leaf: Digest,
+    pub(crate) sealed: Option<Vec<u8>>,
+}
+
+/// How the last segment ends.
+#[derive(Clone, Debug)]
+pub(crate) enum Tail {
+    /// Nothing but reserved disk follows the last batch.
+    Whole,
+    /// Something follows that is no batch. Torn or damaged: that depends on what was published.
+    Broken(Finding),
+}
+
+/// The last segment, when all of it has been read.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    /// The sequence it begins at.
+    pub(crate) first: u64,
+    /// Where the next frame goes.
+    pub(crate) offset: u64,
+    /// The length of the file.
+    pub(crate) length: u64,
+    pub(crate) tail: Tail,
+}
+
+/// A journal being read.
+pub(crate) struct Scan {
+    files: Arc<dyn Files>,
+    chain: PathBuf,
+    segments: Vec<u64>,
+    next_segment: usize,
+    current: Option<Current>,
+    origin: Option<Digest>,
+    pub(crate) tree: Tree,
+    pub(crate) rules: Rules,
+    /// Bytes in use in the segments that are read.
+    pub(crate) used: u64,
+    end: Option<End>,
+}
+
+struct Current {
+    first: u64,
+    name: PathBuf,
+    file: Arc<dyn File>,
+    length: u64,
+    offset: u64,
+}
+
+/// What stands where a frame is expected.
+enum Found {
+    Frame(FrameHeader, Vec<u8>),
+    Nothing,
+    Broken,
+}
+
+impl Scan {
+    /// Opens the journal of a chain and lists its segments.
+    pub(crate) fn open(chain: &Path, files: &Arc<dyn Files>) -> Result<Self, ScanError> {
+        Ok(Self {
+            files: Arc::clone(files),
+            chain: chain.to_owned(),
+            segments: list(chain, &**files)?,
+            next_segment: 0,
+            current: None,
+            origin: None,
+            tree: Tree::new(),
+            rules: Rules::default(),
+            used: 0,
+            end: None,
+        })
+    }
+
+    /// The head over all batches read so far.
+    pub(crate) fn head(&self) -> Head {
+        Head { size: self.tree.size(), root: self.tree.root() }
+    }
+
+    /// What is broken at the end, and how many bytes from there.
+    pub(crate) fn broken(&self) -> Option<(&Finding, u64)> {
+        let end = self.end.as_ref()?;
+        match &end.tail {
+            Tail::Broken(broken) => Some((broken, end.length.saturating_sub(end.offset))),
+            Tail::Whole => None,
+        }
+    }
+
+    /// The bytes in use in what has been read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.used.saturating_add(self.current.as_ref().map_or(0, |current| current.offset))
+    }
+
+    /// The end, once [`Scan::next`] has given nothing. None if there is no segment at all.
+    pub(crate) const fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// The next batch; nothing at the end, torn or whole.
+    pub(crate) fn next(&mut self) -> Result<Option<Batch>, ScanError> {
+        loop {
+            if self.end.is_some() || !self.enter()? {
+                return Ok(None);
+            }
+            let found = match self.find()? {
+                Found::Broken if self.goes_on()? => self.find()?,
+                found => found,
+            };
+            match found {
+                Found::Frame(header, bytes) => return self.take(header, &bytes).map(Some),
+                Found::Nothing => self.leave(Tail::Whole)?,
+                Found::Broken => self.leave(Tail::Broken(self.finding(Damage::Batch)))?,
+            }
+        }
+    }
+
+    /// Sees to it that a segment is open; says whether there is one.
+    fn enter(&mut self) -> Result<bool, ScanError> {
+        if self.current.is_some() {
+            return Ok(true);
+        }
+        let Some(first) = self.segments.get(self.next_segment).copied() else { return Ok(false) };
+        self.next_segment = self.next_segment.saturating_add(1);
+        let name = Path::new("journal").join(segment::name(first));
+        let path = self.chain.join(&name);
+        let file = self.files.open(&path, Open::Read).map_err(ScanError::io(&path))?;
+        let length = file.len().map_err(ScanError::io(&path))?;
+        let current = Current { first, name, file, length, offset: 0 };
+        self.check_header(&current)?;
+        self.current = Some(Current { offset: segment::HEADER as u64, ..current });
+        Ok(true)
+    }
+
+    fn check_header(&mut self, current: &Current) -> Result<(), ScanError> {
+        let damaged =
+            |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
+        let mut bytes = [0; segment::HEADER];
+        durable::read_full(&*current.file, &mut bytes, 0).map_err(ScanError::io(&current.name))?;
+        let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
+            BadHeader::Damaged => damaged(Damage::Header).into(),
+            BadHeader::Newer(found) => {
+                ScanError::NewerFormat { path: current.name.clone(), found, known: segment::FORMAT_VERSION }
+            }
+        })?;
+        let expected = self.tree.size();
+        if header.before.size != expected || current.first != expected {
+            let found = if header.before.size == expected { current.first } else { header.before.size };
+            return Err(damaged(Damage::Gap { expected, found }).into());
+        }
+        if header.before != self.head() || self.origin.is_some_and(|origin| origin != header.origin) {
+            return Err(damaged(Damage::Foreign).into());
+        }
+        self.origin = Some(header.origin);
+        Ok(())
+    }
+
+    /// Looks at what stands at the current offset.
+    fn find(&self) -> Result<Found, ScanError> {
+        let Some(current) = &self.current else { return Ok(Found::Nothing) };
+        let io = || ScanError::io(&current.name);
+        match read_frame(&*current.file, current.offset).map_err(io())? {
+            Some((header, bytes)) => Ok(Found::Frame(header, bytes)),
+            None if only_zeros(&*current.file, current.offset).map_err(io())? => Ok(Found::Nothing),
+            None => Ok(Found::Broken),
+        }
+    }
+
+    /// Whether a whole frame follows a broken one. If the node is running, it may have finished the broken one before
+    /// that, so then it is worth a second look.
+    fn goes_on(&self) -> Result<bool, ScanError> {
+        let Some(current) = &self.current else { return Ok(false) };
+        frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))
+    }
+
+    /// Finishes a segment. Only in the last one may anything be broken, and only at its very end.
+    fn leave(&mut self, tail: Tail) -> Result<(), ScanError> {
+        let follows = matches!(tail, Tail::Broken(_)) && self.goes_on()?;
+        let Some(current) = self.current.take() else { return Ok(()) };
+        self.used = self.used.saturating_add(current.offset);
+        let last = self.next_segment >= self.segments.len();
+        if let Tail::Broken(finding) = &tail
+            && (!last || follows)
+        {
+            return Err(finding.clone().into());
+        }
+        if last {
+            let Current { first, offset, length, .. } = current;
+            self.end = Some(End { first, offset, length, tail });
+        }
+        Ok(())
+    }
+
+    /// Takes a frame with a right digest in. Whatever is wrong from here on is no accident of a crash.
+    fn take(&mut self, header: FrameHeader, bytes: &[u8]) -> Result<Batch, ScanError> {
+        let expected = self.tree.size();
+        if header.first != expected {
+            return Err(self.finding(Damage::Order { expected, found: header.first }).into());
+        }
+        let sections = frame::sections(&header, bytes).ok_or_else(|| self.finding(Damage::Batch))?;
+        let entries = self.take_entries(header.count, &sections)?;
+        let checkpoint = Checkpoint::parse(sections.checkpoint)
+            .map_err(|_| self.finding(Damage::Layout("its checkpoint cannot be read")))?;
+        if checkpoint.head != self.head() || Some(Digest::of(checkpoint.origin.as_bytes())) != self.origin {
+            return Err(self.finding(Damage::Root).into());
+        }
+        let (file, offset) = self.place();
+        if let Some(current) = &mut self.current {
+            current.offset = current.offset.saturating_add(bytes.len() as u64);
+        }
+        Ok(Batch { file, offset, entries, note: sections.checkpoint.to_vec(), checkpoint })
+    }
+
+    fn take_entries(&mut self, count: u32, sections: &Sections<'_>) -> Result<Vec<Item>, ScanError> {
+        let (mut entries, mut contents) = (sections.entries, sections.contents);
+        let mut items = Vec::new();
+        self.rules.begin_batch();
+        while !entries.is_empty() {
+            let (bytes, rest) = frame::take_entry(entries)
+                .ok_or_else(|| self.finding(Damage::Layout("its entries do not fill their section")))?;
+            let (item, left) = self.take_entry(bytes, contents)?;
+            items.push(item);
+            (entries, contents) = (rest, left);
+        }
+        if items.is_empty() || items.len() != count as usize || !contents.is_empty() {
+            return Err(self.finding(Damage::Layout("its numbers do not agree")).into());
+        }
+        Ok(items)
+    }
+
+    fn take_entry<'a>(&mut self, bytes: &[u8], contents: &'a [u8]) -> Result<(Item, &'a [u8]), ScanError> {
+        let entry: Entry = cbor::from_slice(bytes).map_err(|error| self.finding(Damage::Entry(error.to_string())))?;
+        let (sealed, left) = take_content(&entry, contents).ok_or_else(|| self.finding(Damage::Content))?;
+        if let Err(rule) = self.rules.admit(&entry) {
+            return Err(self.finding(Damage::Rule(rule)).into());
+        }
+        let leaf = Entry::leaf(bytes);
+        self.tree.push(leaf);
+        Ok((Item { entry, leaf, sealed }, left))
+    }
+
+    fn place(&self) -> (PathBuf, u64) {
+        let place = self.current.as_ref().map(|current| (current.name.clone(), current.offset));
+        place.unwrap_or_else(|| (PathBuf::from("journal"), 0))
+    }
+
+    /// Something wrong where the journal ends.
+    pub(crate) fn end_finding(&self, damage: Damage) -> Finding {
+        let place = self.end.as_ref().map(|end| (Path::new("journal").join(segment::name(end.first)), end.offset));
+        let (file, offset) = place.unwrap_or_else(|| self.place());
+        Finding { file, offset, seq: Some(Seq(self.tree.size())), damage }
+    }
+
+    /// Something wrong at the frame being read, in the entry that comes next.
+    pub(crate) fn finding(&self, damage: Damage) -> Finding {
+        let (file, offset) = self.place();
+        Finding { file, offset, seq: Some(Seq(self.tree.size())), damage }
+    }
+}
+
+/// The sealed content of an entry, if it is the one the entry commits to, and what is left of the section.
+fn take_content<'a>(entry: &Entry, contents: &'a [u8]) -> Option<(Option<Vec<u8>>, &'a [u8])> {
+    let Some(commitment) = &entry.content else { return Some((None, contents)) };
+    let (sealed, left) = contents.split_at_checked(commitment.length as usize)?;
+    (Digest::of(sealed) == commitment.sealed).then(|| (Some(sealed.to_vec()), left))
+}
+
+/// The first sequences of the segments of a chain, in order. Anything else in its folders is a finding.
+fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
+    for name in durable::list(files, chain).map_err(ScanError::io(chain))? {
+        // `checkpoint.tmp` is what a crash can leave behind.
+        if !["journal", "checkpoint", "checkpoint.tmp"].iter().any(|known| name == Path::new(known)) {
+            return Err(unknown(name));
+        }
+    }
+    let folder = segment::folder(chain);
+    let names = durable::list(files, &folder).map_err(ScanError::io(&folder))?;
+    let names = names.into_iter().filter(|name| name != Path::new(segment::DRAFT));
+    let segments = names.map(|name| segment::first_of(&name).ok_or_else(|| unknown(Path::new("journal").join(name))));
+    let mut segments = segments.collect::<Result<Vec<_>, _>>()?;
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+fn unknown(file: PathBuf) -> ScanError {
+    Finding { file, offset: 0, seq: None, damage: Damage::UnknownFile }.into()
+}
+
+/// The frame at `offset`, if there is one with a right digest.
+fn read_frame(file: &dyn File, offset: u64) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
+    let mut start = [0; frame::HEADER];
+    durable::read_full(file, &mut start, offset)?;
+    let Some(header) = FrameHeader::parse(&start) else { return Ok(None) };
+    let end = offset.saturating_add(u64::from(header.length));
+    if end > file.len()? {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; header.length as usize];
+    let filled = durable::read_full(file, &mut bytes, offset)?;
+    let whole = filled == bytes.len() && frame::is_whole(&bytes);
+    Ok(whole.then_some((header, bytes)))
+}
+
+/// Whether nothing but zeros follows `offset`.
+fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
+    let mut bytes = vec![0; STRIDE];
+    loop {
+        let filled = durable::read_full(file, &mut bytes, offset)?;
+        if bytes.iter().take(filled).any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        if filled < bytes.len() {
+            return Ok(true);
+        }
+        offset = offset.saturating_add(filled as u64);
+    }
+}
+
+/// Whether a whole frame begins anywhere after `offset`.
+fn frame_follows(file: &dyn File, offset: u64) -> std::io::Result<bool> {
+    let mut bytes = vec![0; STRIDE];
+    let mut start = offset.saturating_add(1);
+    loop {
+        let filled = durable::read_full(file, &mut bytes, start)?;
+        for (position, window) in bytes.get(..filled).unwrap_or_default().windows(frame::MAGIC.len()).enumerate() {
+            if window == frame::MAGIC && read_frame(file, start.saturating_add(position as u64))?.is_some() {
+                return Ok(true);
+            }
+        }
+        if filled < bytes.len() {
+            return Ok(false);
+        }
+        // A magic may lie across the border of two strides.
+        start = start.saturating_add(filled.saturating_sub(frame::MAGIC.len().saturating_sub(1)) as u64);
+    }
+}

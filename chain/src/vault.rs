@@ -1,0 +1,233 @@
+//! The payload vault: private content, sealed under one key a session.
+//!
+//! A sealed content is a 24-byte nonce, then XChaCha20-Poly1305 of a 16-byte salt and the canonical CBOR of the content.
+//! What is authenticated beside it: the session and the sequence of the entry, so that no content can be moved to another
+//! entry. Each session's key is random and lies in `vault/`, in a file of the session's name, wrapped in the same way by
+//! the vault key of the node. To destroy that file is to erase the content of the session for good.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chacha20poly1305::{
+    KeyInit as _, XChaCha20Poly1305, XNonce,
+    aead::{Aead as _, Payload},
+};
+use ephor_base::{Digest, Random, Secret, Seq, SessionId, cbor, files::Files};
+use zeroize::Zeroizing;
+
+use crate::{
+    durable,
+    entry::Commitment,
+    keys::{KeyError, save_new},
+    record::Content,
+};
+
+const VAULT_MARK: &[u8] = b"ephor vault key 1\n";
+const SESSION_MARK: &[u8] = b"ephor session key 1\n";
+const KEY: usize = 32;
+const NONCE: usize = 24;
+const SALT: usize = 16;
+const TAG: usize = 16;
+
+/// The key that wraps the keys of all sessions of a node.
+pub struct VaultKey(Secret<[u8; KEY]>);
+
+impl VaultKey {
+    /// A new key.
+    #[must_use]
+    pub fn generate(random: &dyn Random) -> Self {
+        Self(fresh(random))
+    }
+
+    /// The key in a file.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is none or it cannot be read.
+    pub fn load(path: &Path, files: &dyn Files) -> Result<Self, KeyError> {
+        let most = VAULT_MARK.len().saturating_add(KEY).saturating_add(32);
+        let bytes = durable::read_whole(files, path, most)
+            .map_err(|source| KeyError::Io { path: path.to_owned(), source })?
+            .map(Zeroizing::new)
+            .ok_or_else(|| KeyError::Missing(path.to_owned()))?;
+        let key = durable::open_envelope(VAULT_MARK, &bytes).and_then(|body| body.try_into().ok());
+        key.map(|key| Self(Secret::new(key))).ok_or_else(|| KeyError::Damaged(path.to_owned()))
+    }
+
+    /// Writes the key into a new file with mode 0600. When it returns, the disk has it.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there already is a file or it cannot be written.
+    pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
+        save_new(files, path, VAULT_MARK, self.0.expose())
+    }
+}
+
+impl std::fmt::Debug for VaultKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("VaultKey")
+    }
+}
+
+/// The key of a session could not be had. Nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// The system would not read or write its file. The store's fault.
+    #[error("the key of session {session} cannot be used: {source}")]
+    Io {
+        /// Which session.
+        session: SessionId,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its file was changed, or wrapped under another vault key.
+    #[error("the key of session {session} is damaged, or belongs to another home")]
+    Damaged {
+        /// Which session.
+        session: SessionId,
+    },
+}
+
+/// The vault of a node: opens and seals content.
+pub struct Vault {
+    folder: PathBuf,
+    files: Arc<dyn Files>,
+    key: Arc<VaultKey>,
+    sessions: Mutex<HashMap<SessionId, Option<Arc<SessionKey>>>>,
+}
+
+/// The key of one session.
+pub(crate) struct SessionKey(Secret<[u8; KEY]>);
+
+/// Private content beside an entry, as far as it can be seen.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Private {
+    /// The entry has none.
+    None,
+    /// It has some, and this reader has no vault, or the vault no longer has the session's key.
+    Sealed,
+    /// It has this.
+    Open(Content),
+}
+
+impl Vault {
+    /// The vault in a folder.
+    #[must_use]
+    pub fn new(folder: &Path, key: Arc<VaultKey>, files: Arc<dyn Files>) -> Self {
+        Self { folder: folder.to_owned(), files, key, sessions: Mutex::default() }
+    }
+
+    /// Opens a sealed content of a session; nothing if the session's key is gone.
+    ///
+    /// # Errors
+    /// [`VaultError`] if the key cannot be read, or does not open the content.
+    pub fn unseal(&self, session: SessionId, seq: Seq, sealed: &[u8]) -> Result<Option<Content>, VaultError> {
+        let Some(key) = self.find(session)? else { return Ok(None) };
+        key.unseal(session, seq, sealed).map(Some).ok_or(VaultError::Damaged { session })
+    }
+
+    /// Whether any session has a key here.
+    pub(crate) fn is_empty(&self) -> io::Result<bool> {
+        Ok(durable::list(&*self.files, &self.folder)?.is_empty())
+    }
+
+    /// Makes the folder, if there is none.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        durable::make_folder(&*self.files, &self.folder)
+    }
+
+    /// The key of a session, if it has one on the disk.
+    pub(crate) fn find(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, VaultError> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = sessions.get(&session) {
+            return Ok(known.clone());
+        }
+        let found = self.read(session)?.map(Arc::new);
+        sessions.insert(session, found.clone());
+        Ok(found)
+    }
+
+    /// Writes the key of a session. When it returns, the disk has it.
+    pub(crate) fn store(&self, session: SessionId, key: &Arc<SessionKey>, random: &dyn Random) -> io::Result<()> {
+        let wrapped = seal(&self.key.0, &session.0, key.0.expose(), random);
+        durable::replace(&*self.files, &self.path(session), &durable::envelope(SESSION_MARK, &wrapped))?;
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.insert(session, Some(Arc::clone(key)));
+        Ok(())
+    }
+
+    fn read(&self, session: SessionId) -> Result<Option<SessionKey>, VaultError> {
+        let most = SESSION_MARK.len().saturating_add(NONCE + KEY + TAG + 32);
+        let bytes = durable::read_whole(&*self.files, &self.path(session), most);
+        let Some(bytes) = bytes.map_err(|source| VaultError::Io { session, source })? else { return Ok(None) };
+        let wrapped = durable::open_envelope(SESSION_MARK, &bytes).ok_or(VaultError::Damaged { session })?;
+        let key = unseal(&self.key.0, &session.0, wrapped).ok_or(VaultError::Damaged { session })?;
+        let key = key.as_slice().try_into().map_err(|_| VaultError::Damaged { session })?;
+        Ok(Some(SessionKey(Secret::new(key))))
+    }
+
+    fn path(&self, session: SessionId) -> PathBuf {
+        self.folder.join(session.to_string())
+    }
+}
+
+impl SessionKey {
+    /// A new key.
+    pub(crate) fn generate(random: &dyn Random) -> Self {
+        Self(fresh(random))
+    }
+
+    /// Seals content for one entry, and says what commits to it.
+    pub(crate) fn seal(
+        &self,
+        session: SessionId,
+        seq: Seq,
+        content: &Content,
+        random: &dyn Random,
+    ) -> Option<(Commitment, Vec<u8>)> {
+        let mut salt = [0; SALT];
+        random.fill(&mut salt);
+        let plain = Zeroizing::new([salt.as_slice(), &cbor::to_vec(content)].concat());
+        let sealed = seal(&self.0, &bound_to(session, seq), &plain, random);
+        let length = u32::try_from(sealed.len()).ok()?;
+        Some((Commitment { content: Digest::of(&plain), sealed: Digest::of(&sealed), length }, sealed))
+    }
+
+    fn unseal(&self, session: SessionId, seq: Seq, sealed: &[u8]) -> Option<Content> {
+        let plain = unseal(&self.0, &bound_to(session, seq), sealed)?;
+        cbor::from_slice(plain.get(SALT..)?).ok()
+    }
+}
+
+/// The length of the sealed form of content whose canonical form has this length.
+pub(crate) const fn sealed_length(content: usize) -> usize {
+    content.saturating_add(NONCE + SALT + TAG)
+}
+
+fn bound_to(session: SessionId, seq: Seq) -> Vec<u8> {
+    [session.0.as_slice(), &seq.0.to_be_bytes()].concat()
+}
+
+fn fresh(random: &dyn Random) -> Secret<[u8; KEY]> {
+    let mut key = Zeroizing::new([0; KEY]);
+    random.fill(&mut *key);
+    Secret::new(*key)
+}
+
+fn seal(key: &Secret<[u8; KEY]>, bound: &[u8], plain: &[u8], random: &dyn Random) -> Vec<u8> {
+    let mut nonce = [0; NONCE];
+    random.fill(&mut nonce);
+    let cipher = XChaCha20Poly1305::new(key.expose().into());
+    // The cipher refuses only texts longer than 256 GiB.
+    let sealed = cipher.encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: bound }).unwrap_or_default();
+    [nonce.as_slice(), &sealed].concat()
+}
+
+fn unseal(key: &Secret<[u8; KEY]>, bound: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let (nonce, text) = sealed.split_first_chunk::<NONCE>()?;
+    let cipher = XChaCha20Poly1305::new(key.expose().into());
+    cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: text, aad: bound }).ok().map(Zeroizing::new)
+}

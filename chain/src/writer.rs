@@ -1,0 +1,326 @@
+//! The writer: the one thread that writes the journal.
+//!
+//! Whatever gathers in the queue while a batch is on its way to the disk is the next batch. After any error it stops for
+//! good: what a disk holds after a failed write is not known before it is read again, and that is what opening does.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use ephor_base::{Clock, Digest, Random, SessionId};
+use tokio::sync::Notify;
+
+use crate::{
+    checkpoint::Head,
+    error::{AppendError, Failure},
+    frame,
+    journal::Journal,
+    keys::SigningKeys,
+    publisher::{Publisher, Signed},
+    queue::{Chore, Pending, Phase, Queue, Reply},
+    tree::Tree,
+    vault::{SessionKey, Vault},
+};
+
+/// What the handles and the writer share.
+pub(crate) struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    /// A batch was taken, so there is room in the next.
+    pub(crate) turn: Notify,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) vault: Arc<Vault>,
+}
+
+impl Shared {
+    pub(crate) fn new(queue: Queue, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Arc<Vault>) -> Self {
+        Self { queue: Mutex::new(queue), work: Condvar::new(), turn: Notify::new(), clock, random, vault }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the writer that there is something to do.
+    pub(crate) fn wake(&self) {
+        self.work.notify_one();
+    }
+
+    /// Ends the log and tells everyone who waits. Nothing is taken from here on, so whoever made it fail is told last.
+    fn fail(&self, failure: Failure) -> Arc<Failure> {
+        tracing::error!(%failure, "the chain has stopped");
+        let failure = Arc::new(failure);
+        let (batch, chores, closer) = {
+            let mut queue = self.lock();
+            queue.phase = Phase::Failed(Arc::clone(&failure));
+            (std::mem::take(&mut queue.batch), std::mem::take(&mut queue.chores), queue.closer.take())
+        };
+        refuse(batch, &failure);
+        let replies = chores.into_iter().map(Chore::into_reply);
+        for reply in replies.chain(closer) {
+            // Whoever has gone away needs no answer.
+            let _ = reply.send(Err(Arc::clone(&failure).into()));
+        }
+        self.turn.notify_waiters();
+        failure
+    }
+}
+
+fn refuse(batch: Pending, failure: &Arc<Failure>) {
+    for waiter in batch.waiters {
+        let _ = waiter.send(Err(Arc::clone(failure)));
+    }
+}
+
+/// The state of the writing thread.
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) journal: Journal,
+    pub(crate) tree: Tree,
+    pub(crate) keys: SigningKeys,
+    pub(crate) publisher: Arc<Publisher>,
+    /// The last batch's head and its checkpoint, as they stand in the journal.
+    pub(crate) last: Option<Signed>,
+}
+
+enum Work {
+    Chores(Vec<Chore>),
+    Batch(Pending),
+    /// Nothing is left; whether this is a clean stop.
+    End(bool),
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(crate) fn start(self) -> std::io::Result<thread::JoinHandle<()>> {
+        let publishing = self.publisher.start()?;
+        thread::Builder::new().name("chain-write".into()).spawn(move || self.run(publishing))
+    }
+
+    fn run(mut self, publishing: thread::JoinHandle<()>) {
+        // A panic here must not leave anyone waiting for an answer that never comes.
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve()));
+        let ended = served.unwrap_or_else(|_| Err(self.shared.fail(Failure::Bug)));
+        self.publisher.end();
+        let _ = publishing.join();
+        if let Ok(clean) = ended {
+            self.finish(clean);
+        }
+    }
+
+    /// Works until there is nothing left to do.
+    fn serve(&mut self) -> Result<bool, Arc<Failure>> {
+        loop {
+            match self.next_work() {
+                Work::Chores(chores) => self.do_chores(chores)?,
+                Work::Batch(batch) => self.serve_batch(batch)?,
+                Work::End(clean) => return Ok(clean),
+            }
+        }
+    }
+
+    fn next_work(&self) -> Work {
+        let mut queue = self.shared.lock();
+        loop {
+            if !queue.chores.is_empty() {
+                return Work::Chores(std::mem::take(&mut queue.chores));
+            }
+            let now = self.shared.clock.monotonic();
+            if let Some(batch) = queue.due(now) {
+                return Work::Batch(batch);
+            }
+            match queue.phase {
+                Phase::Open => {}
+                // The closer comes only once the stop has its place.
+                Phase::Closing if queue.closer.is_none() => {}
+                Phase::Closing => return Work::End(true),
+                _ => return Work::End(false),
+            }
+            queue = match queue.rest(now) {
+                None => self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(rest) => self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+    }
+
+    fn serve_batch(&mut self, batch: Pending) -> Result<(), Arc<Failure>> {
+        self.shared.turn.notify_waiters();
+        match self.commit(&batch) {
+            Ok(head) => {
+                // Nobody who has gone away needs an answer.
+                batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
+                Ok(())
+            }
+            Err(failure) => {
+                let failure = self.shared.fail(failure);
+                refuse(batch, &failure);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Brings a batch to the disk, under a checkpoint with both signatures.
+    pub(crate) fn commit(&mut self, batch: &Pending) -> Result<Head, Failure> {
+        if batch.leaves.is_empty() {
+            return Ok(self.shared.lock().head);
+        }
+        let before = Head { size: self.tree.size(), root: self.tree.root() };
+        batch.leaves.iter().for_each(|leaf| self.tree.push(*leaf));
+        let head = Head { size: self.tree.size(), root: self.tree.root() };
+        let note = head.sign(&self.keys).map_err(Failure::Signature)?;
+        let frame = frame::build(batch.first, batch.leaves.len(), &batch.entries, &batch.contents, &note);
+        let frame = frame.ok_or(Failure::Bug)?;
+        let length = frame.len() as u64;
+        let more = self.rotate_for(length, before)?;
+        self.journal.write(&frame).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
+        self.settle_accounts(head, more.saturating_add(batch.charged.saturating_sub(length)));
+        self.publisher.offer((head, note.clone()));
+        self.last = Some((head, note));
+        Ok(head)
+    }
+
+    fn rotate_for(&mut self, length: u64, before: Head) -> Result<u64, Failure> {
+        if !self.journal.is_full_for(length) {
+            return Ok(0);
+        }
+        self.journal.rotate(before).map_err(|source| Failure::Io { doing: "beginning a segment", source })
+    }
+
+    fn settle_accounts(&self, head: Head, room: u64) {
+        let mut queue = self.shared.lock();
+        queue.head = head;
+        queue.room = queue.room.saturating_add(room);
+        queue.used = self.journal.used();
+        queue.reserved = self.journal.ahead();
+    }
+
+    /// Disk is reserved in steps, and one step often serves everyone who asked.
+    fn do_chores(&mut self, chores: Vec<Chore>) -> Result<(), Arc<Failure>> {
+        let mut spare: u64 = 0;
+        for chore in chores {
+            let (reply, result) = match chore {
+                Chore::Room(more, reply) => (reply, self.find_room(more, &mut spare)),
+                Chore::Key(session, reply) => (reply, self.make_key(session)),
+            };
+            self.answer(reply, result)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, reply: Reply, result: Result<(), Undone>) -> Result<(), Arc<Failure>> {
+        let (answer, failed) = match result {
+            Ok(()) => (Ok(()), Ok(())),
+            Err(Undone::Refused(error)) => (Err(error), Ok(())),
+            Err(Undone::Failed(failure)) => {
+                let failure = self.shared.fail(failure);
+                (Err(Arc::clone(&failure).into()), Err(failure))
+            }
+        };
+        // Nobody who has gone away needs an answer.
+        let _ = reply.send(answer);
+        failed
+    }
+
+    /// Takes from what was reserved for others in this round and not needed by them, or reserves more.
+    fn find_room(&mut self, more: u64, spare: &mut u64) -> Result<(), Undone> {
+        if *spare < more {
+            let by = self.make_room(more)?;
+            *spare = spare.saturating_add(by);
+        }
+        *spare = spare.saturating_sub(more);
+        Ok(())
+    }
+
+    /// Reserves more disk; says how much.
+    pub(crate) fn make_room(&mut self, more: u64) -> Result<u64, Undone> {
+        let by = self.journal.grow(more);
+        let by = by.map_err(|error| Undone::new(error, more, "reserving disk for the journal"))?;
+        let mut queue = self.shared.lock();
+        queue.room = queue.room.saturating_add(by);
+        Ok(by)
+    }
+
+    fn make_key(&self, session: SessionId) -> Result<(), Undone> {
+        if self.shared.vault.find(session).map_err(|error| Undone::Refused(error.into()))?.is_some() {
+            return Ok(());
+        }
+        let key = Arc::new(SessionKey::generate(&*self.shared.random));
+        let stored = self.shared.vault.store(session, &key, &*self.shared.random);
+        stored.map_err(|error| Undone::new(error, KEY_FILE, "storing the key of a session"))
+    }
+
+    fn finish(&self, clean: bool) {
+        let result = if clean { self.stop() } else { Ok(()) };
+        let closer = {
+            let mut queue = self.shared.lock();
+            queue.phase = Phase::Closed;
+            queue.closer.take()
+        };
+        self.shared.turn.notify_waiters();
+        if let Some(closer) = closer {
+            let _ = closer.send(result);
+        }
+    }
+
+    /// Records the stop and leaves everything in order, without a thread ever having been started.
+    pub(crate) fn stop_at_once(&mut self) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let batch = {
+            let mut queue = shared.lock();
+            queue.take_stop((shared.clock.now(), shared.clock.monotonic()), &*shared.random)?;
+            std::mem::take(&mut queue.batch)
+        };
+        self.commit(&batch).map_err(Arc::new)?;
+        self.stop()
+    }
+
+    /// The stop is on the disk: gives back what was reserved, and pins where it stopped.
+    fn stop(&self) -> Result<(), AppendError> {
+        let io = |doing| move |source| AppendError::from(Arc::new(Failure::Io { doing, source }));
+        self.journal.trim().map_err(io("trimming the journal"))?;
+        self.publish(true).map_err(io("publishing the last checkpoint"))
+    }
+
+    /// Publishes the checkpoint of the last batch and pins its head.
+    pub(crate) fn publish(&self, stopped: bool) -> std::io::Result<()> {
+        self.last.as_ref().map_or(Ok(()), |last| self.publisher.publish(last, stopped))
+    }
+}
+
+/// Something between batches that was not done.
+pub(crate) enum Undone {
+    /// The caller is told, and the log goes on.
+    Refused(AppendError),
+    /// The log ends.
+    Failed(Failure),
+}
+
+impl Undone {
+    /// A full disk is an answer; any other error ends the log.
+    fn new(error: std::io::Error, needed: u64, doing: &'static str) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull => Self::Refused(AppendError::Full { needed }),
+            _ => Self::Failed(Failure::Io { doing, source: error }),
+        }
+    }
+}
+
+impl From<Undone> for AppendError {
+    fn from(undone: Undone) -> Self {
+        match undone {
+            Undone::Refused(error) => error,
+            Undone::Failed(failure) => Arc::new(failure).into(),
+        }
+    }
+}
+
+/// The room a small file takes: a block, on most file systems.
+const KEY_FILE: u64 = 4096;
+
+/// The origin line as a segment has it.
+pub(crate) fn origin_digest(keys: &SigningKeys) -> Digest {
+    Digest::of(keys.origin().as_bytes())
+}

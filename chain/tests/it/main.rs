@@ -1,0 +1,15 @@
+//! What a user of the chain would notice, through its public face.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod accept;
+mod common;
+mod disk;
+mod faults;
+mod golden;
+mod story;
+mod tamper;

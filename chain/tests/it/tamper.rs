@@ -1,0 +1,360 @@
+//! Whatever is changed in a log is found, and the place named; opening it writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use ephor_base::{Decision, Digest};
+use ephor_chain::{Checkpoint, Damage, Finding, OpenError, ScanError};
+
+use crate::common::{World, block_on, intent, memory::Memory, message, outcome, plain, verdict};
+
+const SEGMENT_HEADER: usize = 128;
+
+/// A small log after a clean stop, in two segments.
+fn small() -> (Memory, World) {
+    let memory = Memory::default();
+    let mut world = World::new(memory.files(), Path::new("/home"));
+    world.config.segment_bytes = 14_000;
+    let (log, _) = world.open().unwrap();
+    block_on(log.append(message(1, "hello"))).unwrap();
+    block_on(log.close()).unwrap();
+    (memory, world)
+}
+
+/// A log with several batches in one segment, after a clean stop.
+fn longer() -> (Memory, World) {
+    let memory = Memory::default();
+    let world = World::new(memory.files(), Path::new("/home"));
+    let (log, _) = world.open().unwrap();
+    for number in 1..4 {
+        let seq = block_on(log.intend(verdict(number, Decision::Permit), intent(number))).unwrap().seq();
+        block_on(log.settle(seq, outcome(number, seq, "found"))).unwrap();
+        block_on(log.append(plain(number))).unwrap();
+    }
+    block_on(log.close()).unwrap();
+    (memory, world)
+}
+
+fn chain_files(memory: &Memory) -> Vec<PathBuf> {
+    memory.paths().into_iter().filter(|path| path.starts_with("/home/chain")).collect()
+}
+
+fn only_segment(memory: &Memory) -> PathBuf {
+    let mut segments = chain_files(memory).into_iter().filter(|path| path.starts_with("/home/chain/journal"));
+    let first = segments.next().unwrap();
+    assert!(segments.next().is_none());
+    first
+}
+
+/// Where the frames of a segment lie.
+fn frames(segment: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = SEGMENT_HEADER;
+    while at < segment.len() {
+        let length = u32::from_be_bytes(segment[at + 8..at + 12].try_into().unwrap()) as usize;
+        found.push((at, at + length));
+        at += length;
+    }
+    found
+}
+
+/// A frame with other sections and a right digest.
+fn reframe(frame: &[u8], change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>)) -> Vec<u8> {
+    let number = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap()) as usize;
+    let (entries, contents, checkpoint) = (number(24), number(28), number(32));
+    let mut sections = [frame[36..36 + entries].to_vec(), Vec::new(), Vec::new()];
+    sections[1] = frame[36 + entries..36 + entries + contents].to_vec();
+    sections[2] = frame[36 + entries + contents..36 + entries + contents + checkpoint].to_vec();
+    let [a, b, c] = &mut sections;
+    change(a, b, c);
+    let mut new = frame[..8].to_vec();
+    let length = 68 + sections.iter().map(Vec::len).sum::<usize>();
+    new.extend(u32::try_from(length).unwrap().to_be_bytes());
+    new.extend(&frame[12..24]);
+    sections.iter().for_each(|section| new.extend(u32::try_from(section.len()).unwrap().to_be_bytes()));
+    sections.iter().for_each(|section| new.extend(section));
+    let digest = Digest::of(&new);
+    new.extend(digest.0);
+    new
+}
+
+/// Runs a case on a copy, and sees that both faces find it and that nothing was written.
+fn must_find(memory: &Memory, world: &World, what: &str, change: impl FnOnce(&Memory)) -> Finding {
+    let copy = memory.copy();
+    change(&copy);
+    let before = copy.everything();
+    let finding = world.with_files(copy.files()).must_be_damaged(what);
+    assert_eq!(copy.everything(), before, "{what}: something was written");
+    finding
+}
+
+fn flip_each_byte(part: usize, parts: usize) {
+    let (memory, world) = small();
+    assert_eq!(chain_files(&memory).len(), 3, "two segments and the checkpoint");
+    for path in chain_files(&memory) {
+        let bytes = memory.get(&path);
+        let name = path.strip_prefix("/home/chain").unwrap();
+        let starts: Vec<_> = if name.starts_with("journal") { frames(&bytes) } else { Vec::new() };
+        for at in (part..bytes.len()).step_by(parts) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            let what = format!("{} flipped at {at}", name.display());
+            let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, changed));
+            let frame = starts.iter().rfind(|(start, _)| *start <= at).map_or(0, |(start, _)| *start);
+            assert_eq!((finding.file.as_path(), finding.offset), (name, frame as u64), "{what}: {finding}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_found_wherever_it_is_first_half() {
+    flip_each_byte(0, 2);
+}
+
+#[test]
+fn a_flipped_byte_is_found_wherever_it_is_second_half() {
+    flip_each_byte(1, 2);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_found() {
+    let (memory, world) = small();
+    for path in chain_files(&memory) {
+        let bytes = memory.get(&path);
+        for length in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..bytes.len()) {
+            let what = format!("{} cut at {length}", path.display());
+            let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bytes[..length].to_vec()));
+            assert!(
+                path.ends_with(&finding.file) || finding.damage.to_string().contains("comes next"),
+                "{what}: {finding}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_or_does_not_belong_is_found() {
+    let (memory, world) = small();
+    for path in chain_files(&memory) {
+        must_find(&memory, &world, &format!("{} gone", path.display()), |copy| copy.take_away(&path));
+    }
+    for path in ["/home/chain/other", "/home/chain/journal/00000000000000000007.bak", "/home/chain/journal/7.seg"] {
+        let finding = must_find(&memory, &world, path, |copy| copy.put(Path::new(path), b"x".to_vec()));
+        assert_eq!((finding.damage, Path::new("/home/chain").join(finding.file)), (Damage::UnknownFile, path.into()));
+    }
+}
+
+#[test]
+fn bytes_after_a_clean_stop_are_found_and_zeros_are_not_bytes() {
+    let (memory, world) = longer();
+    let path = only_segment(&memory);
+    let bytes = memory.get(&path);
+    let finding = must_find(&memory, &world, "garbage", |copy| copy.put(&path, [&bytes[..], b"\0\0more"].concat()));
+    assert_eq!((finding.damage, finding.offset), (Damage::AfterStop, bytes.len() as u64));
+    memory.put(&path, [&bytes[..], &[0; 9000]].concat());
+    assert!(world.verify(world.pinned()).is_ok());
+    world.open().unwrap();
+}
+
+#[test]
+fn batches_swapped_dropped_or_repeated_are_found() {
+    let (memory, world) = longer();
+    let path = only_segment(&memory);
+    let bytes = memory.get(&path);
+    let frames = frames(&bytes);
+    assert!(frames.len() >= 6);
+    let rebuild = |order: &[usize]| {
+        let mut new = bytes[..SEGMENT_HEADER].to_vec();
+        order.iter().for_each(|index| new.extend(&bytes[frames[*index].0..frames[*index].1]));
+        new
+    };
+    let all: Vec<_> = (0..frames.len()).collect();
+    for at in 0..frames.len() {
+        let mut dropped = all.clone();
+        dropped.remove(at);
+        must_find(&memory, &world, &format!("batch {at} dropped"), |copy| copy.put(&path, rebuild(&dropped)));
+        let mut repeated = all.clone();
+        repeated.insert(at, at);
+        let finding =
+            must_find(&memory, &world, &format!("batch {at} repeated"), |copy| copy.put(&path, rebuild(&repeated)));
+        assert_eq!(finding.offset, frames[at].1 as u64);
+        for other in at + 1..frames.len() {
+            let mut swapped = all.clone();
+            swapped.swap(at, other);
+            let what = format!("batches {at} and {other} swapped");
+            let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, rebuild(&swapped)));
+            assert_eq!(finding.offset, frames[at].0 as u64, "{what}");
+        }
+    }
+}
+
+#[test]
+fn entries_and_contents_changed_with_a_right_digest_are_found() {
+    let (memory, world) = longer();
+    let path = only_segment(&memory);
+    let bytes = memory.get(&path);
+    let (start, end) = frames(&bytes)[1];
+    let put = |copy: &Memory, frame: Vec<u8>| copy.put(&path, [&bytes[..start], &frame, &bytes[end..]].concat());
+    let frame = &bytes[start..end];
+    type Change = fn(&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>);
+    let cases: [(&str, Change); 6] = [
+        ("an entry dropped", |entries, _, _| {
+            let length = usize::from(u16::from_be_bytes([entries[0], entries[1]])) + 2;
+            entries.drain(..length);
+        }),
+        ("an entry repeated", |entries, _, _| {
+            let length = usize::from(u16::from_be_bytes([entries[0], entries[1]])) + 2;
+            let first = entries[..length].to_vec();
+            entries.splice(0..0, first);
+        }),
+        ("a byte of an entry", |entries, _, _| *entries.last_mut().unwrap() ^= 1),
+        ("a byte of a content", |_, contents, _| contents[30] ^= 1),
+        ("a content cut", |_, contents, _| contents.truncate(contents.len() - 1)),
+        ("a content added", |_, contents, _| contents.push(0)),
+    ];
+    for (what, change) in cases {
+        let finding = must_find(&memory, &world, what, |copy| put(copy, reframe(frame, change)));
+        assert_eq!(finding.offset, start as u64, "{what}");
+    }
+    assert_eq!(reframe(frame, |_, _, _| ()), frame);
+}
+
+/// Replaces the signature lines of every checkpoint in the log, also the published one.
+fn resign(memory: &Memory, change: impl Fn(&str, &mut Vec<String>)) {
+    let path = only_segment(memory);
+    let bytes = memory.get(&path);
+    let rewrite = |note: &[u8]| {
+        let text = String::from_utf8(note.to_vec()).unwrap();
+        let (body, lines) = text.split_once("\n\n").unwrap();
+        let mut lines: Vec<_> = lines.lines().map(str::to_owned).collect();
+        change(&format!("{body}\n"), &mut lines);
+        format!("{body}\n\n{}\n", lines.join("\n")).into_bytes()
+    };
+    let mut new = bytes[..SEGMENT_HEADER].to_vec();
+    for (start, end) in frames(&bytes) {
+        new.extend(reframe(&bytes[start..end], |_, _, note| *note = rewrite(note)));
+    }
+    memory.put(&path, new);
+    let published = Path::new("/home/chain/checkpoint");
+    memory.put(published, rewrite(&memory.get(published)));
+}
+
+#[test]
+fn a_signature_of_another_key_or_one_algorithm_alone_is_found() {
+    let (memory, world) = longer();
+    let other = Memory::default();
+    let stranger = World::new(other.files(), Path::new("/home")).with_seed(1000);
+    let (log, _) = stranger.open().unwrap();
+    block_on(log.close()).unwrap();
+    let foreign = Checkpoint::parse(&other.get(Path::new("/home/chain/checkpoint"))).unwrap().note.signatures;
+
+    must_find(&memory, &world, "Ed25519 alone", |copy| resign(copy, |_, lines| lines.truncate(1)));
+    must_find(&memory, &world, "ML-DSA alone", |copy| resign(copy, |_, lines| drop(lines.remove(0))));
+    must_find(&memory, &world, "swapped lines", |copy| resign(copy, |_, lines| lines.reverse()));
+    must_find(&memory, &world, "an unknown line", |copy| resign(copy, |_, lines| lines.push(lines[0].clone())));
+    for index in 0..2 {
+        let what = format!("signature {index} of another key");
+        let finding = must_find(&memory, &world, &what, |copy| {
+            resign(copy, |_, lines| {
+                // Our name and key id over another key's signature.
+                let (name, own) = lines[index].rsplit_once(' ').unwrap();
+                let mut bytes = BASE64.decode(own).unwrap();
+                bytes.splice(4.., foreign[index].signature.clone());
+                lines[index] = format!("{name} {}", BASE64.encode(bytes));
+            });
+        });
+        assert!(matches!(finding.damage, Damage::Signature(_)), "{what}: {finding}");
+    }
+}
+
+#[test]
+fn a_wrong_signature_in_the_middle_is_found_by_the_verifier() {
+    let (memory, world) = longer();
+    let path = only_segment(&memory);
+    let bytes = memory.get(&path);
+    let (start, end) = frames(&bytes)[2];
+    let frame = reframe(&bytes[start..end], |_, _, note| {
+        let at = note.len() - 200;
+        note[at] = if note[at] == b'A' { b'B' } else { b'A' };
+    });
+    memory.put(&path, [&bytes[..start], &frame, &bytes[end..]].concat());
+    match world.verify(world.pinned()) {
+        Err(ScanError::Damaged(Finding { offset, damage: Damage::Signature(_), .. })) => {
+            assert_eq!(offset, start as u64)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_log_of_another_origin_is_found() {
+    let (_, world) = longer();
+    let stranger = world.with_seed(1000);
+    match stranger.verify(None) {
+        Err(ScanError::Damaged(finding)) => assert_eq!(finding.damage, Damage::Keys),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(stranger.open(), Err(OpenError::Quarantined { .. })));
+}
+
+#[test]
+fn a_log_cut_back_to_an_earlier_checkpoint_is_found_with_the_pinned_head() {
+    let (memory, world) = longer();
+    let path = only_segment(&memory);
+    let bytes = memory.get(&path);
+    let frames = frames(&bytes);
+    for (start, end) in &frames[..frames.len() - 1] {
+        let frame = &bytes[*start..*end];
+        let copy = memory.copy();
+        copy.put(&path, bytes[..*end].to_vec());
+        let mut note = Vec::new();
+        reframe(frame, |_, _, found| note.clone_from(found));
+        copy.put(Path::new("/home/chain/checkpoint"), note);
+        let world = world.with_files(copy.files());
+        // From the folder alone it cannot be seen.
+        assert!(world.verify(None).is_ok());
+        let before = copy.everything();
+        let finding = world.must_be_damaged("cut back");
+        assert!(matches!(finding.damage, Damage::CutBack { .. }), "{finding}");
+        assert_eq!(copy.everything(), before);
+    }
+}
+
+#[test]
+fn a_head_that_is_gone_garbled_or_of_another_log_is_found() {
+    let (memory, world) = longer();
+    let head = Path::new("/home/head");
+    let open = |change: &dyn Fn(&Memory)| {
+        let copy = memory.copy();
+        change(&copy);
+        let before = copy.everything();
+        let result = world.with_files(copy.files()).open();
+        assert_eq!(copy.everything(), before);
+        match result {
+            Err(OpenError::Quarantined { finding }) => finding.damage,
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("it opened"),
+        }
+    };
+    assert_eq!(open(&|copy| copy.take_away(head)), Damage::HeadMissing);
+    assert_eq!(open(&|copy| copy.put(head, b"nonsense".to_vec())), Damage::Head);
+    let other = Memory::default();
+    let stranger = World::new(other.files(), Path::new("/home")).with_seed(1000);
+    block_on(stranger.open().unwrap().0.close()).unwrap();
+    assert_eq!(open(&|copy| copy.put(head, other.get(head))), Damage::HeadForeign);
+}
+
+#[test]
+fn keys_of_sessions_without_a_journal_are_a_lost_journal() {
+    let (memory, world) = small();
+    for path in memory.paths().into_iter().filter(|path| !path.starts_with("/home/vault")) {
+        memory.take_away(&path);
+    }
+    let before = memory.everything();
+    match world.open() {
+        Err(OpenError::Quarantined { finding }) => assert_eq!(finding.damage, Damage::JournalMissing),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it opened"),
+    }
+    assert_eq!(memory.everything(), before);
+}

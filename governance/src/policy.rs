@@ -1,0 +1,44 @@
+//! The operator's will, within the constitution.
+
+use ephor_base::{Capability, Digest, ToolName, cbor};
+use minicbor::{Decode, Encode};
+
+use crate::{Constitution, Environment, Rights};
+
+/// What the operator of a node has set. It can only narrow what the constitution allows.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct OperatorPolicy {
+    /// Where the node runs.
+    #[n(0)]
+    pub environment: Environment,
+    /// What any agent here may be entitled to.
+    #[n(1)]
+    pub capabilities: Vec<Capability>,
+    /// Tools that never run, whatever anyone rules.
+    #[n(2)]
+    pub never: Vec<ToolName>,
+}
+
+impl Default for OperatorPolicy {
+    fn default() -> Self {
+        Self {
+            environment: Environment::Dev,
+            capabilities: vec![Capability::Model, Capability::Reply, Capability::FsRead, Capability::FsWrite],
+            never: Vec::new(),
+        }
+    }
+}
+
+impl OperatorPolicy {
+    /// The capabilities as rights.
+    #[must_use]
+    pub fn rights(&self) -> Rights {
+        Rights::of(self.capabilities.iter().copied())
+    }
+
+    /// SHA-256 over the constitution and this policy: what stands in every verdict.
+    #[must_use]
+    pub fn digest(&self, constitution: &Constitution) -> Digest {
+        Digest::of_parts(&[&cbor::to_vec(constitution), &cbor::to_vec(self)])
+    }
+}

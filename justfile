@@ -1,0 +1,42 @@
+# What a developer runs. None of it is needed to build Ephor: plain cargo does that.
+
+# The same folder that `.ci/run` uses, so that nothing is built twice.
+export CARGO_TARGET_DIR := env('CARGO_TARGET_DIR', cache_directory() / 'ephor-target')
+
+_default:
+    @just --list --unsorted
+
+# Everything CI checks. Writes nothing into the work tree
+verify *STEPS:
+    bash .ci/run {{ STEPS }}
+
+# Format, and apply what clippy can apply
+fix:
+    cargo fmt --all
+    if [ -f sandbox/guests/Cargo.toml ]; then cargo fmt --all --manifest-path sandbox/guests/Cargo.toml; fi
+    cargo clippy --workspace --all-targets --release --fix --allow-dirty --allow-staged
+
+# The tests, or those whose name holds FILTER
+test *FILTER:
+    cargo test --release --workspace {{ FILTER }}
+
+# Build the built-in tools anew, and keep the components with their digests
+guests:
+    rustup target add wasm32-wasip2
+    sandbox/guests/build.sh
+
+# Run the product: `just run run "Find my TODOs and summarize them"`
+[no-cd]
+[positional-arguments]
+run *ARGUMENTS:
+    cargo run --release --manifest-path "{{ justfile_directory() }}/Cargo.toml" -p ephor-node -- "$@"
+
+# The documentation, as HTML, without a warning
+docs: (verify "docs")
+
+# Licences, bans, sources and, where their database can be reached, advisories
+deny: (verify "tools" "deny")
+
+# The long soak: kill -9 at POINTS random moments
+kill9 POINTS='500':
+    EPHOR_KILL9_POINTS={{ POINTS }} cargo test --release -p ephor-node --test kill9 -- --ignored --nocapture

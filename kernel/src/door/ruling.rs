@@ -1,0 +1,164 @@
+//! Rulings: a person's signed answer to a deferred action.
+
+use std::{collections::HashMap, sync::Mutex, sync::PoisonError};
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ephor_base::{Decision, Digest, OperatorId, SessionId, TicketId, cbor};
+use ephor_chain::record::RulingOn;
+use minicbor::{Decode, Encode};
+use tokio::sync::oneshot;
+
+/// Signed before the statement, so that a ruling can be taken for nothing else.
+const DOMAIN: &[u8] = b"ephor ruling v1\n";
+
+/// What an operator says, exactly as it is signed. Bound to the session, the arguments and the policy in force.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Statement {
+    /// The session.
+    #[n(0)]
+    pub session: SessionId,
+    /// What it answers.
+    #[n(1)]
+    pub on: RulingOn,
+    /// `Permit` or `Deny`.
+    #[n(2)]
+    pub decision: Decision,
+    /// The digest of the arguments; of nothing, for a ruling on tools.
+    #[n(3)]
+    pub arguments: Digest,
+    /// The digest of the constitution and operator policy.
+    #[n(4)]
+    pub policy: Digest,
+}
+
+impl Statement {
+    /// Signs it with an operator's key.
+    #[must_use]
+    pub fn sign(self, key: &SigningKey) -> SignedRuling {
+        let signature = key.sign(&self.signed_bytes()).to_bytes().to_vec();
+        SignedRuling { statement: self, operator: operator_id(&key.verifying_key()), signature }
+    }
+
+    fn signed_bytes(&self) -> Vec<u8> {
+        [DOMAIN, &cbor::to_vec(self)].concat()
+    }
+}
+
+/// A statement with its signature.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignedRuling {
+    /// What is said.
+    pub statement: Statement,
+    /// Who says it.
+    pub operator: OperatorId,
+    /// Ed25519 over the statement; 64 bytes.
+    pub signature: Vec<u8>,
+}
+
+/// A ruling that counts for nothing. Nothing changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadRuling {
+    /// Not an enrolled operator, or not their signature.
+    #[error("the ruling is not signed by an operator of this node")]
+    NotAnOperator,
+    /// The ticket was answered, expired or never was.
+    #[error("ticket {0} is not open")]
+    NotOpen(TicketId),
+    /// It speaks of other arguments, another session or another policy than the ticket.
+    #[error("the ruling is bound to something else than the ticket")]
+    OtherCall,
+    /// The session is not open.
+    #[error("session {0} is not open")]
+    NoSession(SessionId),
+    /// The log could not take it.
+    #[error("the chain cannot be written: {0}")]
+    Chain(String),
+}
+
+/// The id of the operator who holds `key`.
+#[must_use]
+pub fn operator_id(key: &VerifyingKey) -> OperatorId {
+    let Digest(digest) = Digest::of(key.as_bytes());
+    let mut id = [0; 16];
+    id.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    OperatorId(id)
+}
+
+/// The operators whose rulings count.
+#[derive(Debug, Default)]
+pub struct Operators(HashMap<OperatorId, VerifyingKey>);
+
+impl Operators {
+    /// Exactly these.
+    #[must_use]
+    pub fn new(keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
+        Self(keys.into_iter().map(|key| (operator_id(&key), key)).collect())
+    }
+
+    /// Their keys.
+    pub fn keys(&self) -> impl Iterator<Item = (&OperatorId, &VerifyingKey)> {
+        self.0.iter()
+    }
+
+    /// Whether `signature` is `operator`'s over `message`.
+    #[must_use]
+    pub fn verify(&self, operator: OperatorId, message: &[u8], signature: &[u8]) -> bool {
+        let (Some(key), Ok(signature)) = (self.0.get(&operator), Signature::from_slice(signature)) else {
+            return false;
+        };
+        key.verify_strict(message, &signature).is_ok()
+    }
+
+    pub(crate) fn check(&self, ruling: &SignedRuling) -> Result<(), BadRuling> {
+        let holds = self.verify(ruling.operator, &ruling.statement.signed_bytes(), &ruling.signature);
+        if holds { Ok(()) } else { Err(BadRuling::NotAnOperator) }
+    }
+}
+
+/// The tickets that wait for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets(Mutex<HashMap<TicketId, Open>>);
+
+#[derive(Debug)]
+struct Open {
+    session: SessionId,
+    arguments: Digest,
+    policy: Digest,
+    answer: oneshot::Sender<SignedRuling>,
+}
+
+impl Tickets {
+    /// Opens a ticket; the receiver gets the one answer it will have.
+    pub(crate) fn open(
+        &self,
+        id: TicketId,
+        session: SessionId,
+        arguments: Digest,
+        policy: Digest,
+    ) -> oneshot::Receiver<SignedRuling> {
+        let (answer, receiver) = oneshot::channel();
+        self.tickets().insert(id, Open { session, arguments, policy, answer });
+        receiver
+    }
+
+    /// Closes a ticket that nobody answered.
+    pub(crate) fn close(&self, id: TicketId) {
+        self.tickets().remove(&id);
+    }
+
+    /// Answers a ticket, once. The signature has been checked.
+    pub(crate) fn answer(&self, id: TicketId, ruling: SignedRuling) -> Result<(), BadRuling> {
+        let mut tickets = self.tickets();
+        let open = tickets.get(&id).ok_or(BadRuling::NotOpen(id))?;
+        let said = &ruling.statement;
+        if (said.session, said.arguments, said.policy) != (open.session, open.arguments, open.policy) {
+            return Err(BadRuling::OtherCall);
+        }
+        let open = tickets.remove(&id).ok_or(BadRuling::NotOpen(id))?;
+        open.answer.send(ruling).map_err(|_| BadRuling::NotOpen(id))
+    }
+
+    fn tickets(&self) -> std::sync::MutexGuard<'_, HashMap<TicketId, Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,308 @@
+//! A session as the door keeps it: its spans with their labels, its answers, its turn.
+//!
+//! Labels are made here and nowhere else. A session is rebuilt from the record; nothing in it is a source of truth.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use ephor_base::{
+    ActionKind, CallId, Confidentiality, Digest, EndReason, FailureKind, Integrity, Label, Message, MessageId,
+    ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
+    Seat, Seq, SessionId, Source, Span, SpanId, ToolName, ToolUse, TurnReport, Workspace,
+};
+use ephor_governance::{Evidence, Rights};
+use tokio_util::sync::CancellationToken;
+
+use super::Refusal;
+
+/// One step of a conversation, in the order it happened. What a restarted agent continues from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// The person said something; a turn begins.
+    Said(Vec<SpanId>),
+    /// The model answered.
+    Answered {
+        /// The model call.
+        call: CallId,
+        /// What it answered.
+        answer: Arc<ModelAnswer>,
+    },
+    /// A model request failed.
+    ModelFailed {
+        /// The model call.
+        call: CallId,
+        /// How.
+        kind: FailureKind,
+    },
+    /// A tool use came to something: an answer, a failure or a refusal.
+    Result {
+        /// The model call that chose the tool.
+        of: CallId,
+        /// Which of its tool uses, from 0.
+        index: u32,
+        /// What the model is told.
+        spans: Vec<SpanId>,
+        /// Whether a tool of that name is registered.
+        known: bool,
+        /// Whether it went well.
+        ok: bool,
+        /// SHA-256 of what the model is told.
+        digest: Digest,
+    },
+    /// The turn ended.
+    TurnEnded(EndReason),
+}
+
+/// What an agent works with: fixed when its session is opened.
+#[derive(Clone, Debug)]
+pub struct SessionSpec {
+    /// The operator who answers for it.
+    pub operator: OperatorId,
+    /// The model it asks.
+    pub model: ModelRef,
+    /// The folder its tools see.
+    pub workspace: Workspace,
+    /// What it may ask of the door.
+    pub rights: Rights,
+    /// What every prompt begins with; the operator's words.
+    pub instructions: String,
+}
+
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) seat: Seat,
+    pub(crate) spec: SessionSpec,
+    pub(crate) evidence: Evidence,
+    pub(crate) turn: Option<Turn>,
+    pub(crate) standing: Vec<Standing>,
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) answered: u64,
+    spans: Vec<Span>,
+    answers: BTreeMap<CallId, Answer>,
+    uses: BTreeMap<(CallId, u32), Use>,
+}
+
+/// A ruling on tools that holds for the session.
+pub(crate) struct Standing {
+    pub(crate) tools: Vec<ToolName>,
+    pub(crate) ruling: Seq,
+}
+
+/// The turn under way.
+pub(crate) struct Turn {
+    pub(crate) message: MessageId,
+    pub(crate) started: Duration,
+    /// Time spent waiting for a person; it does not count against the turn.
+    pub(crate) waited: Duration,
+    pub(crate) report: TurnReport,
+    pub(crate) receipts: Vec<Receipt>,
+    pub(crate) cancel: CancellationToken,
+}
+
+struct Answer {
+    answer: Arc<ModelAnswer>,
+    span: SpanId,
+    shown: Confidentiality,
+}
+
+/// The call made for a tool use, kept over restarts of the process.
+#[derive(Clone, Copy)]
+struct Use {
+    call: CallId,
+    attempts: u32,
+    done: bool,
+}
+
+/// A prompt with every reference resolved.
+pub(crate) struct Shown {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) spans: Vec<SpanId>,
+    pub(crate) confidentiality: Confidentiality,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, seat: Seat, spec: SessionSpec) -> Self {
+        let mut session = Self {
+            id,
+            seat,
+            spec,
+            evidence: Evidence::default(),
+            turn: None,
+            standing: Vec::new(),
+            moments: Vec::new(),
+            answered: 0,
+            spans: Vec::new(),
+            answers: BTreeMap::new(),
+            uses: BTreeMap::new(),
+        };
+        let instructions = session.spec.instructions.clone();
+        session.enter(Label::new(Source::Operator, Integrity::Trusted, Confidentiality::Public), instructions);
+        session
+    }
+
+    /// The span of the instructions.
+    pub(crate) const INSTRUCTIONS: SpanId = SpanId(0);
+
+    fn enter(&mut self, label: Label, text: String) -> SpanId {
+        let id = SpanId(self.spans.len() as u64);
+        self.spans.push(Span { id, label, text });
+        id
+    }
+
+    /// Labels the parts of a message.
+    pub(crate) fn enter_parts(&mut self, parts: &[Part]) -> Vec<SpanId> {
+        let label = |kind| match kind {
+            PartKind::Typed => Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal),
+            PartKind::Piped => Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal),
+        };
+        parts.iter().map(|part| self.enter(label(part.kind), part.text.clone())).collect()
+    }
+
+    /// The texts a trusted author wrote in this session.
+    pub(crate) fn trusted_texts(&self) -> Vec<String> {
+        let trusted = |span: &&Span| span.label.integrity == Integrity::Trusted && span.label.source == Source::User;
+        self.spans.iter().filter(trusted).map(|span| span.text.clone()).collect()
+    }
+
+    fn span(&self, id: SpanId) -> Result<&Span, Refusal> {
+        let at = usize::try_from(id.0).ok();
+        at.and_then(|at| self.spans.get(at)).ok_or_else(|| Refusal::UnknownReference(format!("span {id}")))
+    }
+
+    fn answer(&self, call: CallId) -> Result<&Answer, Refusal> {
+        self.answers.get(&call).ok_or_else(|| Refusal::UnknownReference(format!("the answer of call {call}")))
+    }
+
+    /// The tool use number `index` of `call`, and what its model had been shown.
+    pub(crate) fn tool_use(&self, call: CallId, index: u32) -> Result<(&ToolUse, Confidentiality), Refusal> {
+        let answer = self.answer(call)?;
+        let at = usize::try_from(index).ok();
+        let found = at.and_then(|at| answer.answer.tool_uses.get(at));
+        let found = found.ok_or_else(|| Refusal::UnknownReference(format!("tool use {index} of call {call}")))?;
+        Ok((found, answer.shown))
+    }
+
+    /// The text of an answer, and what its model had been shown.
+    pub(crate) fn answer_text(&self, call: CallId) -> Result<(String, Confidentiality), Refusal> {
+        self.answer(call).map(|answer| (answer.answer.text.clone(), answer.shown))
+    }
+
+    /// Resolves a prompt.
+    pub(crate) fn show(&self, prompt: &Prompt) -> Result<Shown, Refusal> {
+        let mut shown = Shown { messages: Vec::new(), spans: Vec::new(), confidentiality: Confidentiality::Public };
+        for message in &prompt.messages {
+            let message = match message {
+                PromptMessage::System(spans) => Message::System(self.take(spans, &mut shown)?),
+                PromptMessage::User(spans) => Message::User(self.take(spans, &mut shown)?),
+                PromptMessage::Answer(call) => self.assistant(*call, &mut shown)?,
+                PromptMessage::Result { of, index, spans } => {
+                    let (tool_use, _) = self.tool_use(*of, *index)?;
+                    let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
+                    let failed = !self.went_well(*of, *index);
+                    Message::Tool { id, name, failed, spans: self.take(spans, &mut shown)? }
+                }
+            };
+            shown.messages.push(message);
+        }
+        Ok(shown)
+    }
+
+    fn assistant(&self, call: CallId, shown: &mut Shown) -> Result<Message, Refusal> {
+        let answer = self.answer(call)?;
+        self.take(&[answer.span], shown)?;
+        let (text, tool_uses) = (answer.answer.text.clone(), answer.answer.tool_uses.clone());
+        Ok(Message::Assistant { text, tool_uses })
+    }
+
+    fn take(&self, ids: &[SpanId], shown: &mut Shown) -> Result<Vec<Span>, Refusal> {
+        let spans: Vec<Span> = ids.iter().map(|id| self.span(*id).cloned()).collect::<Result<_, _>>()?;
+        shown.spans.extend(ids);
+        let highest = spans.iter().map(|span| span.label.confidentiality).max();
+        shown.confidentiality = shown.confidentiality.max(highest.unwrap_or(Confidentiality::Public));
+        Ok(spans)
+    }
+
+    fn went_well(&self, call: CallId, at: u32) -> bool {
+        self.moments
+            .iter()
+            .any(|moment| matches!(moment, Moment::Result { of, index, ok: true, .. } if *of == call && *index == at))
+    }
+
+    /// The call id and attempt number for a tool use; `fresh` is used if it was never called. A use that has an
+    /// outcome is not called again.
+    pub(crate) fn call_for_use(&mut self, of: CallId, index: u32, fresh: CallId) -> Result<(CallId, u32), Refusal> {
+        let entry = self.uses.entry((of, index)).or_insert(Use { call: fresh, attempts: 0, done: false });
+        if entry.done {
+            return Err(Refusal::Repeated(entry.call));
+        }
+        entry.attempts += 1;
+        Ok((entry.call, entry.attempts))
+    }
+
+    /// Takes in how a model call ended. A cancelled one leaves no moment: the next incarnation asks again.
+    pub(crate) fn model_ended(&mut self, call: CallId, shown: Confidentiality, outcome: &Outcome) {
+        self.answered += 1;
+        match outcome {
+            Outcome::Done(Product::Model(answer)) => {
+                let label = Label::new(Source::Model, Integrity::Untrusted, shown);
+                let span = self.enter(label, answer.text.clone());
+                let answer = Arc::new(answer.clone());
+                self.answers.insert(call, Answer { answer: answer.clone(), span, shown });
+                self.moments.push(Moment::Answered { call, answer });
+                self.report(|report| report.cycles += 1);
+            }
+            Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
+            Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
+        }
+    }
+
+    /// Takes in how a chosen tool call ended, or why it was refused.
+    pub(crate) fn tool_ended(&mut self, of: CallId, index: u32, told: Told) {
+        if let Some(entry) = self.uses.get_mut(&(of, index)) {
+            entry.done = true;
+        }
+        let digest = Digest::of(told.text.as_bytes());
+        let spans = vec![self.enter(told.label, told.text)];
+        self.moments.push(Moment::Result { of, index, spans, known: told.known, ok: told.ok, digest });
+    }
+
+    /// Changes the figures of the turn under way.
+    pub(crate) fn report(&mut self, change: impl FnOnce(&mut TurnReport)) {
+        if let Some(turn) = &mut self.turn {
+            change(&mut turn.report);
+        }
+    }
+
+    /// Adds a receipt to the turn under way.
+    pub(crate) fn receipt(&mut self, receipt: Receipt) {
+        if let Some(turn) = &mut self.turn {
+            turn.receipts.push(receipt);
+        }
+    }
+
+    /// Whether a call of `kind` may still begin. After the person cancelled, only the reply may.
+    pub(crate) fn is_cancelled(&self, kind: ActionKind) -> bool {
+        kind != ActionKind::Reply && self.turn.as_ref().is_some_and(|turn| turn.cancel.is_cancelled())
+    }
+}
+
+/// What a model is told of a tool use.
+pub(crate) struct Told {
+    pub(crate) text: String,
+    pub(crate) label: Label,
+    pub(crate) known: bool,
+    pub(crate) ok: bool,
+}
+
+impl Told {
+    /// A refusal or failure, in the door's own words.
+    pub(crate) fn by_the_door(text: String, known: bool) -> Self {
+        let label = Label::new(Source::Kernel, Integrity::Trusted, Confidentiality::Internal);
+        Self { text, label, known, ok: false }
+    }
+
+    /// A tool's own answer, labelled by its registration.
+    pub(crate) fn by_the_tool(text: String, registration: &Registration, ok: bool) -> Self {
+        let label = Label::new(Source::Tool, registration.integrity, registration.confidentiality);
+        Self { text, label, known: true, ok }
+    }
+}

@@ -1,0 +1,173 @@
+//! What someone who watches a session gets to see while it works.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use ephor_base::{ActionKind, CallId, Digest, Reply, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// How many items may wait for a watcher.
+const DEPTH: usize = 256;
+
+/// A watcher that takes nothing for this long is given up, so that it cannot hold a call for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One thing seen. Only what has a receipt is a fact.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Seen {
+    /// The turn entered a state.
+    State {
+        /// Which.
+        state: TurnState,
+    },
+    /// A call got its permit and runs.
+    Started {
+        /// The call.
+        call: CallId,
+        /// What kind.
+        action: ActionKind,
+        /// The tool, the model, or the end of the turn.
+        target: String,
+        /// The tool's arguments, as JSON text; empty for other kinds.
+        arguments: String,
+        /// The entry of its intent.
+        intent: Seq,
+    },
+    /// More of a model's text.
+    Text {
+        /// The call.
+        call: CallId,
+        /// The text.
+        text: String,
+    },
+    /// How far a call is, in words.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// The words.
+        text: String,
+    },
+    /// A call waits for a person.
+    Deferred(Box<Question>),
+    /// A call was refused; nothing ran.
+    Refused {
+        /// The call.
+        call: CallId,
+        /// The tool, the model, or the end of the turn.
+        target: String,
+        /// Why, in words.
+        why: String,
+    },
+    /// A call ended.
+    Ended {
+        /// The call.
+        call: CallId,
+        /// What kind.
+        action: ActionKind,
+        /// The tool, the model, or the end of the turn.
+        target: String,
+        /// `done`, `tool_error`, `cancelled` or a kind of failure.
+        end: String,
+        /// What it came to, for a person: a tool's answer, or why it failed.
+        text: String,
+        /// The entry of its outcome.
+        outcome: Seq,
+    },
+    /// The process crashed; its supervisor starts it again and the turn goes on.
+    Restarted {
+        /// How it ended.
+        reason: String,
+    },
+    /// The reply.
+    Reply(Box<Reply>),
+    /// The turn is over and durable.
+    TurnEnded {
+        /// How many entries the chain has.
+        size: u64,
+        /// The RFC 6962 root over them.
+        root: Digest,
+    },
+}
+
+/// A deferred action, with everything a person needs to answer it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Question {
+    /// The ticket.
+    pub ticket: TicketId,
+    /// The session.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments, as JSON text.
+    pub arguments: String,
+    /// The digest an answer is bound to.
+    pub digest: Digest,
+    /// The verdict that deferred it.
+    pub verdict: Verdict,
+    /// After this it is denied.
+    pub expires: Timestamp,
+}
+
+/// The states of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    /// Waiting for a message.
+    Idle,
+    /// A model request is on its way.
+    SendingRequest,
+    /// The model answers.
+    ConsumingResponse,
+    /// Tools run.
+    PendingToolUseResults,
+    /// The turn is over.
+    UserTurnEnded,
+    /// A model request failed.
+    Errored,
+}
+
+/// Who watches which session.
+#[derive(Debug, Default)]
+pub struct Watchers(Mutex<HashMap<SessionId, Watcher>>);
+
+#[derive(Clone, Debug)]
+struct Watcher {
+    sender: mpsc::Sender<Seen>,
+    answers: bool,
+}
+
+impl Watchers {
+    /// Watches `session` from here on; a watcher before this one gets nothing more. `answers` says whether a person is
+    /// there who can be asked.
+    pub fn watch(&self, session: SessionId, answers: bool) -> mpsc::Receiver<Seen> {
+        let (sender, receiver) = mpsc::channel(DEPTH);
+        self.watchers().insert(session, Watcher { sender, answers });
+        receiver
+    }
+
+    /// Shows `seen` to whoever watches `session`; says whether someone does.
+    pub async fn show(&self, session: SessionId, seen: Seen) -> bool {
+        let Some(watcher) = self.watchers().get(&session).cloned() else { return false };
+        if watcher.sender.send_timeout(seen, PATIENCE).await.is_ok() {
+            return true;
+        }
+        self.watchers().remove(&session);
+        false
+    }
+
+    /// Whether a person watches `session` who can be asked.
+    pub(crate) fn can_answer(&self, session: SessionId) -> bool {
+        self.watchers().get(&session).is_some_and(|watcher| watcher.answers && !watcher.sender.is_closed())
+    }
+
+    fn watchers(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Watcher>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,108 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use ephor_base::ToolName;
+
+/// An operating system for agents: every agent a supervised process, every act permitted and on a signed record.
+#[derive(Parser, Debug)]
+#[command(name = "ephor", version, propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Where Ephor keeps its keys, chain and configuration [default: the platform's data directory].
+    #[arg(long, env = "EPHOR_HOME", global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Give an agent a message in this folder, and get its answer.
+    Run(Run),
+    /// Keep a node running until Ctrl-C.
+    Up(Up),
+    /// Show the processes of the running node.
+    Ps(Ps),
+    /// Read, verify and keep the signed record.
+    #[command(subcommand)]
+    Chain(Chain),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// What you want. Piped input is added to it, as something anyone may have written.
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Vec<String>,
+    /// Work in this folder instead of the current one.
+    #[arg(short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured, else builtin/scout].
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Permit these tools for this run without asking; recorded as your ruling.
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub(crate) allow: Vec<ToolName>,
+    /// Print events as JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Up {
+    /// End when the last client leaves; how `run` starts a node of its own.
+    #[arg(long, hide = true)]
+    pub(crate) until_idle: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Ps {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Chain {
+    /// Print the entries, oldest first.
+    Log {
+        /// Only those of this process.
+        #[arg(long, value_name = "N")]
+        pid: Option<u64>,
+        /// Print JSON lines.
+        #[arg(long)]
+        json: bool,
+        /// Also print private content, with the keys of this home.
+        #[arg(long)]
+        content: bool,
+    },
+    /// Check every hash, signature and rule; exit status 1 if anything is wrong.
+    Verify {
+        /// A home, or a copied folder of a chain [default: the home].
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// The public keys: a file as `chain key` prints it, or one such line; may be given twice. Needed for a copied
+        /// folder without its home.
+        #[arg(long, value_name = "KEY")]
+        key: Vec<String>,
+        /// A pinned head to hold the chain against [default: that of the home].
+        #[arg(long, value_name = "FILE")]
+        head: Option<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the public keys of the log as note verifier keys.
+    Key {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept that a quarantined chain is lost, keep it aside, and begin a new one that names it.
+    Accept {
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}

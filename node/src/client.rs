@@ -1,0 +1,179 @@
+//! A connection to the node of a home; starts one if none runs.
+
+use std::{
+    fs::OpenOptions,
+    io::{BufRead, BufReader},
+    os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use ephor_base::{Decision, Digest, SessionId};
+use ephor_chain::record::RulingOn;
+use ephor_kernel::Statement;
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::UnixStream;
+use tokio_util::codec::{Framed, LinesCodec};
+
+use crate::{
+    home::Home,
+    operator::Operator,
+    protocol::{Answer, MAX_LINE, PROTOCOL, Request, to_hex},
+    serving::Report,
+};
+
+/// How long a client tries to reach a node that runs or starts. The first start on a home compiles the tools.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// An authenticated connection.
+pub(crate) struct Client {
+    lines: Framed<UnixStream, LinesCodec>,
+    operator: Operator,
+}
+
+/// The node went away.
+#[derive(Debug, thiserror::Error)]
+#[error("the node ended before the turn did; what happened is on the record: `ephor chain log`")]
+pub(crate) struct NodeGone;
+
+impl Client {
+    /// Connects to the node that runs on `home`; starts one if none does.
+    pub(crate) async fn reach(home: &Home) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let mut told = false;
+        loop {
+            match Self::try_reach(home).await {
+                Ok(client) => return Ok(client),
+                Err(Unreached::NotThere) => {}
+                Err(Unreached::Final(error)) => return Err(error),
+            }
+            match start(home).await? {
+                Report::Ready => {}
+                Report::Locked => tokio::time::sleep(PAUSE).await,
+                Report::Failed(why) => bail!("{why}"),
+            }
+            if began.elapsed() > Duration::from_secs(1) && !told {
+                told = true;
+                eprintln!("ephor: waiting for the node on `{}` …", home.path().display());
+            }
+            if began.elapsed() > PATIENCE {
+                bail!("the node on `{}` does not answer; see `{}`", home.path().display(), home.log().display());
+            }
+        }
+    }
+
+    /// Connects to the node that runs on `home`, if one does.
+    pub(crate) async fn reach_running(home: &Home) -> anyhow::Result<Option<Self>> {
+        match Self::try_reach(home).await {
+            Ok(client) => Ok(Some(client)),
+            Err(Unreached::NotThere) => Ok(None),
+            Err(Unreached::Final(error)) => Err(error),
+        }
+    }
+
+    async fn try_reach(home: &Home) -> Result<Self, Unreached> {
+        let socket = crate::serving::short_path(&home.socket(), |path| StdStream::connect(path));
+        let socket = socket.map_err(|_| Unreached::NotThere)?;
+        socket.set_nonblocking(true).map_err(|_| Unreached::NotThere)?;
+        let stream = UnixStream::from_std(socket).map_err(|_| Unreached::NotThere)?;
+        let mut lines = Framed::new(stream, LinesCodec::new_with_max_length(MAX_LINE));
+        // A node that is stopping may close the connection before it says anything.
+        let Some(Ok(first)) = lines.next().await else { return Err(Unreached::NotThere) };
+        let Ok(Answer::Challenge { protocol, challenge: Digest(challenge) }) = serde_json::from_str(&first) else {
+            return Err(Unreached::Final(anyhow::anyhow!("what answers on the socket of the home is not a node")));
+        };
+        if protocol != PROTOCOL {
+            let why = "the node that runs is another version of Ephor; stop it first";
+            return Err(Unreached::Final(anyhow::anyhow!(why)));
+        }
+        let operator = Operator::load(&home.operator_key()).map_err(Unreached::Final)?;
+        let signature = to_hex(&operator.answer(&challenge));
+        let mut client = Self { lines, operator };
+        let request = Request::Authenticate { operator: client.operator.id(), signature };
+        client.say(&request).await.map_err(|_| Unreached::NotThere)?;
+        match client.hear().await {
+            Ok(Answer::Welcome { .. }) => Ok(client),
+            Ok(Answer::Refused { why }) => Err(Unreached::Final(anyhow::anyhow!(why))),
+            Ok(_) | Err(_) => Err(Unreached::NotThere),
+        }
+    }
+
+    /// Says something.
+    pub(crate) async fn say(&mut self, request: &Request) -> anyhow::Result<()> {
+        self.lines.send(serde_json::to_string(request)?).await.map_err(|_| NodeGone.into())
+    }
+
+    /// Hears the next thing. Safe to drop while it waits.
+    pub(crate) async fn hear(&mut self) -> anyhow::Result<Answer> {
+        match self.lines.next().await {
+            Some(Ok(line)) => serde_json::from_str(&line).context("the node says something this version does not know"),
+            Some(Err(_)) | None => Err(NodeGone.into()),
+        }
+    }
+
+    /// Says something and hears what it is answered.
+    pub(crate) async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        self.say(request).await?;
+        match self.hear().await? {
+            Answer::Refused { why } => bail!("{why}"),
+            answer => Ok(answer),
+        }
+    }
+
+    /// A ruling with this operator's signature.
+    pub(crate) fn ruling(
+        &self,
+        session: SessionId,
+        on: RulingOn,
+        permit: bool,
+        arguments: Digest,
+        policy: Digest,
+    ) -> Request {
+        let decision = if permit { Decision::Permit } else { Decision::Deny };
+        let signed = Statement { session, on, decision, arguments, policy }.sign(self.operator.key());
+        let Statement { session, on, arguments, policy, .. } = signed.statement;
+        Request::Rule { session, on, permit, arguments, policy, signature: to_hex(&signed.signature) }
+    }
+}
+
+enum Unreached {
+    /// No node, or one that is going.
+    NotThere,
+    /// There is one, and it will not do.
+    Final(anyhow::Error),
+}
+
+/// Starts a node in a process of its own, and hears how that went.
+async fn start(home: &Home) -> anyhow::Result<Report> {
+    home.create()?;
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(home.log());
+    let log = log.with_context(|| {
+        format!(
+            "`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home",
+            home.log().display()
+        )
+    })?;
+    let program = std::env::current_exe().context("this program cannot find itself")?;
+    let child = Command::new(program)
+        .arg("--home")
+        .arg(home.path())
+        .args(["up", "--until-idle"])
+        // The workspace may be removed while the node runs.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn();
+    let mut child = child.context("a node cannot be started")?;
+    let Some(out) = child.stdout.take() else { bail!("the node that was started cannot be heard") };
+    let line = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).map(|_| line)
+    });
+    let line = tokio::time::timeout(PATIENCE, line).await.context("the node that was started says nothing")???;
+    let report = serde_json::from_str(&line);
+    report.with_context(|| format!("the node that was started died; see `{}`", home.log().display()))
+}

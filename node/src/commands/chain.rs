@@ -1,0 +1,58 @@
+//! `ephor chain`: the signed record, for an operator and an auditor.
+
+mod log;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use crate::{cli::Chain, home::Home, serving, terminal};
+
+pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
+    match args {
+        Chain::Log { pid, json, content } => log::log(home, pid, json, content),
+        Chain::Verify { directory, key, head, json } => verify::verify(home, directory, &key, head, json),
+        Chain::Key { json } => key(home, json),
+        Chain::Accept { yes } => accept(home, yes),
+    }
+}
+
+/// A home that was used, or what to do.
+fn used(home: &Home) -> anyhow::Result<&Home> {
+    if !home.exists() {
+        bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
+    }
+    Ok(home)
+}
+
+fn key(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
+    let path = used(home)?.public_keys();
+    let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+    if json {
+        let lines: Vec<&str> = keys.lines().collect();
+        println!("{}", json!({ "keys": lines }));
+    } else {
+        print!("{keys}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn accept(home: &Home, yes: bool) -> anyhow::Result<ExitCode> {
+    let home = used(home)?;
+    let _lock = home.lock()?;
+    let why = "The chain of this home is quarantined. Accepting the loss keeps it aside, unchanged, and begins a new chain \
+               with new keys, whose first entry names the old one.";
+    if !yes && !terminal::confirm(why)? {
+        bail!("nothing was changed; answer `yes` at a terminal, or pass --yes");
+    }
+    let accepted = serving::accept_loss(home)?;
+    println!("The old chain lies in `{}`.", accepted.moved_to.display());
+    println!(
+        "A new one begins, after {} entries that could be trusted: {}.",
+        accepted.follows.size, accepted.follows.reason
+    );
+    println!("Its public keys are new as well: `ephor chain key`.");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,156 @@
+//! `ephor chain verify`: needs nothing but the files and the public keys.
+
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use ephor_base::files::Files;
+use ephor_chain::{
+    PinnedHead, ScanError, VerifierKeys,
+    disk::Disk,
+    verify::{self as verifier, Against, Progress, Report},
+};
+use serde_json::json;
+
+use crate::home::Home;
+
+/// What is verified against what.
+struct Given {
+    folder: PathBuf,
+    keys: VerifierKeys,
+    head: Option<PinnedHead>,
+}
+
+pub(crate) fn verify(
+    home: &Home,
+    directory: Option<PathBuf>,
+    key: &[String],
+    head: Option<PathBuf>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let files: Arc<dyn Files> = Arc::new(Disk);
+    let Given { folder, keys, head } = given(home, directory, key, head, &*files)?;
+    let mut bar = Bar::new();
+    let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, |progress| bar.show(progress));
+    bar.end();
+    let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    match verified {
+        Ok(report) if json => println!("{}", json!({"ok": true, "report": report})),
+        Ok(report) => tell(&report),
+        Err(ScanError::Damaged(finding)) if json => println!("{}", json!({"ok": false, "finding": finding})),
+        Err(ScanError::Damaged(finding)) => println!("NOT whole: {finding}"),
+        Err(error) => return Err(error).context("nothing is known about the chain"),
+    }
+    Ok(status)
+}
+
+fn tell(report: &Report) {
+    println!("whole: {} entries under {} checkpoints, each with both signatures", report.head.size, report.checkpoints);
+    println!("  log     {}", report.origin);
+    println!("  root    {}", report.head.root);
+    println!("  boots   {}{}", report.boots, if report.stopped { ", stopped cleanly" } else { ", running or crashed" });
+    if report.open_intents > 0 {
+        println!("  intents {} without an outcome yet", report.open_intents);
+    }
+    if report.torn_bytes > 0 {
+        println!(
+            "  torn    {} bytes of a batch that was never acknowledged; the next boot trims them",
+            report.torn_bytes
+        );
+    }
+    if !report.against_head {
+        println!(
+            "  not held against a pinned head: a log that was cut back to an older checkpoint looks like this too"
+        );
+    }
+}
+
+/// A home, or a copied folder of a chain with keys beside it or named.
+fn given(
+    home: &Home,
+    directory: Option<PathBuf>,
+    key: &[String],
+    head: Option<PathBuf>,
+    files: &dyn Files,
+) -> anyhow::Result<Given> {
+    let root = directory.unwrap_or_else(|| home.path().to_owned());
+    let (folder, around) = match root.join("chain") {
+        chain if chain.is_dir() => (chain, root),
+        _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
+    };
+    if !folder.is_dir() {
+        bail!("there is no chain in `{}`", folder.display());
+    }
+    let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
+    let beside = around.join("head");
+    let head_file = match head {
+        Some(named) => Some(named),
+        None => beside.is_file().then_some(beside),
+    };
+    let head = match head_file {
+        Some(file) => {
+            let pinned = PinnedHead::load(&file, files);
+            let pinned = pinned.with_context(|| format!("the head `{}`", file.display()))?;
+            Some(pinned.with_context(|| format!("there is no head `{}`", file.display()))?)
+        }
+        None => None,
+    };
+    Ok(Given { folder, keys, head })
+}
+
+fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
+    let path = around.join("keys").join("log.pub");
+    let text = std::fs::read_to_string(&path).with_context(|| {
+        format!(
+            "the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them",
+            path.display()
+        )
+    })?;
+    text.parse().with_context(|| format!("`{}`", path.display()))
+}
+
+fn keys_named(key: &[String]) -> anyhow::Result<VerifierKeys> {
+    let mut lines = Vec::new();
+    for name in key {
+        match std::fs::read_to_string(name) {
+            Ok(text) => lines.extend(text.lines().map(str::to_owned)),
+            Err(_) => lines.push(name.clone()),
+        }
+    }
+    lines.join("\n").parse().context("--key")
+}
+
+/// Shows how far it is, once it has taken a second.
+struct Bar {
+    began: Instant,
+    shown: Option<Instant>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self { began: Instant::now(), shown: None }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        let due = match self.shown {
+            Some(shown) => shown.elapsed() > Duration::from_millis(200),
+            None => self.began.elapsed() > Duration::from_secs(1) && std::io::stderr().is_terminal(),
+        };
+        if due {
+            self.shown = Some(Instant::now());
+            eprint!("\r{} entries, {} MiB …", progress.entries, progress.bytes >> 20);
+            let _unshown = std::io::stderr().flush();
+        }
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! How a turn looks: the answer on standard output, everything else on standard error; or all of it as JSON lines.
+
+use std::io::Write;
+
+use ephor_base::{ActionKind, CallId, ModelRef, Reply};
+use ephor_kernel::Seen;
+use serde_json::json;
+
+use crate::{
+    protocol::Answer,
+    terminal::{is_shown, plain},
+};
+
+/// How much of a tool's arguments and result is worth a line.
+const LINE: usize = 100;
+
+/// Where a turn is shown.
+pub(super) struct Screen {
+    json: bool,
+    colour: bool,
+    /// The text shown so far of the model call under way.
+    streamed: String,
+    /// Which call that is.
+    streaming: Option<CallId>,
+    reply: Option<Reply>,
+}
+
+impl Screen {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, colour: is_shown(), streamed: String::new(), streaming: None, reply: None }
+    }
+
+    /// A key that lies in the environment is never a reason to use it; but whoever put it there may wonder.
+    pub(super) fn mention_found_key(&self, model: Option<&ModelRef>) {
+        let is_used = model.is_some_and(|model| model.provider == "openai");
+        if !is_used && std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty()) {
+            self.note("OPENAI_API_KEY is set and not used; --model openai/NAME would use it");
+        }
+    }
+
+    /// The first line: who answers.
+    pub(super) fn opened(&self, opened: &Answer) {
+        let Answer::Opened { session, pid, model, host, policy } = opened else { return };
+        if self.json {
+            let pid = pid.map(|pid| pid.0);
+            self.line(&json!({"event": "opened", "session": session, "pid": pid, "model": model, "host": host, "policy": policy}));
+        } else {
+            let process = pid.map(|pid| format!(" · process {pid}")).unwrap_or_default();
+            self.dim(&format!("{model}{process}"));
+        }
+    }
+
+    /// A line for the person, beside the answer.
+    pub(super) fn note(&self, text: &str) {
+        if self.json {
+            self.line(&json!({"event": "note", "text": text}));
+        } else {
+            self.dim(text);
+        }
+    }
+
+    /// What went wrong. Words for a person go to standard error in any case; `main` writes them.
+    pub(super) fn error(&self, error: &anyhow::Error) {
+        if self.json {
+            self.line(&json!({"event": "error", "why": format!("{error:#}")}));
+        }
+    }
+
+    /// Whatever else a node says.
+    pub(super) fn other(&self, answer: &Answer) {
+        if let (true, Answer::Accepted { message }) = (self.json, answer) {
+            self.line(&json!({"event": "accepted", "message": message}));
+        }
+    }
+
+    /// Something seen.
+    pub(super) fn seen(&mut self, seen: &Seen) {
+        if self.json {
+            return self.line(&serde_json::to_value(seen).unwrap_or_default());
+        }
+        match seen {
+            Seen::State { .. } => {}
+            Seen::Started { action: ActionKind::Tool, target, arguments, .. } => {
+                self.break_line();
+                self.dim(&format!("▸ {target} {}", short(arguments)));
+            }
+            Seen::Started { .. } => {}
+            Seen::Text { call, text } => self.text(*call, text),
+            Seen::Progress { text, .. } => self.dim(&format!("  {}", short(text))),
+            Seen::Deferred(question) => {
+                self.break_line();
+                self.dim(&format!("? {} waits for you: {}", question.tool, question.verdict.why()));
+            }
+            Seen::Refused { target, why, .. } => {
+                self.break_line();
+                self.dim(&format!("✗ {target} refused: {}", short(why)));
+            }
+            Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
+                self.dim(&format!("  {end}: {}", short(last_line(text))));
+            }
+            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" => {
+                self.break_line();
+                self.dim(&format!("✗ {end}: {}", short(text)));
+            }
+            Seen::Ended { .. } => {}
+            Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
+            Seen::Reply(reply) => self.reply(reply),
+            Seen::TurnEnded { size, root } => self.footer(*size, &root.to_string()),
+        }
+    }
+
+    fn text(&mut self, call: CallId, text: &str) {
+        if self.streaming != Some(call) {
+            self.break_line();
+            self.streamed.clear();
+            self.streaming = Some(call);
+        }
+        self.streamed.push_str(text);
+        self.out(&plain(text));
+    }
+
+    /// Shows what of the reply was not shown while it came.
+    fn reply(&mut self, reply: &Reply) {
+        let rest = match reply.text.strip_prefix(self.streamed.as_str()) {
+            Some(rest) => rest,
+            None => {
+                self.break_line();
+                &reply.text
+            }
+        };
+        self.out(&plain(rest));
+        if !reply.text.ends_with('\n') {
+            self.out("\n");
+        }
+        self.streamed.clear();
+        self.streaming = None;
+        self.reply = Some(reply.clone());
+    }
+
+    /// The figures of the turn, and where the chain stands.
+    fn footer(&self, size: u64, root: &str) {
+        let Some(reply) = &self.reply else { return };
+        let report = &reply.report;
+        let seqs: Vec<u64> = reply.receipts.iter().map(|receipt| receipt.seq.0).collect();
+        let receipts = match (seqs.first(), seqs.last()) {
+            (Some(first), Some(last)) => format!("{} receipts (entries {first} to {last})", seqs.len()),
+            _ => "no receipts".to_owned(),
+        };
+        let tokens = report.input_tokens + report.output_tokens;
+        let (cycles, time) = (report.cycles, seconds(report.duration_ms));
+        self.dim(&format!(
+            "— {} · {} · {} tools · {tokens} tokens · {time} · {receipts} · chain {size} entries, root {}",
+            reply.end.code(),
+            if cycles == 1 { "1 cycle".to_owned() } else { format!("{cycles} cycles") },
+            report.tool_calls,
+            root.get(..16).unwrap_or(root),
+        ));
+    }
+
+    /// Ends a line of the answer that is still open, so that notes stand alone.
+    fn break_line(&mut self) {
+        if !self.streamed.is_empty() && !self.streamed.ends_with('\n') {
+            self.out("\n");
+        }
+        self.streamed.clear();
+    }
+
+    fn line(&self, value: &serde_json::Value) {
+        self.out(&format!("{value}\n"));
+    }
+
+    fn out(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        // A reader that closed the pipe has had enough.
+        let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn dim(&self, text: &str) {
+        let text = plain(text);
+        if self.colour { eprintln!("\x1b[2m{text}\x1b[0m") } else { eprintln!("{text}") }
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().next_back().unwrap_or_default()
+}
+
+fn short(text: &str) -> String {
+    let line = text.replace('\n', " ");
+    if line.chars().count() <= LINE {
+        return line;
+    }
+    line.chars().take(LINE).chain(['…']).collect()
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:02} s", milliseconds / 1000, milliseconds % 1000 / 10)
+}

@@ -1,0 +1,161 @@
+//! `ephor.toml`: what the operator has configured. An unknown key is an error; zero means zero.
+
+use std::{path::Path, path::PathBuf, time::Duration};
+
+use anyhow::{Context, bail};
+use ephor_agents::TurnLimits;
+use ephor_base::{Budget, ToolName};
+use ephor_governance::{Environment, OperatorPolicy};
+use ephor_kernel::Patience;
+use serde::Deserialize;
+
+/// The whole file. Every key may be left out.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// The model of agents that name none.
+    pub(crate) model: String,
+    /// `dev`, `staging` or `production`.
+    pub(crate) environment: Environment,
+    pub(crate) limits: Limits,
+    pub(crate) budget: BudgetLimits,
+    pub(crate) policy: Policy,
+    pub(crate) openai: OpenAi,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            model: "builtin/scout".to_owned(),
+            environment: Environment::Dev,
+            limits: Limits::default(),
+            budget: BudgetLimits::default(),
+            policy: Policy::default(),
+            openai: OpenAi::default(),
+        }
+    }
+}
+
+/// Limits of turns and calls.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    rounds: usize,
+    turn_seconds: u64,
+    model_seconds: u64,
+    tool_seconds: u64,
+    approval_seconds: u64,
+    max_output_tokens: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (turn, patience) = (TurnLimits::default(), Patience::default());
+        Self {
+            rounds: turn.rounds,
+            turn_seconds: turn.time.as_secs(),
+            model_seconds: patience.model.as_secs(),
+            tool_seconds: patience.tool.as_secs(),
+            approval_seconds: patience.ticket.as_secs(),
+            max_output_tokens: turn.max_output_tokens,
+        }
+    }
+}
+
+/// What one session may use.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct BudgetLimits {
+    tokens: u64,
+    usd: f64,
+    wall_seconds: u64,
+    tool_calls: u64,
+}
+
+impl Default for BudgetLimits {
+    /// A million tokens, five dollars, an hour in drivers, a thousand tool calls.
+    fn default() -> Self {
+        Self { tokens: 1_000_000, usd: 5.0, wall_seconds: 3600, tool_calls: 1000 }
+    }
+}
+
+/// What narrows the constitution.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Policy {
+    /// Tools that never run, whatever anyone rules.
+    never: Vec<ToolName>,
+}
+
+/// The provider `openai`: OpenAI, or any server that speaks Chat Completions.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OpenAi {
+    pub(crate) base_url: String,
+    /// A file that holds the key; without it the key comes from `OPENAI_API_KEY`.
+    pub(crate) key_file: Option<PathBuf>,
+    /// A certificate authority in PEM form, for a server behind a private one.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// The proxy; the environment's are never used.
+    pub(crate) proxy: Option<String>,
+}
+
+impl Default for OpenAi {
+    fn default() -> Self {
+        Self { base_url: "https://api.openai.com/v1".to_owned(), key_file: None, ca_file: None, proxy: None }
+    }
+}
+
+impl Config {
+    /// The configuration of a home; the defaults if there is no file.
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
+        };
+        let config: Self = toml::from_str(&text)
+            .with_context(|| format!("`{}` is not a configuration; correct or remove the key", path.display()))?;
+        if !config.budget.usd.is_finite() || config.budget.usd < 0.0 {
+            bail!("`budget.usd` in `{}` is not an amount of money", path.display());
+        }
+        Ok(config)
+    }
+
+    pub(crate) fn turn_limits(&self) -> TurnLimits {
+        TurnLimits {
+            rounds: self.limits.rounds,
+            time: Duration::from_secs(self.limits.turn_seconds),
+            max_output_tokens: self.limits.max_output_tokens,
+            ..TurnLimits::default()
+        }
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        Patience {
+            model: Duration::from_secs(self.limits.model_seconds),
+            tool: Duration::from_secs(self.limits.tool_seconds),
+            ticket: Duration::from_secs(self.limits.approval_seconds),
+            ..Patience::default()
+        }
+    }
+
+    pub(crate) fn session_budget(&self) -> Budget {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be finite and not negative"
+        )]
+        let micro_usd = (self.budget.usd * 1e6) as u64;
+        Budget {
+            tokens: self.budget.tokens,
+            micro_usd,
+            wall_ms: self.budget.wall_seconds.saturating_mul(1000),
+            tool_calls: self.budget.tool_calls,
+        }
+    }
+
+    pub(crate) fn operator_policy(&self) -> OperatorPolicy {
+        OperatorPolicy { environment: self.environment, never: self.policy.never.clone(), ..OperatorPolicy::default() }
+    }
+}

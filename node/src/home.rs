@@ -1,0 +1,164 @@
+//! The home of a node: one folder with everything in it, and one process that writes it.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+
+/// The places in a home.
+#[derive(Clone, Debug)]
+pub(crate) struct Home(PathBuf);
+
+/// Held while this process may write the home.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Another process writes this home.
+#[derive(Debug, thiserror::Error)]
+#[error("another node runs on the home `{0}`; stop it first, or use it")]
+pub(crate) struct Locked(PathBuf);
+
+impl Home {
+    /// The home at `path`, or the default one. Nothing is made yet.
+    pub(crate) fn find(path: Option<PathBuf>) -> anyhow::Result<Self> {
+        let path = match path {
+            Some(path) if path.as_os_str().is_empty() => bail!("EPHOR_HOME is empty: name a folder, or unset it"),
+            Some(path) => path,
+            None => default_home()?,
+        };
+        let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.0.join("ephor.toml")
+    }
+
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.0.join("keys")
+    }
+
+    pub(crate) fn signing_keys(&self) -> PathBuf {
+        self.keys().join("log")
+    }
+
+    pub(crate) fn public_keys(&self) -> PathBuf {
+        self.keys().join("log.pub")
+    }
+
+    pub(crate) fn vault_key(&self) -> PathBuf {
+        self.keys().join("vault")
+    }
+
+    pub(crate) fn operator_key(&self) -> PathBuf {
+        self.keys().join("operator")
+    }
+
+    pub(crate) fn cache_key(&self) -> PathBuf {
+        self.keys().join("compiled")
+    }
+
+    pub(crate) fn chain(&self) -> PathBuf {
+        self.0.join("chain")
+    }
+
+    pub(crate) fn vault(&self) -> PathBuf {
+        self.0.join("vault")
+    }
+
+    pub(crate) fn tools(&self) -> PathBuf {
+        self.0.join("tools")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.join("node.sock")
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.0.join("node.log")
+    }
+
+    /// Whether a node was ever started here.
+    pub(crate) fn exists(&self) -> bool {
+        self.keys().is_dir()
+    }
+
+    /// Makes the folder with mode 0700 if it is not there. One that others may write is refused.
+    pub(crate) fn create(&self) -> anyhow::Result<()> {
+        let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let show = self.0.display();
+        make(&self.0).with_context(|| {
+            format!("the home `{show}` cannot be made; set EPHOR_HOME to a folder you may write, or pass --home")
+        })?;
+        let metadata = self.0.metadata().with_context(|| format!("the home `{show}` cannot be read"))?;
+        if metadata.permissions().mode() & 0o022 != 0 {
+            bail!("the home `{show}` may be written by other users: `chmod go-w {show}`");
+        }
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            bail!("the home `{show}` belongs to another user; set EPHOR_HOME to a folder of your own");
+        }
+        make(&self.keys()).with_context(|| {
+            format!("the home `{show}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home")
+        })
+    }
+
+    /// Takes the home for this process.
+    pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
+        let path = self.0.join("lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = file.with_context(|| {
+            format!("`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home", path.display())
+        })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Locked(self.0.clone()).into()),
+            Err(TryLockError::Error(error)) => Err(error).context("the home cannot be locked"),
+        }
+    }
+}
+
+fn default_home() -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    match data {
+        Some(data) => Ok(data.join("ephor")),
+        None => bail!("there is neither EPHOR_HOME nor HOME: set EPHOR_HOME to a folder you may write"),
+    }
+}
+
+/// Reads a small private file; makes it with `make`, mode 0600, if it is not there.
+pub(crate) fn read_or_create(path: &Path, make: impl FnOnce() -> Vec<u8>) -> anyhow::Result<Vec<u8>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let bytes = make();
+            write_new(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
+            Ok(bytes)
+        }
+        Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
+    }
+}
+
+/// Writes a new private file whole, or not at all.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use io::Write;
+    let draft = path.with_extension("new");
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}

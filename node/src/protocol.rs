@@ -1,0 +1,135 @@
+//! What a client and a node say to each other: JSON, one object a line, over the socket of the home.
+//!
+//! The node speaks first, with a challenge; nothing else is taken until the client has answered it with an operator's
+//! signature. A session belongs to the connection that opened it and ends with it.
+
+use std::path::PathBuf;
+
+use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, SessionId};
+use ephor_chain::RulingOn;
+use ephor_kernel::{ProcessInfo, Seen};
+use serde::{Deserialize, Serialize};
+
+/// The version of this protocol. Client and node must have the same.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The longest line either side takes, in bytes: room for piped input and scripts.
+pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// What a client says.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Answers the challenge.
+    Authenticate {
+        /// Who.
+        operator: OperatorId,
+        /// Ed25519 over the challenge, in hexadecimal digits.
+        signature: String,
+    },
+    /// Opens a session with an agent.
+    Open {
+        /// The folder it works in; absolute.
+        workspace: PathBuf,
+        /// The model; the configured one if none is named.
+        model: Option<ModelRef>,
+        /// Whether a person is there who can be asked.
+        answers: bool,
+    },
+    /// A signed ruling.
+    Rule {
+        /// The session.
+        session: SessionId,
+        /// What it answers.
+        on: RulingOn,
+        /// Whether it permits.
+        permit: bool,
+        /// The digest of the arguments.
+        arguments: Digest,
+        /// The digest of the policy.
+        policy: Digest,
+        /// Ed25519 over the statement, in hexadecimal digits.
+        signature: String,
+    },
+    /// A message for the agent.
+    Send {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        parts: Vec<Part>,
+    },
+    /// Cancels the turn under way.
+    Cancel {
+        /// The session.
+        session: SessionId,
+    },
+    /// Asks for the processes.
+    Processes,
+}
+
+/// What a node says.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The first line of a connection.
+    Challenge {
+        /// [`PROTOCOL`].
+        protocol: u32,
+        /// Random bytes, in hexadecimal digits.
+        challenge: Digest,
+    },
+    /// The client is known.
+    Welcome {
+        /// The version of the node.
+        version: String,
+    },
+    /// A session was opened.
+    Opened {
+        /// The session.
+        session: SessionId,
+        /// Its process.
+        pid: Option<Pid>,
+        /// Who answers, for a person.
+        model: String,
+        /// The host that will be asked; nothing where no network is used.
+        host: Option<String>,
+        /// The digest a ruling on tools is bound to.
+        policy: Digest,
+    },
+    /// The ruling counts.
+    Ruled,
+    /// The message is on the record.
+    Accepted {
+        /// Its number.
+        message: MessageId,
+    },
+    /// Something seen in the session.
+    Seen {
+        /// What.
+        #[serde(flatten)]
+        seen: Seen,
+    },
+    /// The processes.
+    Processes {
+        /// By PID.
+        processes: Vec<ProcessInfo>,
+    },
+    /// It was not done, and why, with what to do.
+    Refused {
+        /// The words.
+        why: String,
+    },
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| (byte << 4) | digit)).collect())
+}

@@ -1,0 +1,122 @@
+//! The node itself: one process that writes a home and answers its clients.
+
+mod api;
+pub(crate) use api::short_path;
+mod boot;
+mod connection;
+mod console;
+mod secrets;
+mod signals;
+
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::home::Home;
+
+pub(crate) use boot::accept_loss;
+
+/// How long a node that was started for a client waits for the first one.
+const FIRST_CLIENT: Duration = Duration::from_secs(10);
+
+/// How long a node runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stay {
+    /// Until it is told to stop.
+    UntilStopped,
+    /// Until its last client leaves.
+    UntilIdle,
+}
+
+/// The one line a node that was started by a client prints: how its start went.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// It takes clients.
+    Ready,
+    /// Another node runs on this home.
+    Locked,
+    /// It does not run, and why.
+    Failed(String),
+}
+
+/// The clients of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    here: AtomicUsize,
+    ever: AtomicUsize,
+    left: Notify,
+}
+
+/// One client; gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Client(Arc<Clients>);
+
+impl Clients {
+    pub(crate) fn arrive(self: &Arc<Self>) -> Client {
+        self.here.fetch_add(1, Ordering::SeqCst);
+        self.ever.fetch_add(1, Ordering::SeqCst);
+        Client(self.clone())
+    }
+
+    /// Resolves when the last client has left, or none came in time.
+    async fn all_gone(&self) {
+        let waited = tokio::time::timeout(FIRST_CLIENT, self.left.notified()).await;
+        if waited.is_err() && self.ever.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        while self.here.load(Ordering::SeqCst) > 0 {
+            self.left.notified().await;
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.here.fetch_sub(1, Ordering::SeqCst);
+        self.0.left.notify_one();
+    }
+}
+
+/// Runs a node on `home` until it has to stop, and leaves the home in good order.
+pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
+    let mut signals = signals::Signals::listen()?;
+    let lock = home.lock()?;
+    let node = Arc::new(boot::boot(&home).await?);
+    let clients = Arc::new(Clients::default());
+    node.start_api(&home, clients.clone()).await?;
+    match stay {
+        Stay::UntilIdle => report(&Report::Ready),
+        Stay::UntilStopped => eprintln!("ephor: a node runs on `{}`; Ctrl-C stops it", home.path().display()),
+    }
+    let idle = async {
+        match stay {
+            Stay::UntilIdle => clients.all_gone().await,
+            Stay::UntilStopped => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = signals.next() => {}
+        () = idle => {}
+    }
+    // A client that comes from here on finds no socket and starts a node of its own.
+    let _gone = std::fs::remove_file(home.socket());
+    let closed = node.stop().await;
+    drop(lock);
+    closed
+}
+
+/// Tells whoever started this node how it went.
+pub(crate) fn report(report: &Report) {
+    let mut out = std::io::stdout().lock();
+    // If nobody listens, nobody needs to know.
+    let _unheard = serde_json::to_writer(&mut out, report).map(|()| out.write_all(b"\n").and_then(|()| out.flush()));
+}

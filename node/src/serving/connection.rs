@@ -1,0 +1,210 @@
+//! One client's connection.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
+use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
+use futures_util::{SinkExt, StreamExt};
+use tokio::{net::UnixStream, sync::mpsc};
+use tokio_util::codec::{Framed, LinesCodec};
+
+use super::{Client, boot::Node};
+use crate::{
+    host::SystemRandom,
+    operator::challenged,
+    protocol::{Answer, MAX_LINE, PROTOCOL, Request, from_hex},
+};
+
+/// The body of a connection's process. It runs once: a connection is not picked up again.
+pub(crate) struct Connection {
+    node: Arc<Node>,
+    arrived: Mutex<Option<(UnixStream, Client)>>,
+}
+
+impl Connection {
+    pub(crate) fn new(node: Arc<Node>, stream: UnixStream, client: Client) -> Self {
+        Self { node, arrived: Mutex::new(Some((stream, client))) }
+    }
+}
+
+impl Body for Connection {
+    fn run(&self, process: Process) -> Life {
+        let node = self.node.clone();
+        let arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Life::new(async move {
+            let Some((stream, _client)) = arrived else { return Ok(()) };
+            let lines = Framed::new(stream, LinesCodec::new_with_max_length(MAX_LINE));
+            let mut talk = Talk { node, lines, session: None };
+            let served = talk.serve(&process).await;
+            talk.leave().await;
+            served
+        })
+    }
+}
+
+/// A conversation with a client.
+struct Talk {
+    node: Arc<Node>,
+    lines: Framed<UnixStream, LinesCodec>,
+    session: Option<Session>,
+}
+
+struct Session {
+    id: SessionId,
+    seen: mpsc::Receiver<Seen>,
+}
+
+/// What happens next on a connection.
+enum Next {
+    Stop,
+    Left,
+    Said(Request),
+    Garbled(String),
+    Seen(Seen),
+}
+
+impl Talk {
+    async fn serve(&mut self, process: &Process) -> Result<(), String> {
+        let Some(operator) = self.authenticate(process).await else { return Ok(()) };
+        loop {
+            let answer = match self.next(process).await {
+                Next::Stop => Answer::Refused { why: "the node is stopping".to_owned() },
+                Next::Left => return Ok(()),
+                Next::Garbled(why) => Answer::Refused { why },
+                Next::Seen(seen) => Answer::Seen { seen },
+                Next::Said(request) => self.answer(operator, request).await,
+            };
+            let stopping = matches!(&answer, Answer::Refused { why } if why == "the node is stopping");
+            if !self.say(&answer).await || stopping {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends what the client began; a turn under way is cancelled and recorded as such.
+    async fn leave(&mut self) {
+        if let Some(session) = self.session.take() {
+            drop(session.seen);
+            self.node.kernel.close_session(session.id).await;
+        }
+    }
+
+    async fn next(&mut self, process: &Process) -> Next {
+        let seen = async {
+            match &mut self.session {
+                Some(session) => session.seen.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = process.stopping() => Next::Stop,
+            seen = seen => seen.map_or(Next::Left, Next::Seen),
+            line = self.lines.next() => match line {
+                None | Some(Err(tokio_util::codec::LinesCodecError::Io(_))) => Next::Left,
+                Some(Err(error)) => Next::Garbled(error.to_string()),
+                Some(Ok(line)) => match serde_json::from_str(&line) {
+                    Ok(request) => Next::Said(request),
+                    Err(error) => Next::Garbled(format!("not a request: {error}")),
+                },
+            },
+        }
+    }
+
+    /// Nothing is taken from a client that cannot sign the challenge with an operator's key.
+    async fn authenticate(&mut self, process: &Process) -> Option<OperatorId> {
+        let mut challenge = [0; 32];
+        SystemRandom.fill(&mut challenge);
+        if !self.say(&Answer::Challenge { protocol: PROTOCOL, challenge: Digest(challenge) }).await {
+            return None;
+        }
+        let Next::Said(Request::Authenticate { operator, signature }) = self.next(process).await else {
+            self.say(&Answer::Refused { why: "answer the challenge first".to_owned() }).await;
+            return None;
+        };
+        let signature = from_hex(&signature).unwrap_or_default();
+        if !self.node.operators.verify(operator, &challenged(&challenge), &signature) {
+            self.say(&Answer::Refused { why: "not an operator of this node".to_owned() }).await;
+            return None;
+        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.say(&Answer::Welcome { version }).await.then_some(operator)
+    }
+
+    async fn answer(&mut self, operator: OperatorId, request: Request) -> Answer {
+        let done = match request {
+            Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
+            Request::Open { workspace, model, answers } => self.open(operator, &workspace, model, answers).await,
+            Request::Rule { session, on, permit, arguments, policy, signature } => {
+                let decision = if permit { Decision::Permit } else { Decision::Deny };
+                let statement = Statement { session, on, decision, arguments, policy };
+                let signature = from_hex(&signature).unwrap_or_default();
+                let ruling = SignedRuling { statement, operator, signature };
+                self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
+            }
+            Request::Send { session, parts } => match self.own(session) {
+                Ok(session) => self
+                    .node
+                    .kernel
+                    .send(session, parts)
+                    .await
+                    .map(|message| Answer::Accepted { message })
+                    .map_err(|error| error.to_string()),
+                Err(why) => Err(why),
+            },
+            Request::Cancel { session } => match self.own(session) {
+                Ok(session) if self.node.kernel.cancel_turn(session) => return self.answer_later(),
+                Ok(_) => Err("no turn is under way".to_owned()),
+                Err(why) => Err(why),
+            },
+            Request::Processes => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
+        };
+        done.unwrap_or_else(|why| Answer::Refused { why })
+    }
+
+    /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.
+    fn answer_later(&self) -> Answer {
+        Answer::Ruled
+    }
+
+    fn own(&self, session: SessionId) -> Result<SessionId, String> {
+        match &self.session {
+            Some(own) if own.id == session => Ok(session),
+            _ => Err(format!("session {session} belongs to another connection")),
+        }
+    }
+
+    async fn open(
+        &mut self,
+        operator: OperatorId,
+        workspace: &Path,
+        model: Option<ModelRef>,
+        answers: bool,
+    ) -> Result<Answer, String> {
+        if self.session.is_some() {
+            return Err("this connection has a session already".to_owned());
+        }
+        let (model, served) = self.node.model(model).map_err(|error| format!("{error:#}"))?;
+        let opened = self.node.open_session(operator, workspace, model).await.map_err(|error| format!("{error:#}"))?;
+        let seen = self.node.kernel.watch(opened, answers);
+        self.session = Some(Session { id: opened, seen });
+        let of_session = |process: &ephor_kernel::ProcessInfo| process.session == Some(opened);
+        let pid = self.node.kernel.processes().into_iter().filter(of_session).map(|process| process.pid).max();
+        let policy = self.node.kernel.policy();
+        Ok(Answer::Opened { session: opened, pid, model: served.to_string(), host: served.host, policy })
+    }
+
+    /// Says something; false if the client is gone.
+    async fn say(&mut self, answer: &Answer) -> bool {
+        match serde_json::to_string(answer) {
+            Ok(line) => self.lines.send(line).await.is_ok(),
+            Err(error) => {
+                tracing::error!(%error, "an answer could not be written");
+                false
+            }
+        }
+    }
+}

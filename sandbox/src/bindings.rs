@@ -1,0 +1,7 @@
+//! The guest interface, generated from `wit/tool.wit`.
+
+wasmtime::component::bindgen!({
+    path: "wit",
+    world: "tool",
+    exports: { default: async },
+});

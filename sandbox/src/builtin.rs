@@ -1,0 +1,111 @@
+//! The file tools that come with Ephor: the component, and what the host knows about its tools.
+
+use crate::cache::CompiledCache;
+use crate::call::{Description, GuestFailure};
+use crate::component::{Component, ComponentError};
+use crate::engine::Engine;
+use crate::limits::DEFAULT_LIMITS;
+use ephor_base::{Capability, Digest, Limits, ToolName};
+use thiserror::Error;
+
+/// The component with `fs.read`, `fs.list`, `fs.search` and `fs.write`, built from `guests/` by `guests/build.sh`.
+pub const FILES: &[u8] = include_bytes!("../components/files.wasm");
+
+const DIGESTS: &str = include_str!("../components/digests.txt");
+
+/// What the host holds about each tool. It does not come from the guest: what a tool may do is not the tool's to say.
+const FACTS: [Facts; 4] = [
+    Facts { name: "fs.read", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
+    Facts { name: "fs.list", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
+    Facts { name: "fs.search", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
+    Facts { name: "fs.write", capability: Capability::FsWrite, paths: &["path"], consequential: &["path", "content"] },
+];
+
+struct Facts {
+    name: &'static str,
+    capability: Capability,
+    paths: &'static [&'static str],
+    consequential: &'static [&'static str],
+}
+
+/// What is known of one built-in tool. Effects and labels are the operator's to say, and with them it is a registration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltinTool {
+    /// For instance `fs.read`.
+    pub name: ToolName,
+    /// What it does, for a model, in the guest's words.
+    pub description: String,
+    /// The JSON Schema of its arguments, as text, in the guest's words.
+    pub schema: String,
+    /// What a caller must be entitled to. Only [`Capability::FsWrite`] needs a workspace that may be changed.
+    pub capability: Capability,
+    /// The arguments that are paths relative to the workspace.
+    pub paths: &'static [&'static str],
+    /// The arguments that decide what is changed.
+    pub consequential: &'static [&'static str],
+    /// What a call of it may use.
+    pub limits: Limits,
+    /// The component it is part of, by digest: with another, a registration of it does not hold.
+    pub code: Digest,
+}
+
+/// Loads the built-in component, pinned by the digest that was kept with it, and asks it for its tools. Compiles, which
+/// takes seconds, where `cache` does not hold the code.
+pub async fn builtin(
+    engine: &Engine,
+    cache: Option<CompiledCache>,
+) -> Result<(Component, Vec<BuiltinTool>), BuiltinError> {
+    let pinned = pinned()?;
+    let own = engine.clone();
+    let component = tokio::task::spawn_blocking(move || own.load(FILES, Some(pinned), cache.as_ref()))
+        .await
+        .map_err(|error| BuiltinError::Interrupted(error.to_string()))??;
+    let described = engine.describe(&component).await?;
+    let tools = FACTS.iter().map(|facts| tool(facts, &described, &component)).collect::<Result<_, _>>()?;
+    Ok((component, tools))
+}
+
+fn tool(facts: &Facts, described: &[Description], component: &Component) -> Result<BuiltinTool, BuiltinError> {
+    let description = described.iter().find(|description| description.name == facts.name);
+    let description = description.ok_or(BuiltinError::Missing(facts.name))?.clone();
+    let name = description.name.parse().map_err(|_| BuiltinError::Name(description.name))?;
+    Ok(BuiltinTool {
+        name,
+        description: description.description,
+        schema: description.input,
+        capability: facts.capability,
+        paths: facts.paths,
+        consequential: facts.consequential,
+        limits: DEFAULT_LIMITS,
+        code: component.digest(),
+    })
+}
+
+/// The first word of the line that ends in the component's name, as sha256sum writes it.
+fn pinned() -> Result<Digest, BuiltinError> {
+    let line = DIGESTS.lines().find(|line| line.ends_with(" files.wasm")).unwrap_or_default();
+    line.split(' ').next().and_then(|word| word.parse().ok()).ok_or(BuiltinError::Unpinned)
+}
+
+/// The built-in tools are not usable. The build's fault, unless the engine says otherwise. Nothing was started.
+#[derive(Debug, Error)]
+pub enum BuiltinError {
+    /// No digest was kept with the component.
+    #[error("the built-in tools are kept without their digest")]
+    Unpinned,
+    /// The component does not load.
+    #[error(transparent)]
+    Component(#[from] ComponentError),
+    /// It does not say what its tools are.
+    #[error("the built-in tools do not describe themselves: {0}")]
+    Describe(#[from] GuestFailure),
+    /// It has a tool whose name is none.
+    #[error("the built-in tools name one of themselves `{0}`, which cannot name a tool")]
+    Name(String),
+    /// It lacks a tool.
+    #[error("the built-in tools lack `{0}`")]
+    Missing(&'static str),
+    /// The runtime went away meanwhile.
+    #[error("loading the built-in tools was interrupted: {0}")]
+    Interrupted(String),
+}

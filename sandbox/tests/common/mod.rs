@@ -1,0 +1,127 @@
+//! A folder, an engine that ticks, and calls of the built-in tools.
+
+#![expect(dead_code, reason = "each test binary uses its own part")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use ephor_base::Limits;
+use ephor_sandbox::{
+    Access, Component, DEFAULT_LIMITS, Engine, FILES, GuestAnswer, GuestCall, GuestFailure, OpenWorkspace, ToolFailure,
+};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+pub(crate) const HOSTILE: &[u8] = include_bytes!("../fixtures/hostile.wasm");
+
+/// One engine for a test binary, ticked by a thread: in the product a process does that.
+pub(crate) fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let engine = Engine::new().unwrap();
+        let ticked = engine.clone();
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(Engine::TICK);
+                ticked.tick();
+            }
+        });
+        engine
+    })
+}
+
+pub(crate) fn files() -> &'static Component {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    COMPONENT.get_or_init(|| engine().load(FILES, None, None).unwrap())
+}
+
+pub(crate) fn hostile() -> &'static Component {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    COMPONENT.get_or_init(|| engine().load(HOSTILE, None, None).unwrap())
+}
+
+/// A workspace inside a folder of its own, so that there is something outside it.
+pub(crate) struct Folder {
+    outer: TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let outer = tempfile::tempdir().unwrap();
+        std::fs::create_dir(outer.path().join("workspace")).unwrap();
+        std::fs::write(outer.path().join("secret"), "TODO: keep secret\n").unwrap();
+        Self { outer }
+    }
+
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.outer.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.outside("workspace").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self
+    }
+
+    pub(crate) fn link(&self, name: &str, target: impl AsRef<Path>) -> &Self {
+        std::os::unix::fs::symlink(target, self.path(name)).unwrap();
+        self
+    }
+
+    pub(crate) fn fifo(&self, name: &str) -> &Self {
+        self.node(name, rustix::fs::FileType::Fifo, 0).unwrap();
+        self
+    }
+
+    pub(crate) fn node(&self, name: &str, kind: rustix::fs::FileType, device: u64) -> rustix::io::Result<()> {
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(rustix::fs::CWD, self.path(name), kind, mode, device)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn call(&self, tool: &str, arguments: impl ToString) -> GuestCall {
+        GuestCall {
+            tool: tool.to_owned(),
+            arguments: arguments.to_string(),
+            workspace: OpenWorkspace::open(&self.outside("workspace")).unwrap(),
+            access: if tool == "fs.write" { Access::ReadWrite } else { Access::ReadOnly },
+            seed: [7; 32],
+            limits: DEFAULT_LIMITS,
+        }
+    }
+
+    /// Calls a built-in tool.
+    pub(crate) async fn run(&self, tool: &str, arguments: serde_json::Value) -> Result<GuestAnswer, GuestFailure> {
+        engine().run(files(), self.call(tool, arguments), std::future::pending()).await
+    }
+
+    pub(crate) async fn answer(&self, tool: &str, arguments: serde_json::Value) -> GuestAnswer {
+        self.run(tool, arguments).await.unwrap()
+    }
+
+    /// The sort of no and the sentence of a built-in tool that must refuse.
+    pub(crate) async fn refusal(&self, tool: &str, arguments: serde_json::Value) -> (ToolFailure, String) {
+        match self.run(tool, arguments.clone()).await {
+            Err(GuestFailure::Tool { kind, message }) => (kind, message),
+            other => panic!("{tool} {arguments}: {other:?}"),
+        }
+    }
+
+    /// Calls the hostile guest.
+    pub(crate) async fn misbehave(
+        &self,
+        way: &str,
+        arguments: &str,
+        limits: Limits,
+    ) -> Result<GuestAnswer, GuestFailure> {
+        let call = GuestCall { limits, ..self.call(way, arguments) };
+        engine().run(hostile(), call, std::future::pending()).await
+    }
+}
