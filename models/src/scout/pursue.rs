@@ -133,7 +133,8 @@ fn run_search(search: &Search, done: &Conversation) -> Result<String, Needs> {
     if is_missing(result)
         && let Some(path) = &search.scope.path
     {
-        let everywhere = Search { scope: Scope { path: None, ..search.scope.clone() }, ..search.clone() };
+        let everywhere =
+            Search { scope: Scope { path: None, only: search.scope.only.clone(), also: Vec::new() }, ..search.clone() };
         let found = run_search(&everywhere, done)?;
         return Ok(format!("There is no `{path}` here, so I looked everywhere. {found}"));
     }

@@ -274,7 +274,7 @@ fn whether(first: &Token, rest: &[Token]) -> Option<Vec<Intent>> {
         let search = |needle| {
             Intent::Search(super::intent::Search {
                 needle,
-                scope: Scope { path: Some(path.clone()), only: None },
+                scope: Scope { path: Some(path.clone()), ..Scope::default() },
                 view: View::Lines,
             })
         };

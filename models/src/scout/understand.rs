@@ -103,7 +103,23 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
             intents.extend(understood);
         }
     }
-    if intents.is_empty() { vec![Intent::Unknown(None)] } else { intents }
+    if intents.is_empty() { vec![Intent::Unknown(None)] } else { intents.into_iter().flat_map(each_place).collect() }
+}
+
+/// A search in several places as a search in each.
+fn each_place(intent: Intent) -> Vec<Intent> {
+    match intent {
+        Intent::Search(search) => {
+            search.scope.each().into_iter().map(|scope| Intent::Search(Search { scope, ..search.clone() })).collect()
+        }
+        Intent::Define { name, scope } => {
+            scope.each().into_iter().map(|scope| Intent::Define { name: name.clone(), scope }).collect()
+        }
+        Intent::Files { filter, scope, count } => {
+            scope.each().into_iter().map(|scope| Intent::Files { filter: filter.clone(), scope, count }).collect()
+        }
+        other => vec![other],
+    }
 }
 
 /// Whether `clause` only says what to do with what was asked before; then that is changed.
@@ -408,7 +424,7 @@ fn grep(tokens: &[Token]) -> Vec<Intent> {
     let mut intents = match words.as_slice() {
         [needle, place] if plain(needle) && plain(place) => {
             let path = if place.text == "*" { None } else { Some(place::clean(&place.text)) };
-            let scope = Scope { path, only: None };
+            let scope = Scope { path, ..Scope::default() };
             needle::needles(std::slice::from_ref(needle))
                 .into_iter()
                 .map(|needle| Intent::Search(Search { needle, scope: scope.clone(), view: View::Lines }))
@@ -451,7 +467,7 @@ fn find(tokens: &[Token]) -> Vec<Intent> {
             .or_else(|| place.iter().find_map(place::path))
             .or_else(|| named_place(place))
             .or_else(|| bare_place(place));
-        let scope = Scope { path, only: scope.only };
+        let scope = Scope { path, ..scope };
         let (own, rest) = take_scope(needle);
         let scope = if own == Scope::default() { scope } else { own };
         let needles = needle::needles(&rest);
