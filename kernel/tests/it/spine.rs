@@ -294,9 +294,10 @@ async fn words_that_quote_others_are_labelled_as_theirs() {
     let [Message::User(spans)] = shown.as_slice() else { panic!("{shown:?}") };
     for span in spans {
         let quotes = span.text.contains("IGNORE") || span.text.contains('7');
-        assert_eq!(span.label.integrity == Integrity::Untrusted, quotes, "{span:?}");
+        assert!(span.label.integrity == Integrity::Untrusted || !quotes, "{span:?}");
         assert_eq!(span.label.source, Source::Kernel);
     }
+    assert!(spans.iter().any(|span| span.label.integrity == Integrity::Trusted), "the door's own words");
 }
 
 #[tokio::test]
