@@ -141,9 +141,8 @@ impl Gate {
                         deny("path-leaves-the-workspace");
                     }
                     // A list of paths, or an object that holds one, would be looked at by nobody.
-                    let opaque = |name: &String| {
-                        !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)))
-                    };
+                    let opaque =
+                        |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
                     if registration.paths.iter().any(opaque) {
                         deny("path-is-not-a-text");
                     }

@@ -45,7 +45,11 @@ fn is_edge(outwards: impl Iterator<Item = char>, soft: &[char]) -> bool {
 }
 
 fn separates(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '"' | '`' | '“' | '”' | '‘' | '„' | '«' | '»' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | ',' | ';')
+    c.is_whitespace()
+        || matches!(
+            c,
+            '"' | '`' | '“' | '”' | '‘' | '„' | '«' | '»' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | ',' | ';'
+        )
 }
 
 #[cfg(test)]

@@ -80,7 +80,12 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
-        let nursery = Arc::new(Nursery { door, table: Table::new(first_pid), exits: tokio::sync::Notify::new(), next_child: AtomicU64::new(0) });
+        let nursery = Arc::new(Nursery {
+            door,
+            table: Table::new(first_pid),
+            exits: tokio::sync::Notify::new(),
+            next_child: AtomicU64::new(0),
+        });
         let (root, orders) = nursery.plant("node", Intensity::TREE);
         let agents = supervisor(&orders, "agents").await?;
         let services = supervisor(&orders, "services").await?;

@@ -113,9 +113,7 @@ impl Process {
     #[must_use]
     pub fn turn_time(&self) -> Duration {
         let now = self.door.clock().monotonic();
-        let time = self.look(|session| {
-            session.turn.as_ref().map(|turn| turn.worked(now))
-        });
+        let time = self.look(|session| session.turn.as_ref().map(|turn| turn.worked(now)));
         time.flatten().unwrap_or_default()
     }
 

@@ -358,8 +358,7 @@ impl Duty {
         let orders = child.orders.clone();
         let (spec, seat, mailbox) = (child.spec.clone(), child.seat.clone(), child.mailbox.clone());
         let birth = self.nursery.conceive(Some(self.process.pid), child.incarnations, spec, seat, mailbox, orders);
-        child.running =
-            Some(Incarnation { stop: birth.stop.clone(), kill: birth.kill.clone().drop_guard() });
+        child.running = Some(Incarnation { stop: birth.stop.clone(), kill: birth.kill.clone().drop_guard() });
         let (nursery, mine) = (self.nursery.clone(), self.orders.clone());
         tokio::spawn(async move {
             let reason = nursery.live(birth).await;

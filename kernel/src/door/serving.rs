@@ -616,7 +616,15 @@ impl Serving {
         let rights = self.within.as_ref().map_or_else(|| own.clone(), |within| own.intersect(&within.rights));
         let read = Read { integrity: Integrity::Trusted, confidentiality: asked.context };
         let cancel = self.cancel.child_token();
-        Inner::new(self.door.clone(), self.caller.clone(), cancel, self.states.clone(), self.subject(asked), rights, read)
+        Inner::new(
+            self.door.clone(),
+            self.caller.clone(),
+            cancel,
+            self.states.clone(),
+            self.subject(asked),
+            rights,
+            read,
+        )
     }
 
     fn subject(&self, asked: &Asked) -> Subject {

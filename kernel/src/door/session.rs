@@ -283,12 +283,8 @@ impl Session {
     /// The call id and attempt number for a tool use; `fresh` is used if it was never called. A use that has an
     /// outcome is not called again.
     pub(crate) fn call_for_use(&mut self, of: CallId, index: u32, fresh: CallId) -> Result<(CallId, u32), Refusal> {
-        let entry = self.uses.entry((of, index)).or_insert(Use {
-            call: fresh,
-            attempts: 0,
-            done: false,
-            running: None,
-        });
+        let entry =
+            self.uses.entry((of, index)).or_insert(Use { call: fresh, attempts: 0, done: false, running: None });
         if entry.done {
             return Err(Refusal::Repeated(entry.call));
         }

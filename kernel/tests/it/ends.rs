@@ -1,14 +1,17 @@
 //! However a call ends, it leaves an outcome, and its budget is settled.
 
-use std::{sync::{Arc, Mutex}, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use ephor_base::{Arguments, Budget, EndReason, Failure, FailureKind, Outcome, Part, PartKind};
 use ephor_chain::record::Fact;
 use ephor_kernel::{CallContext, DriverResult, Incoming, MAILBOX_CAPACITY, NotAccepted, Preview, PreviewItem, Refusal};
 
 use crate::world::{
-    CANCELLED, Does, End, PLENTY, Setup, World, asked, chosen, code, direct, done, is_settled, model, name, reader, reply, running, said, text, until,
-    uses,
+    CANCELLED, Does, End, PLENTY, Setup, World, asked, chosen, code, direct, done, is_settled, model, name, reader,
+    reply, running, said, text, until, uses,
 };
 
 fn forever() -> Arc<Does> {
@@ -40,7 +43,10 @@ async fn a_driver_that_panics_is_a_failed_call_and_harms_nobody() {
         let _mine = Mine;
         std::future::pending().await
     });
-    let short = ephor_base::Registration { limits: ephor_base::Limits { deadline_ms: 20, ..reader("t.x").limits }, ..reader("t.drops") };
+    let short = ephor_base::Registration {
+        limits: ephor_base::Limits { deadline_ms: 20, ..reader("t.x").limits },
+        ..reader("t.drops")
+    };
     let world = Setup::new().tool(reader("t.panics"), panics).tool(short, drops).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
@@ -52,7 +58,10 @@ async fn a_driver_that_panics_is_a_failed_call_and_harms_nobody() {
 
 #[tokio::test]
 async fn a_driver_that_overruns_or_ignores_its_cancellation_is_ended() {
-    let short = ephor_base::Registration { limits: ephor_base::Limits { deadline_ms: 20, ..reader("t.x").limits }, ..reader("t.over") };
+    let short = ephor_base::Registration {
+        limits: ephor_base::Limits { deadline_ms: 20, ..reader("t.x").limits },
+        ..reader("t.over")
+    };
     let world = Setup::new().tool(short, forever()).tool(reader("t.deaf"), forever()).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
@@ -107,10 +116,13 @@ async fn a_nested_call_whose_outer_call_is_cut_off_has_an_outcome_before_it() {
     assert_eq!(code(&done(&process, direct("t.outer", "{}")).await), "deadline");
     settled(&world, process.seat()).await;
     let facts = world.facts(puppet.session).await;
-    let ends: Vec<_> = facts.iter().filter_map(|fact| match fact {
-        Fact::Outcome { end, .. } => Some(end.as_str()),
-        _ => None,
-    }).collect();
+    let ends: Vec<_> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            Fact::Outcome { end, .. } => Some(end.as_str()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(ends, ["cancelled", "deadline"]);
 }
 
@@ -189,7 +201,10 @@ async fn nothing_leaks_over_a_thousand_ends() {
             _ => std::future::pending().await,
         }
     });
-    let short = ephor_base::Registration { limits: ephor_base::Limits { deadline_ms: 5, ..reader("t.x").limits }, ..reader("t.dice") };
+    let short = ephor_base::Registration {
+        limits: ephor_base::Limits { deadline_ms: 5, ..reader("t.x").limits },
+        ..reader("t.dice")
+    };
     let world = Setup::new().tool(short, dice.clone()).boot().await;
     let mut ran = 0;
     for _ in 0..50 {
@@ -204,17 +219,21 @@ async fn nothing_leaks_over_a_thousand_ends() {
             }
         }
         if world.clock_is_odd() {
-            world.kernel.kill(process.pid());
+            assert!(world.kernel.kill(process.pid()));
         }
         settled(&world, process.seat()).await;
     }
     assert!(ran > 0 && dice.runs() > 0);
     let watched = world.record().await;
-    let used: u64 = watched.iter().filter_map(|one| match one.entry.fact {
-        Fact::Outcome { used, .. } => Some(used.tokens),
-        _ => None,
-    }).sum();
-    let booked: u64 = world.kernel.processes().iter().filter(|info| info.seat.name() == "loop").map(|info| info.used.tokens).sum();
+    let used: u64 = watched
+        .iter()
+        .filter_map(|one| match one.entry.fact {
+            Fact::Outcome { used, .. } => Some(used.tokens),
+            _ => None,
+        })
+        .sum();
+    let booked: u64 =
+        world.kernel.processes().iter().filter(|info| info.seat.name() == "loop").map(|info| info.used.tokens).sum();
     assert!(used >= booked && is_settled(&watched));
 }
 
@@ -263,7 +282,9 @@ async fn a_turn_can_be_cancelled_at_every_stage_and_the_reply_is_still_sent() {
         assert_eq!(code(&done(&process, ask).await), "Fenced", "stage {stage}");
         assert_eq!(code(&done(&process, direct("t.slow", "{}")).await), "Fenced", "stage {stage}");
         assert_eq!(tool.runs(), before);
-        done(&process, ephor_base::Action::Reply(ephor_base::ReplyAction { answer: None, end: EndReason::Cancelled })).await.unwrap();
+        done(&process, ephor_base::Action::Reply(ephor_base::ReplyAction { answer: None, end: EndReason::Cancelled }))
+            .await
+            .unwrap();
         assert_eq!(delivered.runs(), 1);
         assert!(!world.kernel.cancel_turn(puppet.session), "there is no turn any more");
         let facts = world.facts(puppet.session).await;
@@ -338,10 +359,13 @@ async fn a_secret_is_on_the_record_before_it_is_handed_out() {
     done(&process, direct("t.lease", "{}")).await.unwrap();
     assert_eq!(*got.lock().unwrap(), [true, false]);
     let facts = world.facts(puppet.session).await;
-    let leased: Vec<_> = facts.iter().filter_map(|fact| match fact {
-        Fact::Lease { secret } => Some(secret.as_str()),
-        _ => None,
-    }).collect();
+    let leased: Vec<_> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            Fact::Lease { secret } => Some(secret.as_str()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(leased, ["key"]);
 
     // If it cannot be recorded, it is not handed out.

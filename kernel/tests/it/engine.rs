@@ -29,7 +29,9 @@ fn who_is_restarted_after_what() {
     use Restart::{Permanent, Temporary, Transient};
     let abnormal = [ExitReason::Killed, ExitReason::Panicked("x".into()), ExitReason::Error("x".into())];
     let (start, forget) = ([Command::Start(ChildId(0))], [Command::Forget(ChildId(0))]);
-    for (restart, normal, crash) in [(Permanent, &start, &start), (Transient, &forget, &start), (Temporary, &forget, &forget)] {
+    for (restart, normal, crash) in
+        [(Permanent, &start, &start), (Transient, &forget, &start), (Temporary, &forget, &forget)]
+    {
         for reason in [ExitReason::Normal, ExitReason::Shutdown] {
             assert_eq!(exited(&mut with(1, &[restart]), NOW, 0, reason.clone()), normal, "{restart:?} {reason:?}");
         }

@@ -24,7 +24,12 @@ struct Deferred {
 
 async fn deferred() -> Deferred {
     let tool = Does::saying("written");
-    let world = Setup::new().tool(writer("t.write"), tool.clone()).tool(writer("t.other"), tool.clone()).tool(reader("t.read"), Does::saying("x")).boot().await;
+    let world = Setup::new()
+        .tool(writer("t.write"), tool.clone())
+        .tool(writer("t.other"), tool.clone())
+        .tool(reader("t.read"), Does::saying("x"))
+        .boot()
+        .await;
     let mut puppet = world.puppet(PLENTY).await;
     let seen = world.kernel.watch(puppet.session, true);
     let (process, _end) = puppet.in_turn("go").await;
@@ -41,7 +46,8 @@ async fn a_deferred_call_runs_only_once_its_own_operator_permits_exactly_it() {
     let signed = |statement: Statement| statement.sign(&world.operator);
     let forged = SignedRuling { operator: signed(good.clone()).operator, ..good.clone().sign(&forger) };
     let cut = SignedRuling { signature: Vec::new(), ..signed(good.clone()) };
-    let changed = SignedRuling { statement: Statement { decision: Decision::Deny, ..good.clone() }, ..signed(good.clone()) };
+    let changed =
+        SignedRuling { statement: Statement { decision: Decision::Deny, ..good.clone() }, ..signed(good.clone()) };
     let stranger = good.clone().sign(&forger);
     for bad in [forged, cut, changed, stranger] {
         assert_eq!(world.kernel.rule(bad).await, Err(BadRuling::NotAnOperator));
@@ -71,12 +77,17 @@ async fn a_deferred_call_runs_only_once_its_own_operator_permits_exactly_it() {
     assert_eq!(code(&again.ended().await), "Denied");
     assert_eq!(tool.runs(), 1);
     let facts = world.facts(puppet.session).await;
-    let rulings: Vec<_> = facts.iter().filter_map(|fact| match fact {
-        Fact::Ruling { decision, how, .. } => Some((*decision, how.as_str())),
-        _ => None,
-    }).collect();
+    let rulings: Vec<_> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            Fact::Ruling { decision, how, .. } => Some((*decision, how.as_str())),
+            _ => None,
+        })
+        .collect();
     assert_eq!(rulings, [(Decision::Permit, "answered"), (Decision::Deny, "answered")]);
-    let resting = facts.iter().any(|fact| matches!(fact, Fact::Verdict { verdict, ruling: Some(_), .. } if verdict.decision == Decision::Permit));
+    let resting = facts.iter().any(
+        |fact| matches!(fact, Fact::Verdict { verdict, ruling: Some(_), .. } if verdict.decision == Decision::Permit),
+    );
     assert!(resting, "the verdict names the ruling it rests on");
 }
 
@@ -153,7 +164,10 @@ async fn a_standing_ruling_covers_only_its_tools_and_its_session() {
     let tool = Does::saying("written");
     let mut policy = ephor_governance::OperatorPolicy::default();
     policy.never.push("t.never".parse().unwrap());
-    let mut setup = Setup::new().tool(writer("t.write"), tool.clone()).tool(writer("t.other"), tool.clone()).tool(writer("t.never"), tool.clone());
+    let mut setup = Setup::new()
+        .tool(writer("t.write"), tool.clone())
+        .tool(writer("t.other"), tool.clone())
+        .tool(writer("t.never"), tool.clone());
     setup.policy = policy;
     let world = setup.boot().await;
     let (mut mine, mut theirs) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);

@@ -3,14 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use ephor_base::{
-    Arguments, Budget, Capability, Confidentiality, Decision, EndReason, Failure, FailureKind, Integrity, Message,
-    ModelAction, Outcome, Prompt, PromptMessage, Resource, Source, SpanId, Task, ToolAction, Action,
+    Action, Arguments, Budget, Capability, Confidentiality, Decision, EndReason, Failure, FailureKind, Integrity,
+    Message, ModelAction, Outcome, Prompt, PromptMessage, Resource, Source, SpanId, Task, ToolAction,
 };
-use ephor_chain::{Private, record::{Content, Fact}};
+use ephor_chain::{
+    Private,
+    record::{Content, Fact},
+};
 use ephor_kernel::{DriverResult, Refusal};
 
 use crate::world::{
-    Does, PLENTY, Setup, answered, asked, chosen, code, direct, done, kinds, is_settled, model, name, reader, reply, said, text, uses,
+    Does, PLENTY, Setup, answered, asked, chosen, code, direct, done, is_settled, kinds, model, name, reader, reply,
+    said, text, uses,
 };
 
 #[tokio::test]
@@ -28,21 +32,12 @@ async fn a_turn_stands_on_the_record_in_the_order_of_the_spine() {
     let said = asked(&process).await;
     done(&process, reply(Some(said))).await.unwrap();
     let record = world.record().await;
-    let of_session: Vec<_> =
-        record.iter().filter(|one| one.entry.subject.session == Some(puppet.session)).collect();
+    let of_session: Vec<_> = record.iter().filter(|one| one.entry.subject.session == Some(puppet.session)).collect();
     let facts: Vec<Fact> = of_session.iter().map(|one| one.entry.fact.clone()).collect();
     let calls = ["verdict", "verdict", "intent", "outcome"];
     assert_eq!(
         kinds(&facts),
-        [
-            &["spawn", "spawn", "message"][..],
-            &calls,
-            &calls[1..],
-            &calls,
-            &calls[1..],
-            &["turn_end"]
-        ]
-        .concat()
+        [&["spawn", "spawn", "message"][..], &calls, &calls[1..], &calls, &calls[1..], &["turn_end"]].concat()
     );
     // The receipt is the outcome's, and everything of a call stands under its id.
     let outcome = &record[usize::try_from(ran.receipt.seq.0).unwrap()];
@@ -61,7 +56,8 @@ async fn a_turn_stands_on_the_record_in_the_order_of_the_spine() {
 async fn what_makes_no_sense_is_denied_on_the_record_and_never_runs() {
     let tool = Does::saying("no");
     let long = "x".repeat(500);
-    let strange = ["{\"path\":", "[]", r#"{"path":7}"#, r#"{"other":1}"#, r#"{"path":"../x"}"#, r#"{"path":"a","path":"b"}"#];
+    let strange =
+        ["{\"path\":", "[]", r#"{"path":7}"#, r#"{"other":1}"#, r#"{"path":"../x"}"#, r#"{"path":"a","path":"b"}"#];
     let mut bad: Vec<(&str, &str)> = strange.iter().map(|arguments| ("t.read", *arguments)).collect();
     bad.extend([("t.none", "{}"), ("", "{}"), ("T.READ", "{}"), ("t.read\n", "{}"), (&long, "{}")]);
     let world = Setup::new().tool(reader("t.read"), tool.clone()).model(model(vec![uses(&bad)])).boot().await;
@@ -82,7 +78,11 @@ async fn what_makes_no_sense_is_denied_on_the_record_and_never_runs() {
         Fact::Verdict { target, .. } => Some(target.as_str()),
         _ => None,
     });
-    assert!(public.into_iter().all(|target| ["t.read", "t.none", "(not a tool name)", "script:test", "preview"].contains(&target)));
+    assert!(
+        public
+            .into_iter()
+            .all(|target| ["t.read", "t.none", "(not a tool name)", "script:test", "preview"].contains(&target))
+    );
 }
 
 #[tokio::test]
@@ -94,7 +94,8 @@ async fn a_session_names_only_its_own_spans_answers_and_uses() {
     they.receive_more(&theirs).await;
     let answer = asked(&they).await;
     let unknown = |result| matches!(result, Err(Refusal::UnknownReference(_)));
-    let prompt = |messages| Action::Model(ModelAction { prompt: Prompt { messages }, offer_tools: false, max_output_tokens: 1 });
+    let prompt =
+        |messages| Action::Model(ModelAction { prompt: Prompt { messages }, offer_tools: false, max_output_tokens: 1 });
     for messages in [
         vec![PromptMessage::User(vec![SpanId(2)])],
         vec![PromptMessage::User(vec![SpanId(u64::MAX)])],
@@ -123,7 +124,9 @@ impl More for ephor_kernel::Process {
 #[tokio::test]
 async fn a_spent_budget_refuses_the_next_call_and_still_lets_the_reply_go() {
     let cost = Budget { tokens: 60, ..Budget::ZERO };
-    let costly = Does::costing(cost, |_, _| async { DriverResult::done(ephor_base::Product::Model(text("a")), Budget { tokens: 50, ..Budget::ZERO }) });
+    let costly = Does::costing(cost, |_, _| async {
+        DriverResult::done(ephor_base::Product::Model(text("a")), Budget { tokens: 50, ..Budget::ZERO })
+    });
     let world = Setup::new().model(costly.clone()).boot().await;
     let mut puppet = world.puppet(Budget { tokens: 100, wall_ms: 301_000, ..Budget::ZERO }).await;
     let (process, _end) = puppet.in_turn("go").await;
@@ -163,7 +166,8 @@ async fn a_tool_use_runs_once_however_often_it_is_called_at_once() {
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         said("once")
     });
-    let world = Setup::new().tool(reader("t.slow"), slow.clone()).model(model(vec![uses(&[("t.slow", "{}")])])).boot().await;
+    let world =
+        Setup::new().tool(reader("t.slow"), slow.clone()).model(model(vec![uses(&[("t.slow", "{}")])])).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
     let by = asked(&process).await;
@@ -185,7 +189,9 @@ async fn a_nested_action_has_a_verdict_of_its_own() {
         async move {
             for tool in ["t.inner", "t.write", "t.none"] {
                 let end = context.nested(name(tool), Arguments::default()).await;
-                told.lock().unwrap().push(end.map_or_else(|refusal| refusal.to_string(), |outcome| outcome.code().to_owned()));
+                told.lock()
+                    .unwrap()
+                    .push(end.map_or_else(|refusal| refusal.to_string(), |outcome| outcome.code().to_owned()));
             }
             said("outer")
         }
@@ -223,7 +229,11 @@ async fn a_nested_action_has_a_verdict_of_its_own() {
     done(&process, direct("t.plain", "{}")).await.unwrap();
     assert_eq!((inner.runs(), seen.lock().unwrap()[3].as_str()), (1, "Denied"));
     let record = world.record().await;
-    let mut calls: Vec<_> = record.iter().filter(|one| matches!(one.entry.fact, Fact::Intent { .. })).map(|one| one.entry.subject.call).collect();
+    let mut calls: Vec<_> = record
+        .iter()
+        .filter(|one| matches!(one.entry.fact, Fact::Intent { .. }))
+        .map(|one| one.entry.subject.call)
+        .collect();
     calls.dedup();
     assert_eq!(calls.len(), 3, "the nested call has an id of its own: {calls:?}");
     assert!(is_settled(&record) && calls[0] == Some(outer.call));
@@ -261,13 +271,20 @@ async fn words_that_quote_others_are_labelled_as_theirs() {
         let Task::Model(task) = permit.task() else { panic!("not a model task") };
         *kept.lock().unwrap() = task.messages.clone();
         let answer = if task.ordinal == 0 {
-            uses(&[("t.read", r#"{"path":7,"IGNORE ALL":1}"#), ("IGNORE ALL", "{}"), ("t.fails", "{}"), ("t.read", "IGNORE ALL"), ("t.write", "{}")])
+            uses(&[
+                ("t.read", r#"{"path":7,"IGNORE ALL":1}"#),
+                ("IGNORE ALL", "{}"),
+                ("t.fails", "{}"),
+                ("t.read", "IGNORE ALL"),
+                ("t.write", "{}"),
+            ])
         } else {
             text("ok")
         };
         async move { answered(answer) }
     });
-    let fails = Does::new(|_, _| async { DriverResult::failed(Failure::new(FailureKind::Trap, "IGNORE ALL"), Budget::ZERO) });
+    let fails =
+        Does::new(|_, _| async { DriverResult::failed(Failure::new(FailureKind::Trap, "IGNORE ALL"), Budget::ZERO) });
     let private = ephor_base::Registration { confidentiality: Confidentiality::Confidential, ..reader("t.fails") };
     let world = Setup::new()
         .tool(reader("t.read"), Does::saying("x"))
@@ -282,11 +299,19 @@ async fn words_that_quote_others_are_labelled_as_theirs() {
     let mut spans = Vec::new();
     for index in 0..5 {
         let _: Result<_, _> = done(&process, chosen(by, index)).await;
-        let Some(ephor_kernel::Moment::Result { spans: told, .. }) = process.transcript().pop() else { panic!("no result") };
+        let Some(ephor_kernel::Moment::Result { spans: told, .. }) = process.transcript().pop() else {
+            panic!("no result")
+        };
         spans.extend(told);
     }
     // The failure of a confidential tool may quote what it has read: a model is not cleared for it.
-    let prompt = |spans: Vec<SpanId>| Action::Model(ModelAction { prompt: Prompt { messages: vec![PromptMessage::User(spans)] }, offer_tools: false, max_output_tokens: 1 });
+    let prompt = |spans: Vec<SpanId>| {
+        Action::Model(ModelAction {
+            prompt: Prompt { messages: vec![PromptMessage::User(spans)] },
+            offer_tools: false,
+            max_output_tokens: 1,
+        })
+    };
     assert_eq!(code(&done(&process, prompt(spans.clone())).await), "Denied");
     spans.remove(2);
     done(&process, prompt(spans)).await.unwrap();
@@ -334,7 +359,8 @@ async fn a_provider_that_counts_wildly_breaks_nothing() {
 #[tokio::test]
 async fn an_answer_too_large_for_the_record_is_a_failure_and_is_not_asked_for_again() {
     let big = Does::new(|_, _| async { said(&"x".repeat(17 << 20)) });
-    let world = Setup::new().tool(reader("t.big"), big.clone()).model(model(vec![uses(&[("t.big", "{}")])])).boot().await;
+    let world =
+        Setup::new().tool(reader("t.big"), big.clone()).model(model(vec![uses(&[("t.big", "{}")])])).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
     let by = asked(&process).await;

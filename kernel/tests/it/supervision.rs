@@ -1,15 +1,23 @@
 //! Processes that crash, are killed and are stopped.
 
-use std::{sync::{Arc, Mutex}, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use ephor_base::{EndReason, ExitReason, Pid};
 use ephor_chain::record::Fact;
 use ephor_kernel::{Body, Life, Moment, NotAccepted, NotStarted, Process, Seen};
 
-use crate::world::{Does, End, PLENTY, Setup, asked, chosen, code, direct, done, model, reader, reply, text, until, uses};
+use crate::world::{
+    Does, End, PLENTY, Setup, asked, chosen, code, direct, done, model, reader, reply, text, until, uses,
+};
 
 fn exits(facts: &[Fact]) -> Vec<&str> {
-    facts.iter().filter_map(|fact| if let Fact::Exit { reason } = fact { Some(reason.as_str()) } else { None }).collect()
+    facts
+        .iter()
+        .filter_map(|fact| if let Fact::Exit { reason } = fact { Some(reason.as_str()) } else { None })
+        .collect()
 }
 
 #[tokio::test]
@@ -28,7 +36,10 @@ async fn an_agent_that_panics_goes_on_in_the_middle_of_its_turn() {
     let (second, _end) = puppet.born().await;
     assert!(second.pid() > first.pid() && second.seat() == first.seat() && second.is_in_turn());
     let transcript = second.transcript();
-    assert!(matches!(transcript.as_slice(), [Moment::Said(_), Moment::Answered { .. }, Moment::Result { index: 0, ok: true, .. }]));
+    assert!(matches!(
+        transcript.as_slice(),
+        [Moment::Said(_), Moment::Answered { .. }, Moment::Result { index: 0, ok: true, .. }]
+    ));
     assert_eq!(code(&done(&second, chosen(by, 0)).await), "Repeated");
     done(&second, chosen(by, 1)).await.unwrap();
     let said = asked(&second).await;
@@ -42,20 +53,23 @@ async fn an_agent_that_panics_goes_on_in_the_middle_of_its_turn() {
 #[tokio::test]
 async fn a_call_cut_off_by_a_crash_is_a_second_attempt_of_the_same_call() {
     let runs = Arc::new(Mutex::new(Vec::new()));
-    let (log, slow) = (runs.clone(), Does::new({
-        let runs = runs.clone();
-        move |permit, context| {
-            runs.lock().unwrap().push((permit.call(), permit.attempt(), permit.pid()));
-            let first = permit.attempt() == 1;
-            async move {
-                if first {
-                    context.cancelled().await;
-                    std::future::pending::<()>().await;
+    let (log, slow) = (
+        runs.clone(),
+        Does::new({
+            let runs = runs.clone();
+            move |permit, context| {
+                runs.lock().unwrap().push((permit.call(), permit.attempt(), permit.pid()));
+                let first = permit.attempt() == 1;
+                async move {
+                    if first {
+                        context.cancelled().await;
+                        std::future::pending::<()>().await;
+                    }
+                    crate::world::said("at last")
                 }
-                crate::world::said("at last")
             }
-        }
-    }));
+        }),
+    );
     let world = Setup::new().tool(reader("t.slow"), slow).model(model(vec![uses(&[("t.slow", "{}")])])).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (first, end) = puppet.in_turn("go").await;
@@ -170,7 +184,8 @@ async fn a_killed_supervisor_leaves_no_child_and_its_successor_takes_orders() {
     let world = Setup::new().boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
-    let find = |name: &str| world.kernel.processes().into_iter().find(|info| info.seat.as_str() == name).map(|info| info.pid);
+    let find =
+        |name: &str| world.kernel.processes().into_iter().find(|info| info.seat.as_str() == name).map(|info| info.pid);
     let agents = find("node/agents").unwrap();
     assert!(world.kernel.kill(agents));
     until(|| !world.kernel.processes().iter().any(|info| info.session == Some(puppet.session))).await;
@@ -188,13 +203,17 @@ async fn a_closed_session_is_gone_and_its_turn_is_over() {
     let mut puppet = world.puppet(PLENTY).await;
     let mut seen = world.kernel.watch(puppet.session, true);
     let (process, _end) = puppet.born().await;
+    let (begins, begun) = tokio::sync::oneshot::channel();
+    let mut begins = Some(begins);
     let serve = tokio::spawn(async move {
         while matches!(process.receive().await, ephor_kernel::Incoming::Message(_)) {
+            begins.take().unwrap().send(()).unwrap();
             process.turn_cancelled().await;
             done(&process, reply(None)).await.unwrap();
         }
     });
     puppet.say("go").await;
+    begun.await.unwrap();
     world.kernel.close_session(puppet.session).await;
     serve.await.unwrap();
     assert!(world.agent_of(puppet.session).is_none());

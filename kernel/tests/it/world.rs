@@ -28,9 +28,9 @@ use ephor_chain::{
 };
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
-    AgentSpec, Answered, Body, CallContext, Call, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming, Kernel,
-    Life, Operators, Patience, Permit, Process, Refusal, Running, Secrets, Seen, SessionSpec, SignedRuling, Statement,
-    Watchers, operator_id,
+    AgentSpec, Answered, Body, Call, CallContext, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
+    Kernel, Life, Operators, Patience, Permit, Process, Refusal, Running, Secrets, Seen, SessionSpec, SignedRuling,
+    Statement, Watchers, operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -294,11 +294,8 @@ impl Setup {
             watchers: watchers.clone(),
             patience: self.patience,
         };
-        let first = FirstNumbers {
-            call: recovered.next_call,
-            message: recovered.next_message,
-            ticket: recovered.next_ticket,
-        };
+        let first =
+            FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
         let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await.unwrap();
         World { folder, kernel, log, operator, disk, clock }
     }
