@@ -55,9 +55,13 @@ impl Ledger {
         self.accounts().remove(seat);
     }
 
-    /// Sets `amount` aside on `seat` and every seat above that has an account, or on none.
+    /// Sets `amount` aside on `seat` and every seat above that has an account, or on none. Where there is no account at
+    /// all there is nothing to use.
     pub(crate) fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation<'_>, Exhausted> {
         let mut accounts = self.accounts();
+        if !accounts.keys().any(|holder| is_at_or_above(holder, seat)) {
+            Budget::ZERO.covers(&amount)?;
+        }
         for (_, account) in accounts.iter().filter(|(holder, _)| is_at_or_above(holder, seat)) {
             account.left().covers(&amount)?;
         }
@@ -126,6 +130,16 @@ mod tests {
         assert_eq!(ledger.account(&child).unwrap().used, tokens(10));
         assert_eq!(ledger.account(&parent).unwrap().used, tokens(10));
         assert_eq!(ledger.account(&parent).unwrap().reserved, Budget::ZERO);
+    }
+
+    #[test]
+    fn a_seat_without_an_account_has_nothing() {
+        let (ledger, seat) = (Ledger::default(), Seat::root("node"));
+        assert!(ledger.reserve(&seat, tokens(1)).is_err());
+        assert!(ledger.reserve(&seat, Budget::ZERO).is_ok());
+        ledger.open(seat.clone(), tokens(1));
+        ledger.close(&seat);
+        assert!(ledger.reserve(&seat, tokens(1)).is_err());
     }
 
     #[test]
