@@ -142,15 +142,15 @@ pub(crate) fn read_or_create(path: &Path, make: impl FnOnce() -> Vec<u8>) -> any
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let bytes = make();
-            write_new(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
+            write_private(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
             Ok(bytes)
         }
         Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
     }
 }
 
-/// Writes a new private file whole, or not at all.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a private file, mode 0600, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write;
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;

@@ -23,6 +23,18 @@ fn is_harmless(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || turns)
 }
 
+/// What is said when standard output takes nothing more.
+pub(crate) const UNWRITTEN: &str = "standard output cannot be written";
+
+/// Writes to standard output at once. A reader that closed the pipe has had enough, which is no error.
+pub(crate) fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
 /// Whether a person can be asked: there is a terminal of this process, whatever its input and output are.
 pub(crate) fn has_terminal() -> bool {
     terminal().is_ok()

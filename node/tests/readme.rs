@@ -11,18 +11,24 @@ fn transcript(readme: &str) -> Vec<String> {
     marked.take_while(|line| !line.starts_with("```")).map(str::to_owned).collect()
 }
 
-/// What differs from run to run: PIDs, times, hashes, and lines that only a first start or a slow machine shows.
+/// What differs from run to run: PIDs, places in the chain, times, hashes, and lines that only a first start or a slow
+/// machine shows.
 fn steady(line: &str) -> Option<String> {
     if line.contains("compiling the tools") || line.contains("waiting for the node") {
         return None;
     }
-    let words = line.split(' ').map(|word| {
+    let mut before = "";
+    let mut words = Vec::new();
+    for word in line.split(' ') {
         let bare = word.trim_end_matches([',', ')']);
+        let is_number = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit());
+        let is_place = is_number && matches!(before, "process" | "(entries" | "to" | "chain");
         let is_time = bare.contains('.') && bare.chars().all(|c| c.is_ascii_digit() || c == '.');
         let is_hash = bare.len() == 16 && bare.chars().all(|c| c.is_ascii_hexdigit());
-        if is_time || is_hash { "…" } else { word }
-    });
-    Some(words.collect::<Vec<_>>().join(" "))
+        words.push(if is_place || is_time || is_hash { "…" } else { word });
+        before = word;
+    }
+    Some(words.join(" "))
 }
 
 #[test]

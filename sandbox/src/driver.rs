@@ -40,8 +40,7 @@ impl WasmDriver {
             let text = "compiling the tools; this happens once".to_owned();
             context.preview().show(PreviewItem::Progress(text)).await;
         }
-        let component =
-            guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
+        let component = guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
         let call = guest_call(task, &permit).await?;
         match self.engine.run(component, call, context.cancelled()).await {
             Ok(answer) => Ok(Product::Tool(ToolAnswer { text: told(&answer), failed: false })),

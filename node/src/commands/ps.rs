@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ephor_base::Pid;
 use ephor_kernel::ProcessInfo;
 
@@ -11,6 +11,7 @@ use crate::{
     client::Client,
     home::Home,
     protocol::{Answer, Request},
+    terminal,
 };
 
 pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
@@ -20,11 +21,8 @@ pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let Answer::Processes { processes } = client.ask(&Request::Processes).await? else {
         bail!("the node answered something else");
     };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&processes)?);
-    } else {
-        print!("{}", tree(&processes));
-    }
+    let text = if args.json { serde_json::to_string_pretty(&processes)? + "\n" } else { tree(&processes) };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
 

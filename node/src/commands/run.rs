@@ -37,7 +37,9 @@ pub(crate) async fn run(home: &Home, args: Run) -> anyhow::Result<ExitCode> {
     if let Err(error) = &ended {
         screen.error(error);
     }
-    ended
+    let status = ended?;
+    screen.written()?;
+    Ok(status)
 }
 
 /// A turn, from the client's side.

@@ -5,10 +5,11 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName, Workspace,
+    files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Recovered, SigningKeys, VaultKey,
+    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys, VaultKey,
     accept::{Accepted, accept},
     disk::Disk,
 };
@@ -23,7 +24,7 @@ use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, Wa
 use super::{Clients, api, console::Console, secrets};
 use crate::{
     config::Config,
-    home::{Home, read_or_create},
+    home::{Home, read_or_create, write_private},
     host::{SystemClock, SystemRandom},
     operator::Operator,
 };
@@ -40,6 +41,7 @@ pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
+    tools: Vec<ToolName>,
     log: Log,
 }
 
@@ -78,7 +80,7 @@ impl Keys {
         };
         let public = signing.verifier().to_string();
         if std::fs::read_to_string(home.public_keys()).ok().as_deref() != Some(&public) {
-            std::fs::write(home.public_keys(), public)
+            write_private(&home.public_keys(), public.as_bytes())
                 .with_context(|| format!("`{}` cannot be written", home.public_keys().display()))?;
         }
         Ok(Self { signing, vault })
@@ -95,6 +97,7 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
+    let names = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let operators = || Operators::new([operator.key().verifying_key()]);
     let parts = DoorParts {
@@ -113,7 +116,7 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), log })
+    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), tools: names, log })
 }
 
 fn open_chain(
@@ -154,12 +157,7 @@ fn models(config: &Config) -> anyhow::Result<Models> {
     Ok(Models::new(OpenAi::at(base_url, hint), Egress::new(policy)))
 }
 
-fn drivers(
-    home: &Home,
-    engine: &Engine,
-    models: &Models,
-    random: &dyn Random,
-) -> anyhow::Result<Driven> {
+fn drivers(home: &Home, engine: &Engine, models: &Models, random: &dyn Random) -> anyhow::Result<Driven> {
     let key = read_or_create(&home.cache_key(), || {
         let mut key = vec![0; 32];
         random.fill(&mut key);
@@ -252,6 +250,18 @@ impl Node {
         };
         let served = self.models.served(&model);
         Ok((model, served))
+    }
+
+    /// Whether a ruling speaks of tools that there are: one on a misspelt name would permit nothing, in silence.
+    pub(crate) fn knows(&self, on: &RulingOn) -> Result<(), String> {
+        let RulingOn::Tools(named) = on else { return Ok(()) };
+        match named.iter().find(|name| !self.tools.contains(name)) {
+            Some(unknown) => {
+                let names: Vec<&str> = self.tools.iter().map(ToolName::as_str).collect();
+                Err(format!("there is no tool `{unknown}`; the tools are {}", names.join(", ")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Opens a session in `workspace`, which may neither contain the home nor lie inside it.

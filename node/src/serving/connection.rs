@@ -142,8 +142,7 @@ impl Talk {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
                 let statement = Statement { session, on, decision, arguments, policy };
                 let signature = from_hex(&signature).unwrap_or_default();
-                let ruling = SignedRuling { statement, operator, signature };
-                self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
+                self.rule(SignedRuling { statement, operator, signature }).await
             }
             Request::Send { session, parts } => match self.own(session) {
                 Ok(session) => self
@@ -163,6 +162,11 @@ impl Talk {
             Request::Processes => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
+    }
+
+    async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {
+        self.node.knows(&ruling.statement.on)?;
+        self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
     }
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.
