@@ -55,7 +55,7 @@ pub(crate) fn confirm(words: &str) -> io::Result<bool> {
     write!(terminal, "{}\nGo on? [yes/no] ", plain(words))?;
     terminal.flush()?;
     let never = AtomicBool::new(false);
-    let line = read_line(&mut terminal, Duration::from_secs(300), &never)?;
+    let line = read_line(&mut terminal, Duration::from_secs(300), &never).unwrap_or_default();
     Ok(line.as_deref().map(str::trim) == Some("yes"))
 }
 
@@ -68,12 +68,15 @@ impl Drop for Asking {
     }
 }
 
-/// Asks the person at the terminal; `None` if there is none, or no answer came in `time`.
+/// Asks the person at the terminal; `None` if no answer came in `time`. Where nobody can answer, that is a no.
 pub(crate) async fn ask(question: Question, time: Duration) -> Option<bool> {
     let over = Arc::new(AtomicBool::new(false));
     let _asking = Asking(over.clone());
     let answer = tokio::task::spawn_blocking(move || ask_blocking(&question, time, &over));
-    answer.await.ok()?.ok()?
+    match answer.await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) | Err(_) => Some(false),
+    }
 }
 
 fn ask_blocking(question: &Question, time: Duration, over: &AtomicBool) -> io::Result<Option<bool>> {
@@ -104,7 +107,7 @@ fn words(question: &Question, time: Duration) -> String {
         plain(&question.arguments),
         question.verdict.why(),
         effects.join(", "),
-        time.as_secs()
+        time.as_millis().div_ceil(1000)
     )
 }
 
@@ -122,7 +125,7 @@ fn read_line(terminal: &mut File, time: Duration, over: &AtomicBool) -> io::Resu
         }
         let mut byte = [0];
         if terminal.read(&mut byte)? == 0 {
-            return Ok(None);
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         match byte {
             [b'\n'] => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),

@@ -159,7 +159,7 @@ impl Talk {
                 Ok(_) => Err("no turn is under way".to_owned()),
                 Err(why) => Err(why),
             },
-            Request::Processes => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
+            Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
     }

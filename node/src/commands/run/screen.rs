@@ -122,9 +122,11 @@ impl Screen {
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
                 self.dim(&format!("  {end}: {}", short(last_line(text))));
             }
-            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" => {
+            // Whoever cancelled it knows.
+            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" && end != "cancelled" => {
                 self.break_line();
-                self.dim(&format!("✗ {end}: {}", short(text)));
+                // What to do about it stands at the end.
+                self.dim(&format!("✗ {end}: {}", text.replace('\n', " ")));
             }
             Seen::Ended { .. } => {}
             Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
