@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName,
-    Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName, Workspace,
+    files::Files,
 };
 use ephor_chain::{
     Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys, VaultKey,
@@ -102,11 +102,8 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
         watchers,
         patience: config.patience(),
     };
-    let first = FirstNumbers {
-        call: recovered.next_call,
-        message: recovered.next_message,
-        ticket: recovered.next_ticket,
-    };
+    let first =
+        FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
     let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await?;
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     let home = home.clone();

@@ -1,11 +1,6 @@
 //! The main job: find the TODOs of a folder, with no key, no network and no configuration.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::Stdio,
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -19,7 +14,8 @@ const TODOS: [&str; 4] = ["deep/er/c.py:2", "notes.txt:3", "src/main.rs:1", "src
 
 /// A folder with known TODOs, and much that only looks like them.
 fn folder(place: &Place) {
-    place.file("src/main.rs", "// TODO: say hello\nfn main() {\n    let todos = 1;\n    run(); // TODO(ada) twice\n}\n");
+    place
+        .file("src/main.rs", "// TODO: say hello\nfn main() {\n    let todos = 1;\n    run(); // TODO(ada) twice\n}\n");
     place.file("notes.txt", "Mastodons are extinct.\nMy todos are elsewhere.\nTODO water the plants\n");
     place.file("deep/er/c.py", "x = 1\n# TODO: type hints\nMASTODON = 'TODOS'\n");
     place.file("build/out.rs", "// TODO: generated, ignored\n");
@@ -65,7 +61,9 @@ fn the_person_sees_who_answers_what_was_done_and_where_it_is_recorded() {
     assert!(told[0].starts_with("builtin/scout (built in, no network) · process "), "{ran}");
     assert!(told.iter().any(|line| line.starts_with("▸ fs.search ")), "{ran}");
     let footer = told.last().unwrap();
-    for word in ["— replied · 2 cycles · 1 tool · ", " tokens · ", " receipts (entries ", " · chain ", " entries, root "] {
+    for word in
+        ["— replied · 2 cycles · 1 tool · ", " tokens · ", " receipts (entries ", " · chain ", " entries, root "]
+    {
         assert!(footer.contains(word), "`{word}`: {ran}");
     }
 }

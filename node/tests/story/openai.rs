@@ -148,7 +148,9 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
         let piece = |function: Value| delta(&json!({"tool_calls": [{"index": 0, "function": function}]}));
         stream(&[
             delta(&json!({"content": "Looking."})),
-            delta(&json!({"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": {"name": name, "arguments": ""}}]})),
+            delta(
+                &json!({"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": {"name": name, "arguments": ""}}]}),
+            ),
             piece(json!({"arguments": "{\"pat"})),
             piece(json!({"arguments": "tern\": \"TO"})),
             piece(json!({"arguments": "DO\"}"})),
@@ -159,8 +161,12 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
     let (ran, asked) = run(&place, vec![called("fs_search"), text(&["Found ", "it."])]);
     let ran = ran.succeeded();
     assert_eq!(ran.reply()["text"], "Found it.", "{ran}");
-    let offered: Vec<&str> =
-        asked[0].body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    let offered: Vec<&str> = asked[0].body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
     assert!(offered.contains(&"fs_search"), "{offered:?}");
     let tool = ran.seen("started").into_iter().find(|event| event["action"] == "tool").unwrap();
     assert_eq!((&tool["target"], &tool["arguments"]), (&json!("fs.search"), &json!("{\"pattern\":\"TODO\"}")));

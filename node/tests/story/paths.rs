@@ -31,9 +31,10 @@ fn result(place: &Place, tool: &str, arguments: &Value) -> (String, String) {
     let ran = place.play(&["--allow", "fs.write"], &lines).succeeded();
     assert_eq!(ran.reply()["text"], "I see.", "the model was told: {ran}");
     assert!(!ran.stdout.contains("combination"), "{ran}");
-    let end = ran.events().into_iter().find(|event| {
-        event["event"] == "refused" || (event["event"] == "ended" && event["action"] == "tool")
-    });
+    let end = ran
+        .events()
+        .into_iter()
+        .find(|event| event["event"] == "refused" || (event["event"] == "ended" && event["action"] == "tool"));
     let end = end.unwrap_or_else(|| panic!("the call has an end: {ran}"));
     let word = |key: &str| end[key].as_str().unwrap_or_default().to_owned();
     (word("end"), format!("{}{}", word("text"), word("why")))

@@ -168,9 +168,7 @@ fn a_spent_budget_is_said_and_nothing_more_is_asked() {
 fn slow(place: &Place) -> Running {
     let script = place.script(&[json!({"text": "a slow answer that never comes to its end", "delay_ms": 600_000})]);
     let running = place.start(&["run", "--json", "--model", &script, "go on"]);
-    wait_until("the model is asked", || {
-        place.run(&["chain", "log", "--json"]).stdout.contains("\"kind\":\"intent\"")
-    });
+    wait_until("the model is asked", || place.run(&["chain", "log", "--json"]).stdout.contains("\"kind\":\"intent\""));
     running
 }
 

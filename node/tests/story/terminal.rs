@@ -53,10 +53,10 @@ fn watch(child: &mut Child, mut answer: Option<&str>) -> String {
                 panic!("the terminal hangs: {}", String::from_utf8_lossy(&shown));
             }
         }
-        if String::from_utf8_lossy(&shown).contains("Permit it? [y/n]") {
-            if let Some(answer) = answer.take() {
-                stdin.write_all(format!("{answer}\n").as_bytes()).unwrap();
-            }
+        if String::from_utf8_lossy(&shown).contains("Permit it? [y/n]")
+            && let Some(answer) = answer.take()
+        {
+            stdin.write_all(format!("{answer}\n").as_bytes()).unwrap();
         }
     }
     String::from_utf8_lossy(&shown).into_owned()

@@ -52,10 +52,17 @@ pub(crate) fn verify(
 
 fn told(report: &Report) -> Vec<String> {
     let mut lines = vec![
-        format!("whole: {} entries under {} checkpoints, each with both signatures", report.head.size, report.checkpoints),
+        format!(
+            "whole: {} entries under {} checkpoints, each with both signatures",
+            report.head.size, report.checkpoints
+        ),
         format!("  log     {}", report.origin),
         format!("  root    {}", report.head.root),
-        format!("  boots   {}{}", report.boots, if report.stopped { ", stopped cleanly" } else { ", running or crashed" }),
+        format!(
+            "  boots   {}{}",
+            report.boots,
+            if report.stopped { ", stopped cleanly" } else { ", running or crashed" }
+        ),
     ];
     if report.open_intents > 0 {
         lines.push(format!("  intents {} without an outcome yet", report.open_intents));
@@ -85,7 +92,7 @@ fn given(
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
     if !folder.is_dir() {
-        bail!("there is no chain in `{}`", folder.display());
+        bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
     }
     let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
     let beside = around.join("head");
@@ -107,7 +114,10 @@ fn given(
 fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
     let path = around.join("keys").join("log.pub");
     let text = std::fs::read_to_string(&path).with_context(|| {
-        format!("the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them", path.display())
+        format!(
+            "the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them",
+            path.display()
+        )
     })?;
     text.parse().with_context(|| format!("`{}`", path.display()))
 }

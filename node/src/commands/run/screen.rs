@@ -116,7 +116,9 @@ impl Screen {
                 self.break_line();
                 self.dim(&format!("✗ {target} refused: {}", short(why)));
                 if !self.asks && why.contains(NOT_RULED) {
-                    self.dim(&format!("  nobody could be asked: run it at a terminal, or permit it with --allow {target}"));
+                    self.dim(&format!(
+                        "  nobody could be asked: run it at a terminal, or permit it with --allow {target}"
+                    ));
                 }
             }
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
