@@ -11,7 +11,10 @@ use std::{
 };
 
 use ephor_kernel::Question;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{QueueSelector, tcflush},
+};
 
 /// Text that a terminal shows as it is: nothing in it moves the cursor, rings or turns the direction of writing round.
 pub(crate) fn plain(text: &str) -> String {
@@ -81,13 +84,17 @@ pub(crate) async fn ask(question: Question, time: Duration) -> Option<bool> {
 
 fn ask_blocking(question: &Question, time: Duration, over: &AtomicBool) -> io::Result<Option<bool>> {
     let mut terminal = terminal()?;
+    // What was typed before the question was there is no answer to it.
+    tcflush(&terminal, QueueSelector::IFlush)?;
     write!(terminal, "{}", words(question, time))?;
     for _ in 0..3 {
         write!(terminal, "Permit it? [y/n] ")?;
         terminal.flush()?;
         match read_line(&mut terminal, time, over)?.as_deref().map(str::trim) {
             None => {
-                writeln!(terminal, "\nNo answer: refused.")?;
+                if !over.load(Ordering::Relaxed) {
+                    writeln!(terminal, "\nNo answer: refused.")?;
+                }
                 return Ok(None);
             }
             Some("y" | "Y" | "yes") => return Ok(Some(true)),
