@@ -63,8 +63,12 @@ pub enum ToolAsk<'a> {
 pub enum Ruled {
     /// It may run.
     Permit,
-    /// It may not, or nobody answered in time.
+    /// It may not.
     Refuse,
+    /// Nobody answered in time.
+    Expired,
+    /// Nobody is there who could be asked.
+    NobodyToAsk,
 }
 
 /// The law and the tools of a node.
@@ -179,6 +183,8 @@ impl Gate {
         match case.ruled {
             Some(Ruled::Permit) => give(Decision::Permit, "operator-permits"),
             Some(Ruled::Refuse) => give(Decision::Deny, "operator-does-not-permit"),
+            Some(Ruled::Expired) => give(Decision::Deny, "nobody-answered-in-time"),
+            Some(Ruled::NobodyToAsk) => give(Decision::Deny, "nobody-is-there-to-ask"),
             None => {}
         }
     }

@@ -38,7 +38,6 @@ fn joins(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::untrusted;
     use ephor_base::Arguments;
 

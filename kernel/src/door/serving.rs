@@ -4,7 +4,7 @@ use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Du
 
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Decision, Exhausted, Failure, FailureKind, Outcome, Product,
-    Receipt, Secret, Seq, Task, ToolAction, ToolName, Verdict,
+    Receipt, Secret, Seq, Task, TicketId, ToolAction, ToolName, Verdict,
 };
 use ephor_chain::{
     IntentRecord,
@@ -71,7 +71,8 @@ impl Serving {
             return Err(Refusal::Fenced);
         }
         let fresh = self.door.fresh_call();
-        let resolve = |session: &mut _| Asked::resolve(session, self.door.gate(), fresh, &action);
+        let now = self.door.clock().monotonic();
+        let resolve = |session: &mut _| Asked::resolve(session, self.door.gate(), fresh, now, &action);
         let asked = self.door.with_session(self.caller.session, resolve).ok_or(Refusal::Fenced)??;
         let permitted = self.decide(&asked).await?;
         self.run(&asked, permitted).await
@@ -98,9 +99,9 @@ impl Serving {
                 }
                 (_, Ok(reservation)) => {
                     release(reservation);
-                    return Err(self.refuse(asked, verdict, None).await);
+                    return Err(self.refuse(asked, verdict, None, answer).await);
                 }
-                (_, Err(exhausted)) => return Err(self.refuse(asked, verdict, Some(exhausted)).await),
+                (_, Err(exhausted)) => return Err(self.refuse(asked, verdict, Some(exhausted), answer).await),
             }
         }
     }
@@ -173,7 +174,7 @@ impl Serving {
         }
         if !self.door.watchers().can_answer(session) {
             self.door.tickets.close(id);
-            return self.unanswered(asked, id, "nobody-to-ask").await;
+            return self.unanswered(asked, id, Ruled::NobodyToAsk).await;
         }
         let question = Question {
             ticket: id,
@@ -195,13 +196,14 @@ impl Serving {
         self.door.tickets.close(id);
         let waited = self.door.clock().monotonic().saturating_sub(asked_at);
         self.door.with_session(session, |session| session.turn.as_mut().map(|turn| turn.waited += waited));
-        let Some(ruling) = said else { return self.unanswered(asked, id, "expired").await };
+        let Some(ruling) = said else { return self.unanswered(asked, id, Ruled::Expired).await };
         let receipt = self.door.record_ruling(self.subject(asked), &ruling).await.map_err(Refusal::Chain)?;
         let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
         Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
-    async fn unanswered(&self, asked: &Asked, id: ephor_base::TicketId, how: &str) -> Result<Answer, Refusal> {
+    async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled) -> Result<Answer, Refusal> {
+        let how = if ruled == Ruled::NobodyToAsk { "nobody-to-ask" } else { "expired" };
         let fact = Fact::Ruling {
             on: RulingOn::Ticket(id),
             decision: Decision::Deny,
@@ -209,12 +211,19 @@ impl Serving {
             how: how.to_owned(),
         };
         let receipt = self.append(self.subject(asked), fact, None).await?;
-        Ok(Answer { ruled: Ruled::Refuse, ruling: Some(receipt.seq) })
+        Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
     /// Records a refusal and tells the model.
-    async fn refuse(&self, asked: &Asked, verdict: Verdict, spent: Option<Exhausted>) -> Refusal {
-        let receipt = match self.note_verdict(asked, &verdict, None).await {
+    async fn refuse(
+        &self,
+        asked: &Asked,
+        verdict: Verdict,
+        spent: Option<Exhausted>,
+        answer: Option<Answer>,
+    ) -> Refusal {
+        let ruling = answer.and_then(|answer| answer.ruling);
+        let receipt = match self.note_verdict(asked, &verdict, ruling).await {
             Ok(receipt) => receipt,
             Err(error) => return error,
         };

@@ -98,6 +98,14 @@ pub(crate) struct Turn {
     pub(crate) cancel: CancellationToken,
 }
 
+impl Turn {
+    /// The figures, with the time from the message to `now`.
+    pub(crate) fn report_at(&self, now: Duration) -> TurnReport {
+        let duration_ms = u64::try_from(now.saturating_sub(self.started).as_millis()).unwrap_or(u64::MAX);
+        TurnReport { duration_ms, ..self.report }
+    }
+}
+
 struct Answer {
     answer: Arc<ModelAnswer>,
     span: SpanId,
