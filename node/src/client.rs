@@ -57,10 +57,7 @@ impl Client {
             }
             if began.elapsed() > Duration::from_secs(1) && !told {
                 told = true;
-                eprintln!(
-                    "ephor: waiting for the node on `{}`; the first start on a home takes longer …",
-                    home.path().display()
-                );
+                eprintln!("ephor: waiting for the node on `{}` …", home.path().display());
             }
             if began.elapsed() > PATIENCE {
                 bail!("the node on `{}` does not answer; see `{}`", home.path().display(), home.log().display());
