@@ -1,6 +1,7 @@
 //! The home of a node: one folder with everything in it, and one process that writes it.
 
 use std::{
+    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -26,10 +27,10 @@ pub(crate) struct Locked(PathBuf);
 
 impl Home {
     /// The home at `path`, or the default one. Nothing is made yet.
-    pub(crate) fn find(path: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub(crate) fn find(path: Option<OsString>) -> anyhow::Result<Self> {
         let path = match path {
-            Some(path) if path.as_os_str().is_empty() => bail!("EPHOR_HOME is empty: name a folder, or unset it"),
-            Some(path) => path,
+            Some(path) if path.is_empty() => bail!("EPHOR_HOME or --home is empty: name a folder, or leave it out"),
+            Some(path) => PathBuf::from(path),
             None => default_home()?,
         };
         let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;

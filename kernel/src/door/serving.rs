@@ -358,9 +358,11 @@ impl Serving {
             return (Outcome::Cancelled, Budget::ZERO);
         }
         let mut work = Box::pin(work);
+        // A driver that was cancelled may end at once, and call that what it likes: it was cancelled.
         tokio::select! {
-            end = &mut work => return outcome_of(end, reserved),
+            biased;
             () = self.stopped() => {}
+            end = &mut work => return outcome_of(end, reserved),
         }
         // What it used is known only if it ends by itself.
         match tokio::time::timeout(GRACE, work).await {

@@ -18,7 +18,7 @@ pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let Some(mut client) = Client::reach_running(home).await? else {
         bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
     };
-    let Answer::Processes { processes } = client.ask(&Request::Processes).await? else {
+    let Answer::Processes { processes } = client.ask(&Request::Processes {}).await? else {
         bail!("the node answered something else");
     };
     let text = if args.json { serde_json::to_string_pretty(&processes)? + "\n" } else { tree(&processes) };

@@ -1,6 +1,7 @@
 //! One client's connection.
 
 use std::{
+    io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -9,7 +10,7 @@ use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
-use tokio_util::codec::{Framed, LinesCodec};
+use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
 use super::{Client, boot::Node};
 use crate::{
@@ -104,7 +105,9 @@ impl Talk {
             () = process.stopping() => Next::Stop,
             seen = seen => seen.map_or(Next::Left, Next::Seen),
             line = self.lines.next() => match line {
-                None | Some(Err(tokio_util::codec::LinesCodecError::Io(_))) => Next::Left,
+                None => Next::Left,
+                // After either the codec hears no more, but the client hears why.
+                Some(Err(LinesCodecError::Io(error))) if error.kind() != io::ErrorKind::InvalidData => Next::Left,
                 Some(Err(error)) => Next::Garbled(error.to_string()),
                 Some(Ok(line)) => match serde_json::from_str(&line) {
                     Ok(request) => Next::Said(request),
@@ -159,7 +162,7 @@ impl Talk {
                 Ok(_) => Err("no turn is under way".to_owned()),
                 Err(why) => Err(why),
             },
-            Request::Processes => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
+            Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
     }

@@ -119,7 +119,7 @@ fn text_is_streamed_and_usage_is_counted() {
     let reply = ran.reply();
     assert_eq!(reply["text"], "Hello, wörld.");
     assert_eq!((&reply["report"]["input_tokens"], &reply["report"]["output_tokens"]), (&json!(100), &json!(20)));
-    assert_eq!(ran.seen("opened")[0]["host"], "127.0.0.1");
+    assert!(ran.seen("opened")[0]["host"].as_str().unwrap().starts_with("127.0.0.1:"), "{ran}");
     assert_eq!(asked.len(), 1);
     assert!(asked[0].head.starts_with("POST /v1/chat/completions HTTP/1.1"), "{asked:?}");
     assert!(!asked[0].head.to_lowercase().contains("authorization"), "this machine needs no key: {asked:?}");

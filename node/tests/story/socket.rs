@@ -58,7 +58,7 @@ impl Node {
     }
 
     /// The node is unharmed: it answers a run, stops in order, and its chain holds.
-    fn is_well(self) -> Place {
+    fn stays_well(self) -> Place {
         self.place.run(&["run", "list the files"]).succeeded();
         self.up.signal(Signal::TERM);
         self.up.ended().succeeded();
@@ -193,7 +193,7 @@ fn a_signed_ruling_lets_one_call_run_and_no_other() {
     talk.rule(&Statement { decision: Decision::Deny, ..second }, &node.key()).unwrap();
     talk.turn_ended();
     drop(talk);
-    let place = node.is_well();
+    let place = node.stays_well();
     assert!(!place.workspace.join("two.txt").exists());
 }
 
@@ -232,7 +232,7 @@ fn a_ruling_that_is_not_the_operators_counts_for_nothing() {
     talk.say(&json!({"say": "cancel", "session": session}));
     talk.turn_ended();
     drop(talk);
-    let place = node.is_well();
+    let place = node.stays_well();
     assert!(!place.workspace.join("one.txt").exists());
     let rulings = place.facts("ruling");
     assert!(rulings.iter().all(|fact| fact["decision"] != "permit"), "{rulings:?}");
@@ -261,7 +261,7 @@ fn a_ruling_of_one_session_does_not_count_in_another() {
     let refused = two.ask(&json!({"say": "send", "session": first, "parts": [{"kind": "typed", "text": "go on"}]}));
     assert_eq!(refused["say"], "refused");
     drop((one, two));
-    node.is_well();
+    node.stays_well();
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_client_that_does_not_sign_the_challenge_gets_nothing() {
         assert_eq!(talk.hear().unwrap()["say"], "refused", "{said}");
         assert_eq!(talk.hear(), None, "{said}");
     }
-    let place = node.is_well();
+    let place = node.stays_well();
     assert_eq!(place.facts("message").len(), 1, "only the run at the end was taken");
 }
 
@@ -296,11 +296,12 @@ fn a_line_that_makes_no_sense_is_refused_and_the_connection_lives() {
         writeln!(talk.0.get_mut(), "{line}").unwrap();
         assert_eq!(talk.hear().unwrap()["say"], "refused", "{line}");
     }
+    assert_eq!(talk.ask(&json!({"say": "processes"}))["say"], "processes");
+    // What is not even text ends the connection, with a word.
     talk.0.get_mut().write_all(b"\xff\xfe\n").unwrap();
     assert_eq!(talk.hear().unwrap()["say"], "refused");
-    assert_eq!(talk.ask(&json!({"say": "processes"}))["say"], "processes");
-    drop(talk);
-    node.is_well();
+    assert_eq!(talk.hear(), None);
+    node.stays_well();
 }
 
 #[test]
@@ -319,5 +320,5 @@ fn a_line_without_end_does_not_hurt_the_node() {
         assert_eq!(answer["say"], "refused");
     }
     drop(talk);
-    node.is_well();
+    node.stays_well();
 }

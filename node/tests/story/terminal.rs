@@ -9,30 +9,40 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Value, json};
+
 use crate::{gate::writing, place::Place};
 
 /// After this a terminal that shows nothing is taken for hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The last words of the question.
+const QUESTION: &str = "Permit it? [y/n]";
+
 /// Runs a turn whose model writes, at a terminal, and types `answer` when it is asked; what the terminal showed, and
 /// whether the run succeeded.
 fn at_a_terminal(place: &Place, answer: Option<&str>) -> Option<(String, bool)> {
+    play_at_a_terminal(place, &writing(), answer.map(|answer| (QUESTION, answer)))
+}
+
+/// Runs a turn whose model plays `lines`, and types once something is shown.
+fn play_at_a_terminal(place: &Place, lines: &[Value], typed: Option<(&str, &str)>) -> Option<(String, bool)> {
     if !Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         eprintln!("!! not tested: there is no `script` here to make a terminal");
         return None;
     }
-    let (binary, model) = (env!("CARGO_BIN_EXE_ephor"), place.script(&writing()));
+    let (binary, model) = (env!("CARGO_BIN_EXE_ephor"), place.script(lines));
     let line = format!("'{binary}' run --model '{model}' 'go on'");
     let mut command = place.shell("script");
     command.args(["-q", "-e", "-c", &line, "/dev/null"]).env("SHELL", "/bin/sh");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let shown = watch(&mut child, answer);
+    let shown = watch(&mut child, typed);
     let status = child.wait().unwrap();
     Some((shown, status.success()))
 }
 
-/// Collects what is shown, and types the answer when the question is there.
-fn watch(child: &mut Child, mut answer: Option<&str>) -> String {
+/// Collects what is shown, and types something once something else is shown.
+fn watch(child: &mut Child, mut typed: Option<(&str, &str)>) -> String {
     let (mut stdout, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
     let (sender, pieces) = mpsc::channel();
     thread::spawn(move || {
@@ -53,10 +63,8 @@ fn watch(child: &mut Child, mut answer: Option<&str>) -> String {
                 panic!("the terminal hangs: {}", String::from_utf8_lossy(&shown));
             }
         }
-        if String::from_utf8_lossy(&shown).contains("Permit it? [y/n]") {
-            if let Some(answer) = answer.take() {
-                stdin.write_all(format!("{answer}\n").as_bytes()).unwrap();
-            }
+        if let Some((_, words)) = typed.take_if(|(cue, _)| String::from_utf8_lossy(&shown).contains(*cue)) {
+            stdin.write_all(format!("{words}\n").as_bytes()).unwrap();
         }
     }
     String::from_utf8_lossy(&shown).into_owned()
@@ -101,4 +109,19 @@ fn silence_keeps_it_from_running() {
     assert_eq!(rulings.len(), 1, "{rulings:?}");
     assert_eq!(rulings[0]["decision"], "deny");
     place.verify();
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    let place = Place::new();
+    place.configure("[limits]\napproval_seconds = 1\n");
+    let [mut write, end] = writing();
+    write["text"] = json!("Let me think about it for a while.");
+    write["delay_ms"] = json!(1000);
+    let Some((shown, succeeded)) = play_at_a_terminal(&place, &[write, end], Some(("Let", "y"))) else { return };
+    assert!(succeeded && shown.contains(QUESTION), "{shown}");
+    assert!(!place.workspace.join("note.txt").exists(), "{shown}");
+    let rulings = place.facts("ruling");
+    assert_eq!(rulings.len(), 1, "{rulings:?}");
+    assert_eq!((&rulings[0]["decision"], &rulings[0]["how"]), (&"deny".into(), &"expired".into()));
 }

@@ -92,7 +92,7 @@ fn given(
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
     if !folder.is_dir() {
-        bail!("there is no chain in `{}`", folder.display());
+        bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
     }
     let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
     let beside = around.join("head");

@@ -15,15 +15,13 @@ use crate::{
 /// How much of a tool's arguments and result is worth a line.
 const LINE: usize = 100;
 
-/// How governance words the refusal of a call that was deferred and that no operator ruled on, or ruled against.
-const NOT_RULED: &str = "operator does not permit";
+/// How governance words the refusal of a deferred call where no person could be asked.
+const NOBODY: &str = "nobody is there to ask";
 
 /// Where a turn is shown.
 pub(super) struct Screen {
     json: bool,
     colour: bool,
-    /// Whether a person is there who is asked before a call is refused.
-    asks: bool,
     /// Why the answer could not be written, if it could not.
     unwritten: Option<io::Error>,
     /// The text shown so far of the model call under way.
@@ -35,15 +33,7 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
-        Self {
-            json,
-            colour: is_shown(),
-            asks: terminal::has_terminal(),
-            unwritten: None,
-            streamed: String::new(),
-            streaming: None,
-            reply: None,
-        }
+        Self { json, colour: is_shown(), unwritten: None, streamed: String::new(), streaming: None, reply: None }
     }
 
     /// Whether all of it was written; a turn whose answer is lost did not succeed.
@@ -115,18 +105,18 @@ impl Screen {
             Seen::Refused { target, why, .. } => {
                 self.break_line();
                 self.dim(&format!("✗ {target} refused: {}", short(why)));
-                if !self.asks && why.contains(NOT_RULED) {
-                    self.dim(&format!(
-                        "  nobody could be asked: run it at a terminal, or permit it with --allow {target}"
-                    ));
+                if why.contains(NOBODY) {
+                    self.dim(&format!("  run it at a terminal to be asked, or permit it with --allow {target}"));
                 }
             }
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
                 self.dim(&format!("  {end}: {}", short(last_line(text))));
             }
-            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" => {
+            // Whoever cancelled it knows.
+            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" && end != "cancelled" => {
                 self.break_line();
-                self.dim(&format!("✗ {end}: {}", short(text)));
+                // What to do about it stands at the end.
+                self.dim(&format!("✗ {end}: {}", text.replace('\n', " ")));
             }
             Seen::Ended { .. } => {}
             Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
