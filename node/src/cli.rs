@@ -106,4 +106,3 @@ pub(crate) enum Chain {
         yes: bool,
     },
 }
-

@@ -124,7 +124,14 @@ impl Client {
     }
 
     /// A ruling with this operator's signature.
-    pub(crate) fn ruling(&self, session: SessionId, on: RulingOn, permit: bool, arguments: Digest, policy: Digest) -> Request {
+    pub(crate) fn ruling(
+        &self,
+        session: SessionId,
+        on: RulingOn,
+        permit: bool,
+        arguments: Digest,
+        policy: Digest,
+    ) -> Request {
         let decision = if permit { Decision::Permit } else { Decision::Deny };
         let signed = Statement { session, on, decision, arguments, policy }.sign(self.operator.key());
         let Statement { session, on, arguments, policy, .. } = signed.statement;
@@ -144,7 +151,10 @@ async fn start(home: &Home) -> anyhow::Result<Report> {
     home.create()?;
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(home.log());
     let log = log.with_context(|| {
-        format!("`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home", home.log().display())
+        format!(
+            "`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home",
+            home.log().display()
+        )
     })?;
     let program = std::env::current_exe().context("this program cannot find itself")?;
     let child = Command::new(program)

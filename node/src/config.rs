@@ -141,7 +141,11 @@ impl Config {
     }
 
     pub(crate) fn session_budget(&self) -> Budget {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be finite and not negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be finite and not negative"
+        )]
         let micro_usd = (self.budget.usd * 1e6) as u64;
         Budget {
             tokens: self.budget.tokens,
@@ -152,10 +156,6 @@ impl Config {
     }
 
     pub(crate) fn operator_policy(&self) -> OperatorPolicy {
-        OperatorPolicy {
-            environment: self.environment,
-            never: self.policy.never.clone(),
-            ..OperatorPolicy::default()
-        }
+        OperatorPolicy { environment: self.environment, never: self.policy.never.clone(), ..OperatorPolicy::default() }
     }
 }

@@ -29,7 +29,8 @@ impl Operator {
 
     /// The key in a home that has one.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let bytes = std::fs::read(path).with_context(|| format!("the operator key `{}` cannot be read", path.display()))?;
+        let bytes =
+            std::fs::read(path).with_context(|| format!("the operator key `{}` cannot be read", path.display()))?;
         Self::parse(&Zeroizing::new(bytes), path)
     }
 

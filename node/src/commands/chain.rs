@@ -49,7 +49,10 @@ fn accept(home: &Home, yes: bool) -> anyhow::Result<ExitCode> {
     }
     let accepted = serving::accept_loss(home)?;
     println!("The old chain lies in `{}`.", accepted.moved_to.display());
-    println!("A new one begins, after {} entries that could be trusted: {}.", accepted.follows.size, accepted.follows.reason);
+    println!(
+        "A new one begins, after {} entries that could be trusted: {}.",
+        accepted.follows.size, accepted.follows.reason
+    );
     println!("Its public keys are new as well: `ephor chain key`.");
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,9 @@ fn as_text(stored: &Stored, content: bool) -> String {
 /// A fact in a few words.
 fn told(fact: &Fact) -> String {
     match fact {
-        Fact::Origin { follows: Some(old), .. } => format!("follows {} at {} entries: {}", old.origin, old.size, old.reason),
+        Fact::Origin { follows: Some(old), .. } => {
+            format!("follows {} at {} entries: {}", old.origin, old.size, old.reason)
+        }
         Fact::Origin { follows: None, .. } => String::new(),
         Fact::Boot { number, version, clean, trimmed_bytes } => {
             let before = if *clean { "" } else { ", not stopped cleanly before" };
@@ -81,7 +83,9 @@ fn told(fact: &Fact) -> String {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
         }
         Fact::Intent { action, attempt, .. } => format!("{action:?}, attempt {attempt}").to_lowercase(),
-        Fact::Outcome { intent, end, used } => format!("{end} of {intent}, {} tokens, {} ms", used.tokens, used.wall_ms),
+        Fact::Outcome { intent, end, used } => {
+            format!("{end} of {intent}, {} tokens, {} ms", used.tokens, used.wall_ms)
+        }
         Fact::Ticket { id, target, expires, .. } => format!("{id} on {target}, expires {expires}"),
         Fact::Ruling { decision, how, .. } => format!("{decision:?}, {how}").to_lowercase(),
         Fact::Lease { secret } => secret.clone(),
