@@ -70,6 +70,7 @@ pub enum AcceptError {
 ///
 /// # Errors
 /// [`AcceptError`]. A chain that is whole is left alone.
+#[expect(clippy::too_many_arguments, reason = "each is a thing of the world that the caller injects")]
 pub fn accept(
     config: &Config,
     signing: &Path,
