@@ -91,7 +91,7 @@ pub(super) fn settle(home: &Home, files: &dyn Files, public: &VerifierKeys, unus
 pub(super) fn keep_public(home: &Home, moved_to: &Path, files: &dyn Files) -> anyhow::Result<()> {
     let old = SigningKeys::load(&moved_to.join("signing"), files).ok().map(|keys| keys.verifier().clone());
     let Some(keys) = old.or_else(|| public(home)) else { return Ok(()) };
-    let folder = Home::find(Some(moved_to.to_owned()))?;
+    let folder = Home::find(Some(moved_to.into()))?;
     let kept = std::fs::create_dir_all(folder.keys());
     kept.with_context(|| format!("`{}` cannot be made", folder.keys().display()))?;
     write_public(&folder.public_keys(), &keys)

@@ -112,7 +112,7 @@ fn processes(home: &Path, word: &str) -> Vec<i32> {
         // A process that ended meanwhile has none.
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-        words.iter().any(|found| *found == home) && (word.is_empty() || words.iter().any(|found| found == word))
+        words.contains(&home) && (word.is_empty() || words.contains(&word))
     })
     .collect()
 }

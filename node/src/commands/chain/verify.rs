@@ -93,7 +93,7 @@ fn given(
     files: &dyn Files,
 ) -> anyhow::Result<Result<Given, Finding>> {
     let root = directory.unwrap_or_else(|| home.path().to_owned());
-    let home = Home::find(Some(root.clone()))?;
+    let home = Home::find(Some(root.clone().into()))?;
     let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
     // Only a home has signing keys, and they are there before the chain is.
     let begun = home.signing_keys().exists();
