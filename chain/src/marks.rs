@@ -146,7 +146,7 @@ pub(crate) fn finding(file: &str, offset: u64, seq: Option<u64>, damage: Damage)
     Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
 }
 
-fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
+pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
     let path = checkpoint::path(chain);
     let bytes = match durable::read_whole(files, &path, checkpoint::MAX_CHECKPOINT_BYTES) {
         Ok(None) => return Ok(None),

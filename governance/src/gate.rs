@@ -2,7 +2,7 @@
 
 use ephor_base::{
     Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, Registration,
-    Verdict,
+    Verdict, arguments::Value,
 };
 
 use crate::{Constitution, Evidence, OperatorPolicy, Registry, Rights, SchemaFault, paths, provenance};
@@ -140,6 +140,12 @@ impl Gate {
                     if registration.paths.iter().any(strays) {
                         deny("path-leaves-the-workspace");
                     }
+                    // A list of paths, or an object that holds one, would be looked at by nobody.
+                    let opaque =
+                        |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
+                    if registration.paths.iter().any(opaque) {
+                        deny("path-is-not-a-text");
+                    }
                 }
             }
         }
@@ -158,7 +164,7 @@ impl Gate {
             return reasons.push(reason(Branch::Legislative, Decision::Deny, "no-article-allows-it"));
         };
         reasons.push(reason(Branch::Legislative, article.decision, &article.code));
-        if case.context > article.clearance {
+        if self.constitution.clearance(article.capability).is_none_or(|clearance| case.context > clearance) {
             reasons.push(reason(Branch::Legislative, Decision::Deny, "sink-is-not-cleared"));
         }
     }

@@ -53,6 +53,11 @@ impl Home {
         self.keys().join("log")
     }
 
+    /// Where the signing keys lie until a chain has begun under them. Only those may begin one.
+    pub(crate) fn unused_signing_keys(&self) -> PathBuf {
+        self.keys().join("log.unused")
+    }
+
     pub(crate) fn public_keys(&self) -> PathBuf {
         self.keys().join("log.pub")
     }
@@ -71,6 +76,10 @@ impl Home {
 
     pub(crate) fn chain(&self) -> PathBuf {
         self.0.join("chain")
+    }
+
+    pub(crate) fn head(&self) -> PathBuf {
+        self.0.join("head")
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -92,6 +101,16 @@ impl Home {
     /// Whether a node was ever started here.
     pub(crate) fn exists(&self) -> bool {
         self.keys().is_dir()
+    }
+
+    /// Whether anything of a record is left here, besides the keys that sign it.
+    pub(crate) fn has_record(&self) -> bool {
+        [self.chain(), self.head(), self.public_keys()].iter().any(|path| path.exists()) || self.has_session_keys()
+    }
+
+    /// Whether the vault holds the key of any session.
+    pub(crate) fn has_session_keys(&self) -> bool {
+        std::fs::read_dir(self.vault()).is_ok_and(|mut keys| keys.next().is_some())
     }
 
     /// Makes the folder with mode 0700 if it is not there. One that others may write is refused.

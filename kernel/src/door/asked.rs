@@ -229,6 +229,11 @@ impl Asked {
         }
     }
 
+    /// Whether there is a tool of that name, whatever was said to it.
+    pub(crate) const fn is_known(&self) -> bool {
+        !matches!(&self.what, What::Senseless { ask: Senseless::Unregistered, .. })
+    }
+
     /// The trusted texts an argument may be derived from.
     pub(crate) fn trusted(&self) -> Vec<&str> {
         match &self.what {

@@ -9,7 +9,7 @@ use ephor_base::{
     files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys, VaultKey,
+    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
     accept::{Accepted, accept},
     disk::Disk,
 };
@@ -21,10 +21,15 @@ use ephor_kernel::{
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
 
-use super::{Clients, api, console::Console, secrets};
+use super::{
+    Clients, api,
+    console::Console,
+    keys::{self, Keys},
+    secrets,
+};
 use crate::{
     config::Config,
-    home::{Home, read_or_create, write_private},
+    home::{Home, read_or_create},
     host::{SystemClock, SystemRandom},
     operator::Operator,
 };
@@ -51,40 +56,6 @@ struct Driven {
     tools: Vec<BuiltinTool>,
     guest: Guest,
     watchers: Arc<Watchers>,
-}
-
-/// The keys of a home.
-struct Keys {
-    signing: SigningKeys,
-    vault: VaultKey,
-}
-
-impl Keys {
-    /// The keys of `home`; made on first use.
-    fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
-        let signing = match SigningKeys::load(&home.signing_keys(), files) {
-            Err(ephor_chain::KeyError::Missing(_)) => {
-                let keys = SigningKeys::generate(random);
-                keys.save(&home.signing_keys(), files)?;
-                keys
-            }
-            loaded => loaded?,
-        };
-        let vault = match VaultKey::load(&home.vault_key(), files) {
-            Err(ephor_chain::KeyError::Missing(_)) => {
-                let key = VaultKey::generate(random);
-                key.save(&home.vault_key(), files)?;
-                key
-            }
-            loaded => loaded?,
-        };
-        let public = signing.verifier().to_string();
-        if std::fs::read_to_string(home.public_keys()).ok().as_deref() != Some(&public) {
-            write_private(&home.public_keys(), public.as_bytes())
-                .with_context(|| format!("`{}` cannot be written", home.public_keys().display()))?;
-        }
-        Ok(Self { signing, vault })
-    }
 }
 
 /// Boots the node of a locked home.
@@ -125,11 +96,13 @@ fn open_chain(
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
 ) -> anyhow::Result<(Log, Recovered)> {
-    let keys = Keys::open(home, &**files, &**random)?;
-    let config = ChainConfig::in_home(home.path());
-    let (files, clock, random) = (files.clone(), clock.clone(), random.clone());
+    let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random)?;
+    let config = ChainConfig { may_begin: unused, ..ChainConfig::in_home(home.path()) };
+    let public = signing.verifier().clone();
     let version = env!("CARGO_PKG_VERSION");
-    let (log, recovered) = Log::open(config, keys.signing, Arc::new(keys.vault), files, clock, random, version)?;
+    let (clock, random) = (clock.clone(), random.clone());
+    let (log, recovered) = Log::open(config, signing, Arc::new(vault), files.clone(), clock, random, version)?;
+    keys::settle(home, &**files, &public, unused)?;
     if recovered.trimmed_bytes > 0 {
         tracing::warn!(bytes = recovered.trimmed_bytes, "the last batch was torn by a crash and was trimmed");
     }
@@ -292,10 +265,15 @@ impl Node {
 pub(crate) fn accept_loss(home: &Home) -> anyhow::Result<Accepted> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let vault = Arc::new(VaultKey::load(&home.vault_key(), &*files)?);
+    let public = keys::public(home);
+    let (path, unused) = keys::place(home);
+    let vault = keys::open_vault(home, &*files, &*random)?;
     let config = ChainConfig::in_home(home.path());
     let version = env!("CARGO_PKG_VERSION");
-    let accepted = accept(&config, &home.signing_keys(), vault, &files, clock, random.clone(), version)?;
-    Keys::open(home, &*files, &*random)?;
+    let accepted = accept(&config, &path, public.as_ref(), Arc::new(vault), &files, clock, random, version);
+    let accepted = accepted.map_err(|error| keys::explain(home, error))?;
+    let new = SigningKeys::load(&path, &*files)?;
+    keys::keep_public(home, &accepted.moved_to, &*files)?;
+    keys::settle(home, &*files, new.verifier(), unused)?;
     Ok(accepted)
 }

@@ -1,7 +1,7 @@
 //! `ephor chain verify`: needs nothing but the files and the public keys.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::{ErrorKind, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
 use ephor_chain::{
-    PinnedHead, ScanError, VerifierKeys,
+    Damage, Finding, PinnedHead, ScanError, VerifierKeys,
     disk::Disk,
     verify::{self as verifier, Against, Progress, Report},
 };
@@ -34,10 +34,16 @@ pub(crate) fn verify(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let Given { folder, keys, head } = given(home, directory, key, head, &*files)?;
-    let mut bar = Bar::new();
-    let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, |progress| bar.show(progress));
-    bar.end();
+    let verified = match given(home, directory, key, head, &*files)? {
+        Ok(Given { folder, keys, head }) => {
+            let mut bar = Bar::new();
+            let show = |progress| bar.show(progress);
+            let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, show);
+            bar.end();
+            verified
+        }
+        Err(finding) => Err(finding.into()),
+    };
     let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let text = match verified {
         Ok(report) if json => json!({"ok": true, "report": report}).to_string(),
@@ -78,21 +84,30 @@ fn told(report: &Report) -> Vec<String> {
     lines
 }
 
-/// A home, or a copied folder of a chain with keys beside it or named.
+/// A home, or a copied folder of a chain with keys beside it or named. In a home, what is missing is a finding.
 fn given(
     home: &Home,
     directory: Option<PathBuf>,
     key: &[String],
     head: Option<PathBuf>,
     files: &dyn Files,
-) -> anyhow::Result<Given> {
+) -> anyhow::Result<Result<Given, Finding>> {
     let root = directory.unwrap_or_else(|| home.path().to_owned());
-    let (folder, around) = match root.join("chain") {
+    let home = Home::find(Some(root.clone()))?;
+    let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
+    // Only a home has signing keys, and they are there before the chain is.
+    let begun = home.signing_keys().exists();
+    let (folder, around) = match home.chain() {
         chain if chain.is_dir() => (chain, root),
+        _ if begun => return Ok(Err(lacks("journal", Damage::JournalMissing))),
+        _ if home.exists() => bail!("there is no chain yet on `{}`; `ephor run` begins one", root.display()),
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
     if !folder.is_dir() {
         bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
+    }
+    if begun && head.is_none() && !home.head().exists() {
+        return Ok(Err(lacks("head", Damage::HeadMissing)));
     }
     let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
     let beside = around.join("head");
@@ -102,13 +117,18 @@ fn given(
     };
     let head = match head_file {
         Some(file) => {
-            let pinned = PinnedHead::load(&file, files);
+            let pinned = match PinnedHead::load(&file, files) {
+                Err(error) if begun && error.kind() == ErrorKind::InvalidData => {
+                    return Ok(Err(lacks("head", Damage::Head)));
+                }
+                pinned => pinned,
+            };
             let pinned = pinned.with_context(|| format!("the head `{}`", file.display()))?;
             Some(pinned.with_context(|| format!("there is no head `{}`", file.display()))?)
         }
         None => None,
     };
-    Ok(Given { folder, keys, head })
+    Ok(Ok(Given { folder, keys, head }))
 }
 
 fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
