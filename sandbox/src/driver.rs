@@ -51,19 +51,20 @@ impl WasmDriver {
 }
 
 impl Driver for WasmDriver {
+    /// The call itself is counted by the door, once.
     fn estimate(&self, task: &Task) -> Budget {
         let wall_ms = match task {
             Task::Tool(task) => task.limits.deadline_ms,
             Task::Model(_) | Task::Reply(_) => 0,
         };
-        Budget { tool_calls: 1, wall_ms, ..Budget::ZERO }
+        Budget { wall_ms, ..Budget::ZERO }
     }
 
     fn run(&self, permit: Permit, context: CallContext) -> Running {
         let driver = self.clone();
         Running::new(async move {
             let end = driver.call(permit, context).await;
-            DriverResult { end, used: Budget { tool_calls: 1, ..Budget::ZERO } }
+            DriverResult { end, used: Budget::ZERO }
         })
     }
 }
