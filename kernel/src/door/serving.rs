@@ -387,6 +387,11 @@ impl Serving {
         let receipt =
             self.door.log().settle(intent, record).await.map_err(|error| Refusal::Chain(error.to_string()))?;
         self.take_in(asked, &outcome, receipt);
+        let turn_ended = if asked.kind == ActionKind::Reply { self.end_turn(asked).await? } else { None };
+        if turn_ended.is_none() {
+            // Whoever is shown where an outcome stands may rely on it.
+            self.door.log().flush().await.map_err(|error| Refusal::Chain(error.to_string()))?;
+        }
         self.show(Seen::Ended {
             call: asked.call,
             action: asked.kind,
@@ -396,26 +401,25 @@ impl Serving {
             outcome: receipt.seq,
         })
         .await;
-        if asked.kind == ActionKind::Reply {
-            self.end_turn(asked).await?;
+        if let Some(turn_ended) = turn_ended {
+            self.show(turn_ended).await;
         }
         Ok(Answered { call: asked.call, outcome, receipt })
     }
 
-    /// Records the end of the turn, waits until it is durable, and shows where the chain stands.
-    async fn end_turn(&self, asked: &Asked) -> Result<(), Refusal> {
-        let What::Reply(task) = &asked.what else { return Ok(()) };
+    /// Records the end of the turn, waits until it is durable, and says where the chain stands.
+    async fn end_turn(&self, asked: &Asked) -> Result<Option<Seen>, Refusal> {
+        let What::Reply(task) = &asked.what else { return Ok(None) };
         let turn = self.door.with_session(self.caller.session, |session| {
             session.moments.push(Moment::TurnEnded(task.reply.end));
             session.turn.take()
         });
-        let Some(turn) = turn.flatten() else { return Ok(()) };
+        let Some(turn) = turn.flatten() else { return Ok(None) };
         let subject = Subject { call: None, ..self.subject(asked) };
         let fact = Fact::TurnEnd { message: turn.message, end: task.reply.end, report: task.reply.report };
         self.append(subject, fact, None).await?;
         let head = self.door.log().head();
-        self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;
-        Ok(())
+        Ok(Some(Seen::TurnEnded { size: head.size, root: head.root }))
     }
 
     fn take_in(&self, asked: &Asked, outcome: &Outcome, receipt: Receipt) {
