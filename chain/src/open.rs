@@ -46,7 +46,7 @@ pub(crate) struct Looked {
 pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Looked, ScanError> {
     let mut scan = Scan::open(&config.folder, files)?;
     let head = marks::load_head(&config.head, &**files)?;
-    let mut marks = Marks::new(&config.folder, files, keys, head.clone())?;
+    let mut marks = Marks::new(&config.folder, files, head.clone())?;
     let mut last = None;
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;

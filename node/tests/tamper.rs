@@ -513,7 +513,7 @@ fn a_node_whose_journal_may_not_grow_stops_cleanly_and_goes_on_when_it_may() {
 #[test]
 fn a_node_whose_disk_becomes_full_stops_cleanly_and_goes_on_when_there_is_room() {
     let place = Place::new();
-    let Some(disk) = SmallDisk::mount(&place.home, "24m") else {
+    let Some(disk) = SmallDisk::mount(&place.home, "9m") else {
         let mut err = std::io::stderr();
         writeln!(err, "!! not checked: a full disk, for only root may mount a small one").expect("it is said");
         return;

@@ -488,6 +488,8 @@ impl Serving {
     ) -> Result<Answered, Refusal> {
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
         self.take_in(asked, &outcome, receipt, read);
+        // Whoever is shown where an outcome stands may rely on it.
+        self.door.log().flush().await.map_err(|error| Refusal::Unrecorded(error.to_string()))?;
         self.show(Seen::Ended {
             call: asked.call,
             action: asked.kind,
