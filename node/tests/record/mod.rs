@@ -105,14 +105,15 @@ pub(crate) fn wait(child: &mut Child, what: &str) -> ExitStatus {
 
 /// The processes that were told this home and `word` on their command line.
 fn processes(home: &Path, word: &str) -> Vec<i32> {
-    let home = home.to_string_lossy();
+    let home = home.to_string_lossy().into_owned();
     let pids = fs::read_dir("/proc").expect("the list of processes").filter_map(Result::ok);
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
         // A process that ended meanwhile has none.
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-        words.contains(&home) && (word.is_empty() || words.contains(&word))
+        let words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let words: Vec<String> = words.collect();
+        words.contains(&home) && (word.is_empty() || words.contains(&word.to_owned()))
     })
     .collect()
 }
