@@ -1,10 +1,4 @@
 //! The turn machine, without a runtime.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test may stop at the first surprise"
-)]
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

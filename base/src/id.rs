@@ -30,7 +30,8 @@ macro_rules! number {
 }
 
 number! {
-    /// One incarnation of a process on this node. Counts up from 1 over the life of a home and is never reused.
+    /// One incarnation of a process on this node. Counts up from 1 over the life of a home and is never reused,
+    /// also in a chain that follows one that was lost.
     Pid
 }
 number! {

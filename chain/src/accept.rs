@@ -17,14 +17,15 @@ use ephor_base::{Clock, Random, files::Files};
 
 use crate::{
     checkpoint::Head,
-    damage::{Finding, ScanError},
+    damage::{Damage, Finding, ScanError},
     durable,
     error::OpenError,
     keys::{KeyError, SigningKeys, VerifierKeys},
     log::Config,
+    marks,
     open::{self, World},
     read::read,
-    record::{Fact, Follows},
+    record::{Fact, Follows, LastNumbers},
     scan::Scan,
     vault::VaultKey,
 };
@@ -64,13 +65,16 @@ pub enum AcceptError {
 }
 
 /// Moves a chain that is not whole aside and begins a new one. `signing` is the file of the signing keys; it holds the
-/// new ones afterwards. The caller holds the lock of the home.
+/// new ones afterwards. If it is lost or damaged, the chain cannot go on, and `public` serves to say what can be trusted
+/// of it. The caller holds the lock of the home.
 ///
 /// # Errors
 /// [`AcceptError`]. A chain that is whole is left alone.
+#[expect(clippy::too_many_arguments, reason = "each is a thing of the world that the caller injects")]
 pub fn accept(
     config: &Config,
     signing: &Path,
+    public: Option<&VerifierKeys>,
     vault: Arc<VaultKey>,
     files: &Arc<dyn Files>,
     clock: Arc<dyn Clock>,
@@ -81,9 +85,12 @@ pub fn accept(
     let place = match home.interrupted()? {
         Some(place) => place,
         None => {
-            let old = SigningKeys::load(signing, &**files)?;
-            let finding = home.find(old.verifier())?;
-            let follows = home.follows(old.verifier(), &finding)?;
+            let (old, lost) = match (SigningKeys::load(signing, &**files), public) {
+                (Err(KeyError::Missing(_) | KeyError::Damaged(_)), Some(public)) => (public.clone(), true),
+                (loaded, _) => (loaded?.verifier().clone(), false),
+            };
+            let finding = home.find(&old, lost)?;
+            let follows = home.follows(&old, &finding)?;
             let place = home.free()?;
             let world = World { config: &home.staged(&place), files, clock, random };
             home.stage(&place, world, vault, version, follows)?;
@@ -103,8 +110,11 @@ struct Home<'a> {
 
 impl Home<'_> {
     /// What is wrong.
-    fn find(&self, keys: &VerifierKeys) -> Result<Finding, AcceptError> {
+    fn find(&self, keys: &VerifierKeys, lost: bool) -> Result<Finding, AcceptError> {
         match open::look(self.config, self.files, keys) {
+            // The keys were never without a journal but for a moment of the first start, and that moment needs no help.
+            Ok(looked) if looked.scan.tree.size() == 0 => Ok(open::journal_missing()),
+            Ok(looked) if lost => Ok(looked.scan.end_finding(Damage::SigningKeysLost)),
             Ok(_) => Err(AcceptError::NothingWrong),
             Err(ScanError::Damaged(finding)) => Ok(finding),
             Err(error) => Err(AcceptError::Scan(error)),
@@ -113,13 +123,14 @@ impl Home<'_> {
 
     /// The last head that follows from whole entries under good signatures.
     fn follows(&self, keys: &VerifierKeys, finding: &Finding) -> Result<Follows, AcceptError> {
-        let mut trusted = Head::empty();
+        let (mut trusted, mut used) = (Head::empty(), LastNumbers::default());
         let scanned = Scan::open(&self.config.folder, self.files).and_then(|mut scan| {
             while let Some(batch) = scan.next()? {
                 if batch.checkpoint.check(keys).is_err() {
                     break;
                 }
                 trusted = batch.checkpoint.head;
+                used = scan.rules.used.last();
             }
             Ok(())
         });
@@ -128,7 +139,18 @@ impl Home<'_> {
             Err(error) => return Err(AcceptError::Scan(error)),
         }
         let Head { size, root } = trusted;
-        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason: finding.to_string() })
+        // What cannot be read any more has used up numbers as well.
+        let used = used.after(self.promised(keys).saturating_sub(size));
+        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason: finding.to_string(), used })
+    }
+
+    /// How many entries the old chain had at least, as far as its marks can still be read.
+    fn promised(&self, keys: &VerifierKeys) -> u64 {
+        let pinned = marks::load_head(&self.config.head, &**self.files).ok().flatten();
+        let pinned = pinned.filter(|pinned| pinned.origin == keys.origin()).map(|pinned| pinned.head.size);
+        let published = marks::read_published(&self.config.folder, &**self.files).ok().flatten();
+        let published = published.filter(|(_, published)| published.check(keys).is_ok());
+        pinned.max(published.map(|(_, published)| published.head.size)).unwrap_or(0)
     }
 
     /// A place that was made ready and not swapped in completely.

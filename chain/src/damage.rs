@@ -89,6 +89,9 @@ pub enum Damage {
     /// The log was signed by other keys than those given.
     #[error("this log was begun under other keys")]
     Keys,
+    /// Nobody can sign what would come next. Found by whoever has to sign.
+    #[error("the signing keys are lost, so the log ends here")]
+    SigningKeysLost,
     /// `checkpoint` cannot be read.
     #[error("the published checkpoint is damaged")]
     Published,
@@ -128,8 +131,8 @@ pub enum Damage {
     /// Bytes after a clean stop.
     #[error("something was written after the clean stop")]
     AfterStop,
-    /// Keys of sessions, and no journal.
-    #[error("there are keys of sessions, but no journal")]
+    /// Keys of the log or of sessions, and no journal.
+    #[error("the journal is gone: there are keys of it, or of sessions in it")]
     JournalMissing,
 }
 

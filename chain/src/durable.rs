@@ -73,6 +73,12 @@ pub(crate) fn read_full(file: &dyn File, into: &mut [u8], offset: u64) -> io::Re
     Ok(filled)
 }
 
+/// Whether there is no room: on the disk, within a quota, or within the size a file may have.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// The whole of a small file; nothing if there is none. A file longer than `most` is an error.
 pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };

@@ -98,7 +98,7 @@ impl Journal {
                 }
                 Err(error) => last = error,
             }
-            if last.kind() != io::ErrorKind::StorageFull {
+            if !durable::is_full(&last) {
                 break;
             }
         }
@@ -126,7 +126,7 @@ impl Journal {
         let header = SegmentHeader { origin: self.origin, before };
         let (file, reserved) = match draft(&*self.files, &folder, &header, ahead) {
             Ok(drafted) => drafted,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(0),
+            Err(error) if durable::is_full(&error) => return Ok(0),
             Err(error) => return Err(error),
         };
         // From here on the segment may be seen, so there is no way back.

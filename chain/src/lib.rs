@@ -60,7 +60,7 @@ pub use keys::{KeyError, SigningKeys, VerifierKeys};
 pub use log::{Config, Log, Usage};
 pub use queue::{MAX_CONTENT_BYTES, OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use read::{Entries, ReadError, Stored, read};
-pub use record::{Content, Fact, Follows, Record, RulingOn, Subject};
+pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use vault::{Private, Vault, VaultError, VaultKey};
 pub use verify::{Against, Progress, Report, verify};

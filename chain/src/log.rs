@@ -41,6 +41,9 @@ pub struct Config {
     /// The checkpoint is published and the head made durable at most this often while there is traffic. More often costs
     /// the disk; less often widens what a power cut and a cut-back log together could hide.
     pub publish_every: Duration,
+    /// Whether a chain may begin where there is none. If the keys have signed one before, it was taken away, and a second
+    /// one under the same name would hide that.
+    pub may_begin: bool,
 }
 
 impl Config {
@@ -53,6 +56,7 @@ impl Config {
             head: home.join("head"),
             segment_bytes: 64 << 20,
             publish_every: Duration::from_secs(1),
+            may_begin: true,
         }
     }
 }

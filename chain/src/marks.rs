@@ -39,16 +39,8 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Reads the published checkpoint. The pinned head is what the caller has.
-    pub(crate) fn new(
-        chain: &Path,
-        files: &Arc<dyn Files>,
-        keys: &VerifierKeys,
-        head: Option<PinnedHead>,
-    ) -> Result<Self, ScanError> {
+    pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, head: Option<PinnedHead>) -> Result<Self, ScanError> {
         let published = read_published(chain, &**files)?;
-        if head.as_ref().is_some_and(|head| head.origin != keys.origin()) {
-            return Err(finding("head", 0, None, Damage::HeadForeign));
-        }
         let head_met = head.as_ref().is_none_or(|head| head.head.size == 0);
         let published_met = published.is_none();
         Ok(Self { published, published_met, head, head_met, batches: 0 })
@@ -59,7 +51,9 @@ impl Marks {
         self.batches = self.batches.saturating_add(1);
         let head = batch.checkpoint.head;
         if self.batches == 1 {
+            // With the wrong keys everything is foreign, so that is said first.
             check_origin(batch, keys)?;
+            self.check_head_origin(keys)?;
         }
         if let Some((bytes, published)) = &self.published
             && published.head.size == head.size
@@ -83,6 +77,7 @@ impl Marks {
 
     /// Judges the end of the journal. Returns how many bytes of it are torn.
     pub(crate) fn judge(&self, scan: &Scan, keys: &VerifierKeys) -> Result<u64, ScanError> {
+        self.check_head_origin(keys)?;
         self.judge_published(scan, keys)?;
         self.judge_head(scan)?;
         let Some((broken, bytes)) = scan.broken() else { return Ok(0) };
@@ -91,6 +86,11 @@ impl Marks {
             return Err(Finding { damage: Damage::AfterStop, ..broken.clone() }.into());
         }
         Ok(bytes)
+    }
+
+    fn check_head_origin(&self, keys: &VerifierKeys) -> Result<(), ScanError> {
+        let foreign = self.head.as_ref().is_some_and(|head| head.origin != keys.origin());
+        if foreign { Err(finding("head", 0, None, Damage::HeadForeign)) } else { Ok(()) }
     }
 
     fn judge_published(&self, scan: &Scan, keys: &VerifierKeys) -> Result<(), ScanError> {
@@ -146,7 +146,7 @@ pub(crate) fn finding(file: &str, offset: u64, seq: Option<u64>, damage: Damage)
     Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
 }
 
-fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
+pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
     let path = checkpoint::path(chain);
     let bytes = match durable::read_whole(files, &path, checkpoint::MAX_CHECKPOINT_BYTES) {
         Ok(None) => return Ok(None),

@@ -1,12 +1,13 @@
 //! Opening a chain: look at everything, decide, and only then write.
 
-use std::{io, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use ephor_base::{Clock, Random, Seq, files::Files};
 
 use crate::{
     checkpoint::Head,
-    damage::{Damage, ScanError},
+    damage::{Damage, Finding, ScanError},
+    durable,
     error::{AppendError, Failure, OpenError},
     head::{HeadFile, PinnedHead},
     journal::{Journal, STEP},
@@ -45,7 +46,7 @@ pub(crate) struct Looked {
 pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Looked, ScanError> {
     let mut scan = Scan::open(&config.folder, files)?;
     let head = marks::load_head(&config.head, &**files)?;
-    let mut marks = Marks::new(&config.folder, files, keys, head.clone())?;
+    let mut marks = Marks::new(&config.folder, files, head.clone())?;
     let mut last = None;
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;
@@ -73,8 +74,11 @@ pub(crate) fn open(
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     let looked = look(world.config, world.files, keys.verifier())?;
     let fresh = looked.scan.tree.size() == 0;
-    if fresh && follows.is_none() && !vault.is_empty().map_err(io("reading the vault"))? {
-        return Err(marks::finding("journal", 0, None, Damage::JournalMissing).into());
+    if fresh && follows.is_none() {
+        let had_sessions = !vault.is_empty().map_err(io("reading the vault"))?;
+        if had_sessions || !world.config.may_begin {
+            return Err(ScanError::from(journal_missing()).into());
+        }
     }
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
@@ -83,6 +87,11 @@ pub(crate) fn open(
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(io("publishing the checkpoint"))?;
     Ok((writer, recovered(&rules, torn, head)))
+}
+
+/// There was a journal, and it is gone together with everything that was held against it.
+pub(crate) fn journal_missing() -> Finding {
+    Finding { file: PathBuf::from("journal"), offset: 0, seq: None, damage: Damage::JournalMissing }
 }
 
 /// From here on the chain is being written.
@@ -202,10 +211,7 @@ pub(crate) fn io(doing: &str) -> impl FnOnce(io::Error) -> OpenError {
 
 fn full_or_io(doing: &str) -> impl FnOnce(io::Error) -> OpenError {
     let io = io(doing);
-    move |error| match error.kind() {
-        io::ErrorKind::StorageFull => OpenError::Full { needed: STEP },
-        _ => io(error),
-    }
+    move |error| if durable::is_full(&error) { OpenError::Full { needed: STEP } } else { io(error) }
 }
 
 impl From<ScanError> for OpenError {

@@ -294,6 +294,38 @@ pub struct Follows {
     /// What was wrong with it, in words.
     #[n(3)]
     pub reason: String,
+    /// The highest numbers it may have used up, so that none is used again.
+    #[n(4)]
+    pub used: LastNumbers,
+}
+
+/// The highest numbers a log has used up; 0 where it used none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Encode, Decode)]
+pub struct LastNumbers {
+    /// Of processes.
+    #[n(0)]
+    pub pid: u64,
+    /// Of calls.
+    #[n(1)]
+    pub call: u64,
+    /// Of messages.
+    #[n(2)]
+    pub message: u64,
+    /// Of tickets.
+    #[n(3)]
+    pub ticket: u64,
+}
+
+impl LastNumbers {
+    /// The highest numbers after `entries` more: an entry brings at most one of each.
+    pub(crate) const fn after(self, entries: u64) -> Self {
+        Self {
+            pid: self.pid.saturating_add(entries),
+            call: self.call.saturating_add(entries),
+            message: self.message.saturating_add(entries),
+            ticket: self.ticket.saturating_add(entries),
+        }
+    }
 }
 
 /// What a ruling answers.

@@ -10,7 +10,7 @@ use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, S
 
 use crate::{
     entry::{ENTRY_VERSION, Entry},
-    record::{Fact, RulingOn, Subject},
+    record::{Fact, Follows, LastNumbers, RulingOn, Subject},
 };
 
 /// An intent that has no outcome yet.
@@ -162,11 +162,27 @@ impl Used {
         self.pid = self.pid.max(entry.subject.pid);
         self.call = self.call.max(entry.subject.call);
         match &entry.fact {
+            Fact::Origin { follows: Some(Follows { used, .. }), .. } => {
+                self.pid = Some(Pid(used.pid));
+                self.call = Some(CallId(used.call));
+                self.message = Some(MessageId(used.message));
+                self.ticket = Some(TicketId(used.ticket));
+            }
             Fact::Message { id, .. } => self.message = self.message.max(Some(*id)),
             Fact::Ticket { id, .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::Ruling { on: RulingOn::Ticket(id), .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::TurnEnd { message, .. } => self.message = self.message.max(Some(*message)),
             _ => {}
+        }
+    }
+
+    /// The same, for the log that follows this one.
+    pub(crate) fn last(&self) -> LastNumbers {
+        LastNumbers {
+            pid: self.pid.map_or(0, |pid| pid.0),
+            call: self.call.map_or(0, |call| call.0),
+            message: self.message.map_or(0, |message| message.0),
+            ticket: self.ticket.map_or(0, |ticket| ticket.0),
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn verify(
     let Against { keys, head } = against;
     let against_head = head.is_some();
     let mut scan = Scan::open(folder, files)?;
-    let mut marks = Marks::new(folder, files, keys, head)?;
+    let mut marks = Marks::new(folder, files, head)?;
     let mut checkpoints: u64 = 0;
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::{
     checkpoint::Head,
+    durable,
     error::{AppendError, Failure},
     frame,
     journal::Journal,
@@ -301,9 +302,10 @@ pub(crate) enum Undone {
 impl Undone {
     /// A full disk is an answer; any other error ends the log.
     fn new(error: std::io::Error, needed: u64, doing: &'static str) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::StorageFull => Self::Refused(AppendError::Full { needed }),
-            _ => Self::Failed(Failure::Io { doing, source: error }),
+        if durable::is_full(&error) {
+            Self::Refused(AppendError::Full { needed })
+        } else {
+            Self::Failed(Failure::Io { doing, source: error })
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What the gate decides, over everything it may be asked.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use ephor_base::{
     Arguments, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Integrity, Limits, Registration,

@@ -1,6 +1,7 @@
 //! The home of a node: one folder with everything in it, and one process that writes it.
 
 use std::{
+    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -26,10 +27,10 @@ pub(crate) struct Locked(PathBuf);
 
 impl Home {
     /// The home at `path`, or the default one. Nothing is made yet.
-    pub(crate) fn find(path: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub(crate) fn find(path: Option<OsString>) -> anyhow::Result<Self> {
         let path = match path {
-            Some(path) if path.as_os_str().is_empty() => bail!("EPHOR_HOME is empty: name a folder, or unset it"),
-            Some(path) => path,
+            Some(path) if path.is_empty() => bail!("EPHOR_HOME or --home is empty: name a folder, or leave it out"),
+            Some(path) => PathBuf::from(path),
             None => default_home()?,
         };
         let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;
@@ -52,6 +53,11 @@ impl Home {
         self.keys().join("log")
     }
 
+    /// Where the signing keys lie until a chain has begun under them. Only those may begin one.
+    pub(crate) fn unused_signing_keys(&self) -> PathBuf {
+        self.keys().join("log.unused")
+    }
+
     pub(crate) fn public_keys(&self) -> PathBuf {
         self.keys().join("log.pub")
     }
@@ -70,6 +76,10 @@ impl Home {
 
     pub(crate) fn chain(&self) -> PathBuf {
         self.0.join("chain")
+    }
+
+    pub(crate) fn head(&self) -> PathBuf {
+        self.0.join("head")
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -91,6 +101,16 @@ impl Home {
     /// Whether a node was ever started here.
     pub(crate) fn exists(&self) -> bool {
         self.keys().is_dir()
+    }
+
+    /// Whether anything of a record is left here, besides the keys that sign it.
+    pub(crate) fn has_record(&self) -> bool {
+        [self.chain(), self.head(), self.public_keys()].iter().any(|path| path.exists()) || self.has_session_keys()
+    }
+
+    /// Whether the vault holds the key of any session.
+    pub(crate) fn has_session_keys(&self) -> bool {
+        std::fs::read_dir(self.vault()).is_ok_and(|mut keys| keys.next().is_some())
     }
 
     /// Makes the folder with mode 0700 if it is not there. One that others may write is refused.
@@ -142,15 +162,15 @@ pub(crate) fn read_or_create(path: &Path, make: impl FnOnce() -> Vec<u8>) -> any
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let bytes = make();
-            write_new(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
+            write_private(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
             Ok(bytes)
         }
         Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
     }
 }
 
-/// Writes a new private file whole, or not at all.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a private file, mode 0600, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write;
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;

@@ -5,6 +5,7 @@ pub(crate) use api::short_path;
 mod boot;
 mod connection;
 mod console;
+mod keys;
 mod secrets;
 mod signals;
 
@@ -68,8 +69,8 @@ impl Clients {
     }
 
     /// Resolves when the last client has left, or none came in time.
-    async fn all_gone(&self) {
-        let waited = tokio::time::timeout(FIRST_CLIENT, self.left.notified()).await;
+    async fn all_gone(&self, patience: Duration) {
+        let waited = tokio::time::timeout(patience, self.left.notified()).await;
         if waited.is_err() && self.ever.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -93,13 +94,16 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
     let node = Arc::new(boot::boot(&home).await?);
     let clients = Arc::new(Clients::default());
     node.start_api(&home, clients.clone()).await?;
+    let mut patience = FIRST_CLIENT;
     match stay {
-        Stay::UntilIdle => report(&Report::Ready),
+        // Whoever started it is gone, and others that come too late for this node start one of their own.
+        Stay::UntilIdle if !report(&Report::Ready) => patience = Duration::ZERO,
+        Stay::UntilIdle => {}
         Stay::UntilStopped => eprintln!("ephor: a node runs on `{}`; Ctrl-C stops it", home.path().display()),
     }
     let idle = async {
         match stay {
-            Stay::UntilIdle => clients.all_gone().await,
+            Stay::UntilIdle => clients.all_gone(patience).await,
             Stay::UntilStopped => std::future::pending().await,
         }
     };
@@ -114,9 +118,9 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
     closed
 }
 
-/// Tells whoever started this node how it went.
-pub(crate) fn report(report: &Report) {
+/// Tells whoever started this node how it went; false if nobody listens.
+pub(crate) fn report(report: &Report) -> bool {
     let mut out = std::io::stdout().lock();
-    // If nobody listens, nobody needs to know.
-    let _unheard = serde_json::to_writer(&mut out, report).map(|()| out.write_all(b"\n").and_then(|()| out.flush()));
+    let Ok(line) = serde_json::to_string(report) else { return false };
+    writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }

@@ -40,8 +40,7 @@ impl WasmDriver {
             let text = "compiling the tools; this happens once".to_owned();
             context.preview().show(PreviewItem::Progress(text)).await;
         }
-        let component =
-            guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
+        let component = guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
         let call = guest_call(task, &permit).await?;
         match self.engine.run(component, call, context.cancelled()).await {
             Ok(answer) => Ok(Product::Tool(ToolAnswer { text: told(&answer), failed: false })),
@@ -52,19 +51,20 @@ impl WasmDriver {
 }
 
 impl Driver for WasmDriver {
+    /// The call itself is counted by the door, once.
     fn estimate(&self, task: &Task) -> Budget {
         let wall_ms = match task {
             Task::Tool(task) => task.limits.deadline_ms,
             Task::Model(_) | Task::Reply(_) => 0,
         };
-        Budget { tool_calls: 1, wall_ms, ..Budget::ZERO }
+        Budget { wall_ms, ..Budget::ZERO }
     }
 
     fn run(&self, permit: Permit, context: CallContext) -> Running {
         let driver = self.clone();
         Running::new(async move {
             let end = driver.call(permit, context).await;
-            DriverResult { end, used: Budget { tool_calls: 1, ..Budget::ZERO } }
+            DriverResult { end, used: Budget::ZERO }
         })
     }
 }

@@ -16,7 +16,7 @@
 //!   keeps it to regular files inside its workspace.
 //! - [`WasmDriver`] is all this as the kernel sees it: a permit in, a product or a failure out.
 //! - [`DEFAULT_LIMITS`] are the numbers, [`LimitReached`] what is told when one is reached.
-//! - [`builtin`] has the file tools that come with Ephor; their source is in `guests/`, their built component in
+//! - [`builtin_tools`] are the file tools that come with Ephor; their source is in `guests/`, their built component in
 //!   `components/`.
 //! - [`CompiledCache`] keeps compiled code between starts.
 

@@ -33,7 +33,7 @@ fn damaged() -> (Memory, World) {
 fn accept_on(world: &World) -> Result<Accepted, AcceptError> {
     let random: Arc<dyn Random> = Arc::clone(&world.random) as _;
     let (clock, vault) = (Arc::clone(&world.clock), world.vault_key());
-    accept(&world.config, Path::new(SIGNING), vault, &world.files, clock, random, "0.1.0")
+    accept(&world.config, Path::new(SIGNING), Some(&world.verifier()), vault, &world.files, clock, random, "0.1.0")
 }
 
 /// Opens with the keys that lie in the home, as the node does.

@@ -429,9 +429,11 @@ impl Serving {
             return (Outcome::Cancelled, Budget::ZERO);
         }
         let mut work = Box::pin(work);
+        // A driver that was cancelled may end at once, and call that what it likes: it was cancelled.
         tokio::select! {
-            end = &mut work => return outcome_of(end, reserved),
+            biased;
             () = self.stopped() => {}
+            end = &mut work => return outcome_of(end, reserved),
         }
         // What it used is known only if it ends by itself.
         match tokio::time::timeout(GRACE, work).await {
@@ -486,6 +488,8 @@ impl Serving {
     ) -> Result<Answered, Refusal> {
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
         self.take_in(asked, &outcome, receipt, read);
+        // Whoever is shown where an outcome stands may rely on it.
+        self.door.log().flush().await.map_err(|error| Refusal::Unrecorded(error.to_string()))?;
         self.show(Seen::Ended {
             call: asked.call,
             action: asked.kind,

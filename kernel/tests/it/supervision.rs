@@ -102,9 +102,8 @@ async fn an_agent_that_crashes_too_often_ends_its_turn_and_nobody_else_notices()
         end.send(End::Panic).unwrap();
     }
     let reply_of = loop {
-        match seen.recv().await.unwrap() {
-            Seen::Ended { target, .. } => break target,
-            _ => {}
+        if let Seen::Ended { target, .. } = seen.recv().await.unwrap() {
+            break target;
         }
     };
     assert_eq!(reply_of, "crashed");

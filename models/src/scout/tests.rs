@@ -1,6 +1,5 @@
 //! Scout, over phrasings and whole conversations.
 
-
 use ephor_base::{Message, ModelTask};
 use serde_json::Value;
 

@@ -29,7 +29,8 @@ pub(crate) fn up(home: Home, args: &Up) -> anyhow::Result<ExitCode> {
         (Err(error), Stay::UntilStopped) => Err(error),
         (Err(error), Stay::UntilIdle) => {
             let report = if error.is::<Locked>() { Report::Locked } else { Report::Failed(format!("{error:#}")) };
-            serving::report(&report);
+            // If nobody listens, nobody needs to know.
+            let _heard = serving::report(&report);
             Ok(ExitCode::FAILURE)
         }
     }

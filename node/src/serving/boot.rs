@@ -5,10 +5,11 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName, Workspace,
+    files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Recovered, SigningKeys, VaultKey,
+    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
     accept::{Accepted, accept},
     disk::Disk,
 };
@@ -20,7 +21,12 @@ use ephor_kernel::{
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
 
-use super::{Clients, api, console::Console, secrets};
+use super::{
+    Clients, api,
+    console::Console,
+    keys::{self, Keys},
+    secrets,
+};
 use crate::{
     config::Config,
     home::{Home, read_or_create},
@@ -40,6 +46,7 @@ pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
+    tools: Vec<ToolName>,
     log: Log,
 }
 
@@ -49,40 +56,6 @@ struct Driven {
     tools: Vec<BuiltinTool>,
     guest: Guest,
     watchers: Arc<Watchers>,
-}
-
-/// The keys of a home.
-struct Keys {
-    signing: SigningKeys,
-    vault: VaultKey,
-}
-
-impl Keys {
-    /// The keys of `home`; made on first use.
-    fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
-        let signing = match SigningKeys::load(&home.signing_keys(), files) {
-            Err(ephor_chain::KeyError::Missing(_)) => {
-                let keys = SigningKeys::generate(random);
-                keys.save(&home.signing_keys(), files)?;
-                keys
-            }
-            loaded => loaded?,
-        };
-        let vault = match VaultKey::load(&home.vault_key(), files) {
-            Err(ephor_chain::KeyError::Missing(_)) => {
-                let key = VaultKey::generate(random);
-                key.save(&home.vault_key(), files)?;
-                key
-            }
-            loaded => loaded?,
-        };
-        let public = signing.verifier().to_string();
-        if std::fs::read_to_string(home.public_keys()).ok().as_deref() != Some(&public) {
-            std::fs::write(home.public_keys(), public)
-                .with_context(|| format!("`{}` cannot be written", home.public_keys().display()))?;
-        }
-        Ok(Self { signing, vault })
-    }
 }
 
 /// Boots the node of a locked home.
@@ -95,6 +68,7 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
+    let names = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let operators = || Operators::new([operator.key().verifying_key()]);
     let parts = DoorParts {
@@ -113,7 +87,7 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), log })
+    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), tools: names, log })
 }
 
 fn open_chain(
@@ -122,11 +96,13 @@ fn open_chain(
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
 ) -> anyhow::Result<(Log, Recovered)> {
-    let keys = Keys::open(home, &**files, &**random)?;
-    let config = ChainConfig::in_home(home.path());
-    let (files, clock, random) = (files.clone(), clock.clone(), random.clone());
+    let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random)?;
+    let config = ChainConfig { may_begin: unused, ..ChainConfig::in_home(home.path()) };
+    let public = signing.verifier().clone();
     let version = env!("CARGO_PKG_VERSION");
-    let (log, recovered) = Log::open(config, keys.signing, Arc::new(keys.vault), files, clock, random, version)?;
+    let (clock, random) = (clock.clone(), random.clone());
+    let (log, recovered) = Log::open(config, signing, Arc::new(vault), files.clone(), clock, random, version)?;
+    keys::settle(home, &**files, &public, unused)?;
     if recovered.trimmed_bytes > 0 {
         tracing::warn!(bytes = recovered.trimmed_bytes, "the last batch was torn by a crash and was trimmed");
     }
@@ -154,12 +130,7 @@ fn models(config: &Config) -> anyhow::Result<Models> {
     Ok(Models::new(OpenAi::at(base_url, hint), Egress::new(policy)))
 }
 
-fn drivers(
-    home: &Home,
-    engine: &Engine,
-    models: &Models,
-    random: &dyn Random,
-) -> anyhow::Result<Driven> {
+fn drivers(home: &Home, engine: &Engine, models: &Models, random: &dyn Random) -> anyhow::Result<Driven> {
     let key = read_or_create(&home.cache_key(), || {
         let mut key = vec![0; 32];
         random.fill(&mut key);
@@ -254,6 +225,18 @@ impl Node {
         Ok((model, served))
     }
 
+    /// Whether a ruling speaks of tools that there are: one on a misspelt name would permit nothing, in silence.
+    pub(crate) fn knows(&self, on: &RulingOn) -> Result<(), String> {
+        let RulingOn::Tools(named) = on else { return Ok(()) };
+        match named.iter().find(|name| !self.tools.contains(name)) {
+            Some(unknown) => {
+                let names: Vec<&str> = self.tools.iter().map(ToolName::as_str).collect();
+                Err(format!("there is no tool `{unknown}`; the tools are {}", names.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Opens a session in `workspace`, which may neither contain the home nor lie inside it.
     pub(crate) async fn open_session(
         &self,
@@ -282,10 +265,15 @@ impl Node {
 pub(crate) fn accept_loss(home: &Home) -> anyhow::Result<Accepted> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let vault = Arc::new(VaultKey::load(&home.vault_key(), &*files)?);
+    let public = keys::public(home);
+    let (path, unused) = keys::place(home);
+    let vault = keys::open_vault(home, &*files, &*random)?;
     let config = ChainConfig::in_home(home.path());
     let version = env!("CARGO_PKG_VERSION");
-    let accepted = accept(&config, &home.signing_keys(), vault, &files, clock, random.clone(), version)?;
-    Keys::open(home, &*files, &*random)?;
+    let accepted = accept(&config, &path, public.as_ref(), Arc::new(vault), &files, clock, random, version);
+    let accepted = accepted.map_err(|error| keys::explain(home, error))?;
+    let new = SigningKeys::load(&path, &*files)?;
+    keys::keep_public(home, &accepted.moved_to, &*files)?;
+    keys::settle(home, &*files, new.verifier(), unused)?;
     Ok(accepted)
 }

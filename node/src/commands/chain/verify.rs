@@ -1,7 +1,7 @@
 //! `ephor chain verify`: needs nothing but the files and the public keys.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::{ErrorKind, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -11,13 +11,13 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
 use ephor_chain::{
-    PinnedHead, ScanError, VerifierKeys,
+    Damage, Finding, PinnedHead, ScanError, VerifierKeys,
     disk::Disk,
     verify::{self as verifier, Against, Progress, Report},
 };
 use serde_json::json;
 
-use crate::home::Home;
+use crate::{home::Home, terminal};
 
 /// What is verified against what.
 struct Given {
@@ -34,57 +34,80 @@ pub(crate) fn verify(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let Given { folder, keys, head } = given(home, directory, key, head, &*files)?;
-    let mut bar = Bar::new();
-    let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, |progress| bar.show(progress));
-    bar.end();
+    let verified = match given(home, directory, key, head, &*files)? {
+        Ok(Given { folder, keys, head }) => {
+            let mut bar = Bar::new();
+            let show = |progress| bar.show(progress);
+            let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, show);
+            bar.end();
+            verified
+        }
+        Err(finding) => Err(finding.into()),
+    };
     let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    match verified {
-        Ok(report) if json => println!("{}", json!({"ok": true, "report": report})),
-        Ok(report) => tell(&report),
-        Err(ScanError::Damaged(finding)) if json => println!("{}", json!({"ok": false, "finding": finding})),
-        Err(ScanError::Damaged(finding)) => println!("NOT whole: {finding}"),
+    let text = match verified {
+        Ok(report) if json => json!({"ok": true, "report": report}).to_string(),
+        Ok(report) => told(&report).join("\n"),
+        Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
+        Err(ScanError::Damaged(finding)) => format!("NOT whole: {finding}"),
         Err(error) => return Err(error).context("nothing is known about the chain"),
-    }
+    };
+    terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
     Ok(status)
 }
 
-fn tell(report: &Report) {
-    println!("whole: {} entries under {} checkpoints, each with both signatures", report.head.size, report.checkpoints);
-    println!("  log     {}", report.origin);
-    println!("  root    {}", report.head.root);
-    println!("  boots   {}{}", report.boots, if report.stopped { ", stopped cleanly" } else { ", running or crashed" });
+fn told(report: &Report) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "whole: {} entries under {} checkpoints, each with both signatures",
+            report.head.size, report.checkpoints
+        ),
+        format!("  log     {}", report.origin),
+        format!("  root    {}", report.head.root),
+        format!(
+            "  boots   {}{}",
+            report.boots,
+            if report.stopped { ", stopped cleanly" } else { ", running or crashed" }
+        ),
+    ];
     if report.open_intents > 0 {
-        println!("  intents {} without an outcome yet", report.open_intents);
+        lines.push(format!("  intents {} without an outcome yet", report.open_intents));
     }
     if report.torn_bytes > 0 {
-        println!(
-            "  torn    {} bytes of a batch that was never acknowledged; the next boot trims them",
-            report.torn_bytes
-        );
+        let bytes = report.torn_bytes;
+        lines.push(format!("  torn    {bytes} bytes of a batch that was never acknowledged; the next boot trims them"));
     }
     if !report.against_head {
-        println!(
-            "  not held against a pinned head: a log that was cut back to an older checkpoint looks like this too"
-        );
+        let what = "a log that was cut back to an older checkpoint looks like this too";
+        lines.push(format!("  not held against a pinned head: {what}"));
     }
+    lines
 }
 
-/// A home, or a copied folder of a chain with keys beside it or named.
+/// A home, or a copied folder of a chain with keys beside it or named. In a home, what is missing is a finding.
 fn given(
     home: &Home,
     directory: Option<PathBuf>,
     key: &[String],
     head: Option<PathBuf>,
     files: &dyn Files,
-) -> anyhow::Result<Given> {
+) -> anyhow::Result<Result<Given, Finding>> {
     let root = directory.unwrap_or_else(|| home.path().to_owned());
-    let (folder, around) = match root.join("chain") {
+    let home = Home::find(Some(root.clone().into()))?;
+    let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
+    // Only a home has signing keys, and they are there before the chain is.
+    let begun = home.signing_keys().exists();
+    let (folder, around) = match home.chain() {
         chain if chain.is_dir() => (chain, root),
+        _ if begun => return Ok(Err(lacks("journal", Damage::JournalMissing))),
+        _ if home.exists() => bail!("there is no chain yet on `{}`; `ephor run` begins one", root.display()),
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
     if !folder.is_dir() {
-        bail!("there is no chain in `{}`", folder.display());
+        bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
+    }
+    if begun && head.is_none() && !home.head().exists() {
+        return Ok(Err(lacks("head", Damage::HeadMissing)));
     }
     let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
     let beside = around.join("head");
@@ -94,13 +117,18 @@ fn given(
     };
     let head = match head_file {
         Some(file) => {
-            let pinned = PinnedHead::load(&file, files);
+            let pinned = match PinnedHead::load(&file, files) {
+                Err(error) if begun && error.kind() == ErrorKind::InvalidData => {
+                    return Ok(Err(lacks("head", Damage::Head)));
+                }
+                pinned => pinned,
+            };
             let pinned = pinned.with_context(|| format!("the head `{}`", file.display()))?;
             Some(pinned.with_context(|| format!("there is no head `{}`", file.display()))?)
         }
         None => None,
     };
-    Ok(Given { folder, keys, head })
+    Ok(Ok(Given { folder, keys, head }))
 }
 
 fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {

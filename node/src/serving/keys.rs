@@ -1,0 +1,135 @@
+//! The keys of a home: made at its first start, and never made anew beside a record that others signed.
+//!
+//! New signing keys lie under a name of their own until a chain has begun under them. So a start that was cut short is
+//! told from a home whose chain was taken away: keys that have signed a chain do not begin another.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ephor_base::{Random, files::Files};
+use ephor_chain::{AcceptError, KeyError, SigningKeys, VaultKey, VerifierKeys};
+
+use crate::home::{Home, write_private};
+
+/// The keys of a home.
+pub(super) struct Keys {
+    pub(super) signing: SigningKeys,
+    pub(super) vault: VaultKey,
+    /// No chain is known to have begun under the signing keys.
+    pub(super) unused: bool,
+}
+
+impl Keys {
+    /// The keys of `home`; made at its first start.
+    pub(super) fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
+        let (signing, unused) = match find_signing(home, files)? {
+            Some(found) => found,
+            None if home.has_record() => return Err(signing_lost(home)),
+            None => {
+                let keys = SigningKeys::generate(random);
+                keys.save(&home.unused_signing_keys(), files)?;
+                (keys, true)
+            }
+        };
+        let vault = open_vault(home, files, random)?;
+        // A node that is killed as soon as its chain begins leaves one that can be verified.
+        if !home.public_keys().exists() {
+            write_public(&home.public_keys(), signing.verifier())?;
+        }
+        Ok(Self { signing, vault, unused })
+    }
+}
+
+/// The vault key of `home`; made if no session has a key that it would have to open.
+pub(super) fn open_vault(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<VaultKey> {
+    match VaultKey::load(&home.vault_key(), files) {
+        Err(KeyError::Missing(_)) if home.has_session_keys() => Err(vault_lost(home)),
+        Err(KeyError::Missing(_)) => {
+            let key = VaultKey::generate(random);
+            key.save(&home.vault_key(), files)?;
+            Ok(key)
+        }
+        loaded => Ok(loaded?),
+    }
+}
+
+/// Where the signing keys lie, or should; and whether they are unused.
+pub(super) fn place(home: &Home) -> (PathBuf, bool) {
+    let (used, unused) = (home.signing_keys(), home.unused_signing_keys());
+    if !used.exists() && unused.exists() { (unused, true) } else { (used, false) }
+}
+
+/// The public keys, if they can be read.
+pub(super) fn public(home: &Home) -> Option<VerifierKeys> {
+    std::fs::read_to_string(home.public_keys()).ok()?.parse().ok()
+}
+
+/// Why a loss was not accepted, with what to do.
+pub(super) fn explain(home: &Home, error: AcceptError) -> anyhow::Error {
+    match error {
+        AcceptError::Key(KeyError::Missing(_) | KeyError::Damaged(_)) => signing_lost(home),
+        error => error.into(),
+    }
+}
+
+/// Notes that a chain has begun under these keys, and which their public halves are.
+pub(super) fn settle(home: &Home, files: &dyn Files, public: &VerifierKeys, unused: bool) -> anyhow::Result<()> {
+    if unused {
+        let moved = files.rename(&home.unused_signing_keys(), &home.signing_keys());
+        moved
+            .and_then(|()| files.sync_folder(&home.keys()))
+            .context("the signing keys cannot be put in their place")?;
+    }
+    let path = home.public_keys();
+    if std::fs::read_to_string(&path).ok().as_deref() != Some(&public.to_string()) {
+        write_public(&path, public)?;
+    }
+    Ok(())
+}
+
+/// Puts the public keys beside a chain that was moved aside, where `ephor chain verify` looks for them.
+pub(super) fn keep_public(home: &Home, moved_to: &Path, files: &dyn Files) -> anyhow::Result<()> {
+    let old = SigningKeys::load(&moved_to.join("signing"), files).ok().map(|keys| keys.verifier().clone());
+    let Some(keys) = old.or_else(|| public(home)) else { return Ok(()) };
+    let folder = Home::find(Some(moved_to.into()))?;
+    let kept = std::fs::create_dir_all(folder.keys());
+    kept.with_context(|| format!("`{}` cannot be made", folder.keys().display()))?;
+    write_public(&folder.public_keys(), &keys)
+}
+
+/// The signing keys, and whether they are unused.
+fn find_signing(home: &Home, files: &dyn Files) -> anyhow::Result<Option<(SigningKeys, bool)>> {
+    let (path, unused) = place(home);
+    match SigningKeys::load(&path, files) {
+        Err(KeyError::Missing(_)) => Ok(None),
+        loaded => Ok(Some((loaded?, unused))),
+    }
+}
+
+fn write_public(path: &Path, keys: &VerifierKeys) -> anyhow::Result<()> {
+    write_private(path, keys.to_string().as_bytes()).with_context(|| format!("`{}` cannot be written", path.display()))
+}
+
+fn signing_lost(home: &Home) -> anyhow::Error {
+    let (keys, show) = (home.signing_keys(), home.path().display());
+    let other = if public(home).is_some() {
+        "accept the loss with `ephor chain accept`, which keeps the chain aside and begins a new one that names it"
+            .to_owned()
+    } else {
+        format!("move `chain`, `head`, `vault` and `keys` out of `{show}`, keep them, and start anew")
+    };
+    anyhow::anyhow!(
+        "the signing keys `{}` are missing or damaged, and without them the chain of this home cannot go on. Nothing was \
+         changed. Put back a copy of them; or {other}",
+        keys.display()
+    )
+}
+
+fn vault_lost(home: &Home) -> anyhow::Error {
+    anyhow::anyhow!(
+        "the vault key `{}` is missing, and without it nobody can read what the sessions of this home said. Nothing was \
+         changed. Put back a copy of it; or move `vault` out of `{}`, and the chain goes on without their contents",
+        home.vault_key().display(),
+        home.path().display()
+    )
+}
