@@ -24,6 +24,7 @@ test *FILTER:
 guests:
     rustup target add wasm32-wasip2
     sandbox/guests/build.sh
+    EPHOR_KEEP_DESCRIPTIONS=1 cargo test --release -p ephor-sandbox --test guests the_kept_descriptions
 
 # Run the product: `just run run "Find my TODOs and summarize them"`
 [no-cd]
@@ -40,3 +41,11 @@ deny: (verify "tools" "deny")
 # The long soak: kill -9 at POINTS random moments
 kill9 POINTS='500':
     EPHOR_KILL9_POINTS={{ POINTS }} cargo test --release -p ephor-node --test kill9 -- --ignored --nocapture
+
+# The figures of the sandbox: compile, load, call, search, overrun of a deadline
+bench-sandbox:
+    cargo test --release -p ephor-sandbox --test figures -- --include-ignored --nocapture --test-threads 1
+
+# How soon a run shows its first event, beside the start of the program alone
+bench-start:
+    cargo test --release -p ephor-node --test start -- --ignored --nocapture

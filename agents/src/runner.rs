@@ -90,7 +90,7 @@ impl Agent {
             if cancelled || interrupt.is_some() {
                 return Ok(Some(interrupt.unwrap_or(Interrupt::Cancelled)));
             }
-            if let Err(refusal @ (Refusal::Chain(_) | Refusal::UnknownReference(_))) = end {
+            if let Err(refusal @ (Refusal::Chain(_) | Refusal::Unrecorded(_) | Refusal::UnknownReference(_))) = end {
                 return Err(refusal.to_string());
             }
         }
@@ -101,6 +101,7 @@ impl Agent {
         let call = self.begin(Action::Reply(action))?;
         // A reply that was refused or not delivered still ended the turn, and the record says so.
         match call.ended().await {
+            Ok(_) if self.process.is_in_turn() => Err("the reply was cut off".to_owned()),
             Ok(_) | Err(Refusal::Denied { .. } | Refusal::Fenced) => Ok(()),
             Err(refusal) => Err(refusal.to_string()),
         }

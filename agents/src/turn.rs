@@ -18,13 +18,13 @@ pub struct TurnLimits {
     pub unknown_tools: usize,
     /// The same call with the same result this often ends the turn; 5 by default.
     pub repeats: usize,
-    /// The most tokens a model may answer with; 4,096 by default.
+    /// The most tokens a model may answer with; 16,384 by default, room for some hundred findings.
     pub max_output_tokens: u64,
 }
 
 impl Default for TurnLimits {
     fn default() -> Self {
-        Self { rounds: 25, time: Duration::from_secs(300), unknown_tools: 3, repeats: 5, max_output_tokens: 4096 }
+        Self { rounds: 25, time: Duration::from_secs(300), unknown_tools: 3, repeats: 5, max_output_tokens: 16_384 }
     }
 }
 

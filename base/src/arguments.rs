@@ -281,7 +281,6 @@ impl<'b, C> Decode<'b, C> for Arguments {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::Arguments;
     use crate::cbor;
 

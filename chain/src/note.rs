@@ -98,7 +98,6 @@ pub(crate) fn parse_verifier_key(text: &str) -> Option<(&str, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
     use super::*;
 
     #[test]

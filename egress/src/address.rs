@@ -57,7 +57,6 @@ const fn embedded(high: u16, low: u16) -> Ipv4Addr {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::{is_loopback, is_public};
 
     #[test]

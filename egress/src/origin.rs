@@ -140,7 +140,6 @@ impl fmt::Display for BaseUrl {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::{BadBaseUrl, BaseUrl, ProxyUrl};
 
     fn base(text: &str) -> BaseUrl {

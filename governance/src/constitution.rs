@@ -116,6 +116,13 @@ impl Constitution {
         self.articles.iter().filter(|article| article.capability == capability).max_by_key(|article| article.decision)
     }
 
+    /// The least clearance of any article on `capability`: the most confidential text that may reach it.
+    #[must_use]
+    pub fn clearance(&self, capability: Capability) -> Option<Confidentiality> {
+        let articles = self.articles.iter().filter(|article| article.capability == capability);
+        articles.map(|article| article.clearance).min()
+    }
+
     /// What touching `path` adds to the effects of an action.
     #[must_use]
     pub fn effects_of_path(&self, path: &str) -> EffectVector {
@@ -126,7 +133,16 @@ impl Constitution {
 
 impl SensitivePath {
     fn matches(&self, component: &str) -> bool {
-        let (rule, component) = (self.component.to_lowercase(), component.to_lowercase());
+        let (rule, component) = (folded(&self.component), folded(component));
         rule.strip_prefix('*').map_or(component == rule, |ending| component.ends_with(ending))
     }
+}
+
+/// A name as the most forgiving file system compares it: without case, without characters that do not show, and without
+/// the dots and spaces that some cut off at the end.
+fn folded(name: &str) -> String {
+    let shows = |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(shows).collect();
+    // Upper case first: a long s folds to an s only that way.
+    name.trim_end_matches(['.', ' ']).to_uppercase().to_lowercase()
 }

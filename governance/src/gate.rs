@@ -2,7 +2,7 @@
 
 use ephor_base::{
     Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, Registration,
-    Verdict,
+    Verdict, arguments::Value,
 };
 
 use crate::{Constitution, Evidence, OperatorPolicy, Registry, Rights, SchemaFault, paths, provenance};
@@ -63,8 +63,12 @@ pub enum ToolAsk<'a> {
 pub enum Ruled {
     /// It may run.
     Permit,
-    /// It may not, or nobody answered in time.
+    /// It may not.
     Refuse,
+    /// Nobody answered in time.
+    Expired,
+    /// Nobody is there who could be asked.
+    NobodyToAsk,
 }
 
 /// The law and the tools of a node.
@@ -136,6 +140,12 @@ impl Gate {
                     if registration.paths.iter().any(strays) {
                         deny("path-leaves-the-workspace");
                     }
+                    // A list of paths, or an object that holds one, would be looked at by nobody.
+                    let opaque =
+                        |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
+                    if registration.paths.iter().any(opaque) {
+                        deny("path-is-not-a-text");
+                    }
                 }
             }
         }
@@ -154,7 +164,7 @@ impl Gate {
             return reasons.push(reason(Branch::Legislative, Decision::Deny, "no-article-allows-it"));
         };
         reasons.push(reason(Branch::Legislative, article.decision, &article.code));
-        if case.context > article.clearance {
+        if self.constitution.clearance(article.capability).is_none_or(|clearance| case.context > clearance) {
             reasons.push(reason(Branch::Legislative, Decision::Deny, "sink-is-not-cleared"));
         }
     }
@@ -179,6 +189,8 @@ impl Gate {
         match case.ruled {
             Some(Ruled::Permit) => give(Decision::Permit, "operator-permits"),
             Some(Ruled::Refuse) => give(Decision::Deny, "operator-does-not-permit"),
+            Some(Ruled::Expired) => give(Decision::Deny, "nobody-answered-in-time"),
+            Some(Ruled::NobodyToAsk) => give(Decision::Deny, "nobody-is-there-to-ask"),
             None => {}
         }
     }

@@ -12,7 +12,7 @@ const MIN_CHARS: usize = 4;
 #[must_use]
 pub fn untrusted<'a>(arguments: &Arguments, consequential: &'a [String], trusted: &[&str]) -> Vec<&'a str> {
     let doubtful = |name: &&String| match arguments.value(name) {
-        None | Some(Value::Null | Value::Bool(_)) => false,
+        None | Some(Value::Null) => false,
         Some(Value::Text(text)) => !trusted.iter().any(|span| holds_token(span, text)),
         Some(_) => true,
     };
@@ -24,21 +24,36 @@ fn holds_token(span: &str, value: &str) -> bool {
         return false;
     }
     let (span, value) = (span.to_lowercase(), value.to_lowercase());
-    span.match_indices(&value).any(|(at, found)| {
-        let before = span.get(..at).and_then(|text| text.chars().next_back());
-        let after = span.get(at + found.len()..).and_then(|text| text.chars().next());
-        !before.is_some_and(joins) && !after.is_some_and(joins)
+    // Each start is looked at, also one within another match.
+    span.char_indices().any(|(at, _)| {
+        let found = span.get(at..).is_some_and(|rest| rest.starts_with(&value));
+        let before = span.get(..at).unwrap_or_default().chars().rev();
+        let after = span.get(at.saturating_add(value.len())..).unwrap_or_default().chars();
+        found && is_edge(before, &QUOTES) && is_edge(after, &TRAILERS)
     })
 }
 
-/// Characters that make a longer token out of two shorter ones.
-fn joins(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\' | '@')
+/// May stand before a token, if nothing but a separator stands before it.
+const QUOTES: [char; 2] = ['\'', '’'];
+/// May stand after a token, if nothing but a separator comes then: the end of a sentence, or of a quotation.
+const TRAILERS: [char; 6] = ['.', ':', '!', '?', '\'', '’'];
+
+/// Whether a token ends here, looking outwards. Whatever is not known to separate makes a longer token of two.
+fn is_edge(outwards: impl Iterator<Item = char>, soft: &[char]) -> bool {
+    let mut rest = outwards.skip_while(|c| soft.contains(c));
+    rest.next().is_none_or(separates)
+}
+
+fn separates(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '"' | '`' | '“' | '”' | '‘' | '„' | '«' | '»' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | ',' | ';'
+        )
 }
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::untrusted;
     use ephor_base::Arguments;
 

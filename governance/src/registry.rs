@@ -99,7 +99,7 @@ impl Registered {
             serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
         let named = registration.paths.iter().chain(&registration.consequential);
         for argument in named {
-            if schema.pointer(&format!("/properties/{argument}")).is_none() {
+            if schema.get("properties").and_then(|known| known.get(argument)).is_none() {
                 return Err(BadRegistration::Argument { tool: tool.clone(), argument: argument.clone() });
             }
         }

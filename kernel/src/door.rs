@@ -5,6 +5,7 @@
 //! running call: if the caller dies, it cancels the driver, settles the budget and records the outcome.
 
 mod asked;
+mod nested;
 mod permit;
 mod refusal;
 mod ruling;
@@ -248,7 +249,7 @@ impl Door {
     pub(crate) fn call(self: &Arc<Self>, caller: Caller, action: Action) -> Call {
         let (sender, states) = mpsc::channel(4);
         let cancel = self.token_for(caller.session, action.kind());
-        let serving = serving::Serving::new(self.clone(), caller, cancel.clone(), sender.clone());
+        let serving = serving::Serving::new(self.clone(), caller, cancel.clone(), sender.clone(), None);
         tokio::spawn(async move {
             let result = serving.serve(action).await;
             // A caller that left has no use for the answer; it is on the record.
@@ -289,7 +290,11 @@ impl Door {
             Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
         let fact = Fact::Message { id, spans: spans.clone() };
         let record = Record { subject, fact, content: Some(Content::Parts(parts)) };
-        self.log().append(record).await.map_err(|error| NotAccepted::Chain(error.to_string()))?;
+        if let Err(error) = self.log().append(record).await {
+            // What is not on the record was not said, and is trusted for nothing.
+            self.with_session(session, |session| session.withdraw(&spans));
+            return Err(NotAccepted::Chain(error.to_string()));
+        }
         Ok(Envelope { id, session, operator, accepted: self.clock().now(), spans })
     }
 
@@ -302,6 +307,8 @@ impl Door {
                 message: envelope.id,
                 started,
                 waited: Duration::ZERO,
+                waits: 0,
+                waits_since: Duration::ZERO,
                 report: ephor_base::TurnReport::default(),
                 receipts: Vec::new(),
                 cancel: CancellationToken::new(),

@@ -111,7 +111,7 @@ impl CallContext {
     }
 
     /// Asks the door for a tool call inside this one. It gets a verdict of its own; the rights are what this tool's
-    /// registration lists and the caller has; budget and deadline are this call's.
+    /// registration lists and the caller has. It is cut off with this call, and the seat pays for all but its time.
     ///
     /// # Errors
     /// [`Refusal`]: nothing ran.

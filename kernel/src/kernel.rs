@@ -1,6 +1,10 @@
 //! The kernel of a node: its tree, its door, its table.
 
-use std::{collections::HashMap, sync::Arc, sync::Mutex, sync::PoisonError, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    time::Duration,
+};
 
 use ephor_base::{Budget, Digest, MessageId, Part, Pid, Random, Seat, SessionId};
 use ephor_chain::record::{Fact, Record, Subject};
@@ -76,7 +80,12 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
-        let nursery = Arc::new(Nursery { door, table: Table::new(first_pid), exits: tokio::sync::Notify::new() });
+        let nursery = Arc::new(Nursery {
+            door,
+            table: Table::new(first_pid),
+            exits: tokio::sync::Notify::new(),
+            next_child: AtomicU64::new(0),
+        });
         let (root, orders) = nursery.plant("node", Intensity::TREE);
         let agents = supervisor(&orders, "agents").await?;
         let services = supervisor(&orders, "services").await?;
@@ -117,8 +126,7 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
-        let id = self.fresh_session();
-        let name = id.to_string().chars().take(8).collect::<String>();
+        let (id, name) = self.fresh_session();
         let child = |name: &str, restart, kind| ChildSpec {
             name: name.to_owned(),
             restart,
@@ -150,6 +158,10 @@ impl Kernel {
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
+        // A message to a group that gave up would be recorded and never read.
+        if !self.is_live(&home.group) {
+            return Err(NotAccepted::NoSession(session));
+        }
         let place = home.mailbox.promise().map_err(NotAccepted::Full)?;
         let envelope = self.door().accept(session, parts).await?;
         let id = envelope.id;
@@ -259,13 +271,24 @@ impl Kernel {
 
     fn forget(&self, session: SessionId, seat: &Seat) {
         self.door().close_session(session);
+        self.door().watchers().forget(session);
         self.door().ledger.close(seat);
     }
 
-    fn fresh_session(&self) -> SessionId {
-        let mut id = [0; 16];
-        self.0.random.fill(&mut id);
-        SessionId(id)
+    fn is_live(&self, seat: &Seat) -> bool {
+        self.0.nursery.table.all().iter().any(|(_, row)| row.seat == *seat)
+    }
+
+    /// A session and the name of its group. No two that are open share a name: it is a seat, and a seat has one budget.
+    fn fresh_session(&self) -> (SessionId, String) {
+        loop {
+            let mut id = [0; 16];
+            self.0.random.fill(&mut id);
+            let name = SessionId(id).to_string().chars().take(8).collect::<String>();
+            if !self.sessions().values().any(|home| home.group.name() == name) {
+                return (SessionId(id), name);
+            }
+        }
     }
 
     fn door(&self) -> &Arc<Door> {

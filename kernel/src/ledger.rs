@@ -106,7 +106,6 @@ impl Drop for Reservation<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::Ledger;
     use ephor_base::{Budget, Resource, Seat};
 

@@ -68,6 +68,8 @@ impl Process {
     pub async fn receive(&self) -> Incoming {
         tokio::select! {
             biased;
+            // The messages of an incarnation that is over are the next one's.
+            () = self.fence.cancelled() => Incoming::Stop,
             () = self.stop.cancelled() => Incoming::Stop,
             envelope = self.mailbox.take() => {
                 self.door.begin_turn(&envelope);
@@ -111,9 +113,7 @@ impl Process {
     #[must_use]
     pub fn turn_time(&self) -> Duration {
         let now = self.door.clock().monotonic();
-        let time = self.look(|session| {
-            session.turn.as_ref().map(|turn| now.saturating_sub(turn.started).saturating_sub(turn.waited))
-        });
+        let time = self.look(|session| session.turn.as_ref().map(|turn| turn.worked(now)));
         time.flatten().unwrap_or_default()
     }
 
@@ -133,13 +133,13 @@ impl Process {
 
     /// Tells whoever watches that the turn entered `state`.
     pub async fn enter(&self, state: TurnState) {
-        if let Some(session) = self.session {
+        if let Some(session) = self.session.filter(|_| !self.fence.is_cancelled()) {
             self.door.watchers().show(session, Seen::State { state }).await;
         }
     }
 
     fn look<T>(&self, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.session.and_then(|session| self.door.with_session(session, f))
+        self.session.filter(|_| !self.fence.is_cancelled()).and_then(|session| self.door.with_session(session, f))
     }
 }
 

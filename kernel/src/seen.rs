@@ -158,8 +158,17 @@ impl Watchers {
         if watcher.sender.send_timeout(seen, PATIENCE).await.is_ok() {
             return true;
         }
-        self.watchers().remove(&session);
+        let mut watchers = self.watchers();
+        // Another may watch by now.
+        if watchers.get(&session).is_some_and(|now| now.sender.same_channel(&watcher.sender)) {
+            watchers.remove(&session);
+        }
         false
+    }
+
+    /// Lets go of whoever watches `session`.
+    pub(crate) fn forget(&self, session: SessionId) {
+        self.watchers().remove(&session);
     }
 
     /// Whether a person watches `session` who can be asked.

@@ -122,8 +122,11 @@ impl Supervisor {
     fn exited(&mut self, now: Duration, child: ChildId, reason: &ExitReason) -> Vec<Command> {
         let Some(at) = self.children.iter().position(|known| known.id == child) else { return Vec::new() };
         if self.ending.is_some() {
+            // Only after the one that was asked to stop is the next one asked.
+            let was_asked = at + 1 == self.children.len();
             self.children.remove(at);
-            return [vec![Command::Forget(child)], self.stop_next()].concat();
+            let next = if was_asked { self.stop_next() } else { Vec::new() };
+            return [vec![Command::Forget(child)], next].concat();
         }
         let again = match self.children.get(at).map(|known| known.restart) {
             Some(Restart::Permanent) => true,

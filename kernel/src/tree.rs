@@ -1,6 +1,14 @@
 //! The supervision tree at work: carries out what the supervisor engines decide.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use ephor_base::{Action, EndReason, ExitReason, Pid, ReplyAction, Seat, SessionId};
 use ephor_chain::record::{Content, Fact, Record, Subject};
@@ -75,6 +83,8 @@ pub(crate) struct Nursery {
     pub(crate) table: Table,
     /// Told whenever a process has exited.
     pub(crate) exits: tokio::sync::Notify,
+    /// Numbers children over all supervisors, so that a report to one that crashed means nobody to the next.
+    pub(crate) next_child: AtomicU64,
 }
 
 /// A child as its supervisor keeps it, over all its incarnations.
@@ -84,13 +94,17 @@ struct Child {
     mailbox: Arc<Mailbox>,
     incarnations: u64,
     running: Option<Incarnation>,
+    /// The orders of a supervisor belong to its seat: whoever holds them reaches each incarnation in turn.
+    orders: Option<(Orders, Taken)>,
 }
+
+/// Where orders arrive; an incarnation holds it while it lives.
+type Taken = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Order>>>;
 
 /// The incarnation that runs. Dropping it kills the process, so that no child outlives its supervisor.
 struct Incarnation {
     stop: CancellationToken,
     kill: DropGuard,
-    orders: Option<Orders>,
 }
 
 /// One incarnation, before it runs.
@@ -103,14 +117,14 @@ struct Birth {
     mailbox: Arc<Mailbox>,
     stop: CancellationToken,
     kill: CancellationToken,
-    orders: Option<(Orders, mpsc::UnboundedReceiver<Order>)>,
+    orders: Option<(Orders, Taken)>,
 }
 
 impl Nursery {
     /// Starts the root of a tree.
     pub(crate) fn plant(self: &Arc<Self>, name: &str, intensity: Intensity) -> (Pid, Orders) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let orders = Orders(sender);
+        let (orders, taken) = (Orders(sender), Arc::new(tokio::sync::Mutex::new(receiver)));
         let spec = ChildSpec {
             name: name.to_owned(),
             restart: Restart::Temporary,
@@ -118,7 +132,7 @@ impl Nursery {
             kind: ChildKind::Supervisor(intensity),
             session: None,
         };
-        let birth = self.conceive(None, 1, spec, Seat::root(name), Arc::default(), Some((orders.clone(), receiver)));
+        let birth = self.conceive(None, 1, spec, Seat::root(name), Arc::default(), Some((orders.clone(), taken)));
         let pid = birth.pid;
         let nursery = self.clone();
         tokio::spawn(async move { nursery.live(birth).await });
@@ -132,7 +146,7 @@ impl Nursery {
         spec: ChildSpec,
         seat: Seat,
         mailbox: Arc<Mailbox>,
-        orders: Option<(Orders, mpsc::UnboundedReceiver<Order>)>,
+        orders: Option<(Orders, Taken)>,
     ) -> Birth {
         let (stop, kill) = (CancellationToken::new(), CancellationToken::new());
         let pid = self.table.insert(Row {
@@ -159,7 +173,8 @@ impl Nursery {
             ..Subject::default()
         };
         let fact = Fact::Spawn { parent: birth.parent, incarnation: birth.incarnation };
-        let fence = CancellationToken::new();
+        // A kill fences at once, also one that is never given the time to end.
+        let fence = kill.child_token();
         let reason = match self.door.log().note(Record { subject: subject.clone(), fact, content: None }).await {
             Ok(_) => {
                 self.table.enter(pid, ProcessState::Running);
@@ -193,16 +208,18 @@ impl Nursery {
             fence,
         };
         match (kind, orders) {
-            (ChildKind::Supervisor(intensity), Some((orders, receiver))) => {
+            (ChildKind::Supervisor(intensity), Some((orders, taken))) => {
                 let duty = Duty {
                     nursery: self.clone(),
                     process,
                     engine: Supervisor::new(intensity),
                     children: BTreeMap::new(),
-                    next: 0,
                     orders,
                 };
-                Life::new(duty.supervise(receiver))
+                Life::new(async move {
+                    let mut receiver = taken.lock().await;
+                    duty.supervise(&mut receiver).await
+                })
             }
             (ChildKind::Worker(body), _) => body.run(process),
             (ChildKind::Supervisor(_), None) => Life::new(async { Err("a supervisor without orders".to_owned()) }),
@@ -231,12 +248,11 @@ struct Duty {
     process: Process,
     engine: Supervisor,
     children: BTreeMap<ChildId, Child>,
-    next: u64,
     orders: Orders,
 }
 
 impl Duty {
-    async fn supervise(mut self, mut receiver: mpsc::UnboundedReceiver<Order>) -> Result<(), String> {
+    async fn supervise(mut self, receiver: &mut mpsc::UnboundedReceiver<Order>) -> Result<(), String> {
         let mut stopping = false;
         loop {
             let event = tokio::select! {
@@ -273,15 +289,22 @@ impl Duty {
             }
             Order::ShutdownOver { child } => Some(Event::ShutdownOver { child }),
             Order::Add(spec, reply) => {
-                let id = ChildId(self.next);
-                self.next += 1;
+                let id = ChildId(self.nursery.next_child.fetch_add(1, Ordering::Relaxed));
                 let (restart, shutdown) = (spec.restart, spec.shutdown);
+                let orders = match spec.kind {
+                    ChildKind::Supervisor(_) => {
+                        let (sender, receiver) = mpsc::unbounded_channel();
+                        Some((Orders(sender), Arc::new(tokio::sync::Mutex::new(receiver))))
+                    }
+                    ChildKind::Worker(_) => None,
+                };
                 let child = Child {
                     seat: self.process.seat.child(&spec.name),
                     spec: *spec,
                     mailbox: Arc::default(),
                     incarnations: 0,
                     running: None,
+                    orders,
                 };
                 self.children.insert(id, child);
                 let now = self.process.door.clock().monotonic();
@@ -289,7 +312,7 @@ impl Duty {
                     self.start_or_forget(&command);
                 }
                 if let Some(child) = self.children.get(&id) {
-                    let orders = child.running.as_ref().and_then(|running| running.orders.clone());
+                    let orders = child.orders.as_ref().map(|(orders, _)| orders.clone());
                     let added = Added { seat: child.seat.clone(), mailbox: child.mailbox.clone(), orders };
                     // Whoever asked may have left.
                     let _left: Result<(), _> = reply.send(added);
@@ -332,18 +355,10 @@ impl Duty {
     fn start(&mut self, id: ChildId) {
         let Some(child) = self.children.get_mut(&id) else { return };
         child.incarnations += 1;
-        let orders = match child.spec.kind {
-            ChildKind::Supervisor(_) => {
-                let (sender, receiver) = mpsc::unbounded_channel();
-                Some((Orders(sender), receiver))
-            }
-            ChildKind::Worker(_) => None,
-        };
-        let its_orders = orders.as_ref().map(|(orders, _)| orders.clone());
+        let orders = child.orders.clone();
         let (spec, seat, mailbox) = (child.spec.clone(), child.seat.clone(), child.mailbox.clone());
         let birth = self.nursery.conceive(Some(self.process.pid), child.incarnations, spec, seat, mailbox, orders);
-        child.running =
-            Some(Incarnation { stop: birth.stop.clone(), kill: birth.kill.clone().drop_guard(), orders: its_orders });
+        child.running = Some(Incarnation { stop: birth.stop.clone(), kill: birth.kill.clone().drop_guard() });
         let (nursery, mine) = (self.nursery.clone(), self.orders.clone());
         tokio::spawn(async move {
             let reason = nursery.live(birth).await;

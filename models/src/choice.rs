@@ -105,7 +105,6 @@ impl fmt::Display for Served {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::{ModelChoice, parse_model, script_model};
 
     #[test]

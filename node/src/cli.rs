@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use ephor_base::ToolName;
@@ -11,7 +11,7 @@ use ephor_base::ToolName;
 pub(crate) struct Cli {
     /// Where Ephor keeps its keys, chain and configuration [default: the platform's data directory].
     #[arg(long, env = "EPHOR_HOME", global = true, value_name = "DIR")]
-    pub(crate) home: Option<PathBuf>,
+    pub(crate) home: Option<OsString>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

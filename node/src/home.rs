@@ -1,6 +1,7 @@
 //! The home of a node: one folder with everything in it, and one process that writes it.
 
 use std::{
+    ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -26,10 +27,10 @@ pub(crate) struct Locked(PathBuf);
 
 impl Home {
     /// The home at `path`, or the default one. Nothing is made yet.
-    pub(crate) fn find(path: Option<PathBuf>) -> anyhow::Result<Self> {
+    pub(crate) fn find(path: Option<OsString>) -> anyhow::Result<Self> {
         let path = match path {
-            Some(path) if path.as_os_str().is_empty() => bail!("EPHOR_HOME is empty: name a folder, or unset it"),
-            Some(path) => path,
+            Some(path) if path.is_empty() => bail!("EPHOR_HOME or --home is empty: name a folder, or leave it out"),
+            Some(path) => PathBuf::from(path),
             None => default_home()?,
         };
         let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;
@@ -161,15 +162,15 @@ pub(crate) fn read_or_create(path: &Path, make: impl FnOnce() -> Vec<u8>) -> any
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let bytes = make();
-            write_new(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
+            write_private(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
             Ok(bytes)
         }
         Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
     }
 }
 
-/// Writes a new private file whole, or not at all.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a private file, mode 0600, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use io::Write;
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;

@@ -63,8 +63,8 @@ pub(crate) enum Request {
         /// The session.
         session: SessionId,
     },
-    /// Asks for the processes.
-    Processes,
+    /// Asks for the processes. The braces are there for serde: without them other keys would pass.
+    Processes {},
 }
 
 /// What a node says.

@@ -11,7 +11,10 @@ use std::{
 };
 
 use ephor_kernel::Question;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{QueueSelector, tcflush},
+};
 
 /// Text that a terminal shows as it is: nothing in it moves the cursor, rings or turns the direction of writing round.
 pub(crate) fn plain(text: &str) -> String {
@@ -21,6 +24,18 @@ pub(crate) fn plain(text: &str) -> String {
 fn is_harmless(c: char) -> bool {
     let turns = matches!(c, '\u{061C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}');
     matches!(c, '\n' | '\t') || !(c.is_control() || turns)
+}
+
+/// What is said when standard output takes nothing more.
+pub(crate) const UNWRITTEN: &str = "standard output cannot be written";
+
+/// Writes to standard output at once. A reader that closed the pipe has had enough, which is no error.
+pub(crate) fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Whether a person can be asked: there is a terminal of this process, whatever its input and output are.
@@ -43,7 +58,7 @@ pub(crate) fn confirm(words: &str) -> io::Result<bool> {
     write!(terminal, "{}\nGo on? [yes/no] ", plain(words))?;
     terminal.flush()?;
     let never = AtomicBool::new(false);
-    let line = read_line(&mut terminal, Duration::from_secs(300), &never)?;
+    let line = read_line(&mut terminal, Duration::from_secs(300), &never).unwrap_or_default();
     Ok(line.as_deref().map(str::trim) == Some("yes"))
 }
 
@@ -56,23 +71,30 @@ impl Drop for Asking {
     }
 }
 
-/// Asks the person at the terminal; `None` if there is none, or no answer came in `time`.
+/// Asks the person at the terminal; `None` if no answer came in `time`. Where nobody can answer, that is a no.
 pub(crate) async fn ask(question: Question, time: Duration) -> Option<bool> {
     let over = Arc::new(AtomicBool::new(false));
     let _asking = Asking(over.clone());
     let answer = tokio::task::spawn_blocking(move || ask_blocking(&question, time, &over));
-    answer.await.ok()?.ok()?
+    match answer.await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) | Err(_) => Some(false),
+    }
 }
 
 fn ask_blocking(question: &Question, time: Duration, over: &AtomicBool) -> io::Result<Option<bool>> {
     let mut terminal = terminal()?;
+    // What was typed before the question was there is no answer to it.
+    tcflush(&terminal, QueueSelector::IFlush)?;
     write!(terminal, "{}", words(question, time))?;
     for _ in 0..3 {
         write!(terminal, "Permit it? [y/n] ")?;
         terminal.flush()?;
         match read_line(&mut terminal, time, over)?.as_deref().map(str::trim) {
             None => {
-                writeln!(terminal, "\nNo answer: refused.")?;
+                if !over.load(Ordering::Relaxed) {
+                    writeln!(terminal, "\nNo answer: refused.")?;
+                }
                 return Ok(None);
             }
             Some("y" | "Y" | "yes") => return Ok(Some(true)),
@@ -92,7 +114,7 @@ fn words(question: &Question, time: Duration) -> String {
         plain(&question.arguments),
         question.verdict.why(),
         effects.join(", "),
-        time.as_secs()
+        time.as_millis().div_ceil(1000)
     )
 }
 
@@ -110,7 +132,7 @@ fn read_line(terminal: &mut File, time: Duration, over: &AtomicBool) -> io::Resu
         }
         let mut byte = [0];
         if terminal.read(&mut byte)? == 0 {
-            return Ok(None);
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         match byte {
             [b'\n'] => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),

@@ -1,15 +1,16 @@
 //! The file tools that come with Ephor: the component, and what the host knows about its tools.
 
-use crate::cache::CompiledCache;
-use crate::call::{Description, GuestFailure};
-use crate::component::{Component, ComponentError};
-use crate::engine::Engine;
+use crate::call::Description;
+use crate::component::ComponentError;
 use crate::limits::DEFAULT_LIMITS;
 use ephor_base::{Capability, Digest, Limits, ToolName};
 use thiserror::Error;
 
 /// The component with `fs.read`, `fs.list`, `fs.search` and `fs.write`, built from `guests/` by `guests/build.sh`.
 pub const FILES: &[u8] = include_bytes!("../components/files.wasm");
+
+/// What it says of its tools, as JSON, kept so that nothing has to be compiled before a node can say what it offers.
+const DESCRIPTIONS: &str = include_str!("../components/files.json");
 
 const DIGESTS: &str = include_str!("../components/digests.txt");
 
@@ -49,23 +50,16 @@ pub struct BuiltinTool {
     pub code: Digest,
 }
 
-/// Loads the built-in component, pinned by the digest that was kept with it, and asks it for its tools. Compiles, which
-/// takes seconds, where `cache` does not hold the code.
-pub async fn builtin(
-    engine: &Engine,
-    cache: Option<CompiledCache>,
-) -> Result<(Component, Vec<BuiltinTool>), BuiltinError> {
-    let pinned = pinned()?;
-    let own = engine.clone();
-    let component = tokio::task::spawn_blocking(move || own.load(FILES, Some(pinned), cache.as_ref()))
-        .await
-        .map_err(|error| BuiltinError::Interrupted(error.to_string()))??;
-    let described = engine.describe(&component).await?;
-    let tools = FACTS.iter().map(|facts| tool(facts, &described, &component)).collect::<Result<_, _>>()?;
-    Ok((component, tools))
+/// The built-in tools, from the descriptions that were kept with the component: nothing is compiled for it. A test holds
+/// them against what the guest says of itself.
+pub fn builtin_tools() -> Result<Vec<BuiltinTool>, BuiltinError> {
+    let code = pinned()?;
+    let described: Vec<Description> =
+        serde_json::from_str(DESCRIPTIONS).map_err(|error| BuiltinError::Undescribed(error.to_string()))?;
+    FACTS.iter().map(|facts| tool(facts, &described, code)).collect()
 }
 
-fn tool(facts: &Facts, described: &[Description], component: &Component) -> Result<BuiltinTool, BuiltinError> {
+fn tool(facts: &Facts, described: &[Description], code: Digest) -> Result<BuiltinTool, BuiltinError> {
     let description = described.iter().find(|description| description.name == facts.name);
     let description = description.ok_or(BuiltinError::Missing(facts.name))?.clone();
     let name = description.name.parse().map_err(|_| BuiltinError::Name(description.name))?;
@@ -77,12 +71,12 @@ fn tool(facts: &Facts, described: &[Description], component: &Component) -> Resu
         paths: facts.paths,
         consequential: facts.consequential,
         limits: DEFAULT_LIMITS,
-        code: component.digest(),
+        code,
     })
 }
 
 /// The first word of the line that ends in the component's name, as sha256sum writes it.
-fn pinned() -> Result<Digest, BuiltinError> {
+pub(crate) fn pinned() -> Result<Digest, BuiltinError> {
     let line = DIGESTS.lines().find(|line| line.ends_with(" files.wasm")).unwrap_or_default();
     line.split(' ').next().and_then(|word| word.parse().ok()).ok_or(BuiltinError::Unpinned)
 }
@@ -96,9 +90,9 @@ pub enum BuiltinError {
     /// The component does not load.
     #[error(transparent)]
     Component(#[from] ComponentError),
-    /// It does not say what its tools are.
-    #[error("the built-in tools do not describe themselves: {0}")]
-    Describe(#[from] GuestFailure),
+    /// What was kept of its descriptions cannot be read.
+    #[error("the built-in tools are kept without their descriptions: {0}")]
+    Undescribed(String),
     /// It has a tool whose name is none.
     #[error("the built-in tools name one of themselves `{0}`, which cannot name a tool")]
     Name(String),

@@ -8,6 +8,7 @@ use crate::output::Printed;
 use crate::store::{self, MOST_HANDLES, State};
 use crate::workspace::OpenWorkspace;
 use ephor_base::Limits;
+use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
@@ -67,7 +68,7 @@ pub struct GuestAnswer {
 }
 
 /// One tool of a component, in the component's own words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// For instance `fs.read`.
     pub name: String,

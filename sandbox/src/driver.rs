@@ -1,12 +1,12 @@
 //! WASM tools as the kernel sees them.
 
 use crate::call::{Access, GuestAnswer, GuestCall, GuestFailure};
-use crate::component::Component;
 use crate::engine::Engine;
+use crate::guest::Guest;
 use crate::limits::LimitReached;
 use crate::workspace::OpenWorkspace;
 use ephor_base::{Budget, Digest, Failure, FailureKind, Product, Task, ToolAnswer, ToolName, ToolTask};
-use ephor_kernel::{CallContext, Driver, DriverResult, Permit, Running};
+use ephor_kernel::{CallContext, Driver, DriverResult, Permit, PreviewItem, Running};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,28 +14,33 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct WasmDriver {
     engine: Engine,
-    tools: Arc<BTreeMap<ToolName, Component>>,
+    tools: Arc<BTreeMap<ToolName, Guest>>,
 }
 
 impl WasmDriver {
     /// A driver for `tools`; of two with one name the later counts.
-    pub fn new(engine: Engine, tools: impl IntoIterator<Item = (ToolName, Component)>) -> Self {
+    pub fn new(engine: Engine, tools: impl IntoIterator<Item = (ToolName, Guest)>) -> Self {
         Self { engine, tools: Arc::new(tools.into_iter().collect()) }
     }
 
     /// The digest of the component that serves `tool`, to be compared with its registration.
     pub fn code(&self, tool: &ToolName) -> Option<Digest> {
-        self.tools.get(tool).map(Component::digest)
+        self.tools.get(tool).map(Guest::digest)
     }
 
     async fn call(self, permit: Permit, context: CallContext) -> Result<Product, Failure> {
         let Task::Tool(task) = permit.task() else {
             return Err(Failure::new(FailureKind::Crashed, "the tool driver was given something that is no tool call"));
         };
-        let Some(component) = self.tools.get(&task.name) else {
+        let Some(guest) = self.tools.get(&task.name) else {
             let message = format!("no component serves the tool `{}`", task.name);
             return Err(Failure::new(FailureKind::Crashed, message));
         };
+        if !guest.is_ready() {
+            let text = "compiling the tools; this happens once".to_owned();
+            context.preview().show(PreviewItem::Progress(text)).await;
+        }
+        let component = guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
         let call = guest_call(task, &permit).await?;
         match self.engine.run(component, call, context.cancelled()).await {
             Ok(answer) => Ok(Product::Tool(ToolAnswer { text: told(&answer), failed: false })),

@@ -16,7 +16,7 @@
 //!   keeps it to regular files inside its workspace.
 //! - [`WasmDriver`] is all this as the kernel sees it: a permit in, a product or a failure out.
 //! - [`DEFAULT_LIMITS`] are the numbers, [`LimitReached`] what is told when one is reached.
-//! - [`builtin`] has the file tools that come with Ephor; their source is in `guests/`, their built component in
+//! - [`builtin_tools`] are the file tools that come with Ephor; their source is in `guests/`, their built component in
 //!   `components/`.
 //! - [`CompiledCache`] keeps compiled code between starts.
 
@@ -28,17 +28,19 @@ mod component;
 mod driver;
 mod engine;
 mod filesystem;
+mod guest;
 mod limits;
 mod open;
 mod output;
 mod store;
 mod workspace;
 
-pub use builtin::{BuiltinError, BuiltinTool, FILES, builtin};
+pub use builtin::{BuiltinError, BuiltinTool, FILES, builtin_tools};
 pub use cache::CompiledCache;
 pub use call::{Access, Description, GuestAnswer, GuestCall, GuestFailure, ToolFailure};
 pub use component::{Component, ComponentError};
 pub use driver::WasmDriver;
 pub use engine::{Engine, EngineError};
+pub use guest::Guest;
 pub use limits::{DEFAULT_LIMITS, LimitReached, MEMORY_CEILING};
 pub use workspace::{OpenWorkspace, WorkspaceError};

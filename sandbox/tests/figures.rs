@@ -1,4 +1,4 @@
-//! The figures that are promised, measured. Bounds are loose enough for a busy machine; `--nocapture` shows the values.
+//! The figures of the sandbox, measured: `just bench-sandbox`. The ordinary run only checks the answer on 20,000 files.
 
 mod common;
 
@@ -9,6 +9,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[test]
+#[ignore = "a measurement; just bench-sandbox"]
 fn compiled_code_is_loaded_many_times_faster_than_it_is_compiled() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::new().unwrap();
@@ -24,6 +25,7 @@ fn compiled_code_is_loaded_many_times_faster_than_it_is_compiled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement; just bench-sandbox"]
 async fn a_call_takes_milliseconds() {
     let folder = Folder::new();
     folder.write("a.txt", "one\ntwo\n");
@@ -62,10 +64,10 @@ async fn twenty_thousand_files_are_searched_whole() {
     assert_eq!(answer.content, expected);
     assert_eq!(answer.summary, "200 matches in 200 files, 20000 searched");
     assert_eq!(answer.omitted, Vec::<String>::new());
-    assert!(elapsed < Duration::from_secs(10));
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement; just bench-sandbox"]
 async fn a_deadline_is_overrun_by_a_few_ticks_at_most() {
     let folder = Folder::new();
     let limits = Limits { fuel: u64::MAX / 2, deadline_ms: 50, ..DEFAULT_LIMITS };

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::engine;
+use common::{engine, files};
 use ephor_base::{Arguments, Capability, Digest};
-use ephor_sandbox::{FILES, builtin};
+use ephor_sandbox::{FILES, Guest, builtin_tools};
 use std::path::Path;
 use std::process::Command;
 
@@ -48,10 +48,24 @@ fn has_target(guests: &Path) -> bool {
     libraries.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
 }
 
+/// With `EPHOR_KEEP_DESCRIPTIONS` set, as in `just guests`, what the guest says is kept anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kept_descriptions_are_what_the_guest_says() {
+    let described = engine().describe(files()).await.unwrap();
+    let text = format!("{}\n", serde_json::to_string_pretty(&described).unwrap());
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("components/files.json");
+    if std::env::var_os("EPHOR_KEEP_DESCRIPTIONS").is_some() {
+        std::fs::write(&kept, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), text, "`just guests` keeps them anew");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_tools_are_the_four_file_tools() {
-    let (component, tools) = builtin(engine(), None).await.unwrap();
-    assert_eq!(component.digest(), Digest::of(FILES));
+    let tools = builtin_tools().unwrap();
+    let guest = Guest::builtin(engine().clone(), None).unwrap();
+    assert_eq!(guest.digest(), Digest::of(FILES));
+    let component = guest.ready().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["fs.read", "fs.list", "fs.search", "fs.write"]);
     for tool in &tools {

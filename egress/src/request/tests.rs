@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop")]
+//! Requests to a server on this machine, below the line where a permit is asked for.
 
 use std::{
     net::{IpAddr, SocketAddr},

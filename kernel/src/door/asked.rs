@@ -1,5 +1,7 @@
 //! An action with everything in it resolved and nothing decided.
 
+use std::time::Duration;
+
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, ModelAction,
     ModelTask, Registration, Reply, ReplyAction, ReplyTask, Task, ToolAction, ToolName, ToolSpec, ToolTask, cbor,
@@ -54,11 +56,17 @@ pub(crate) enum Senseless {
 }
 
 impl Asked {
-    /// Resolves `action` in `session`.
-    pub(crate) fn resolve(session: &mut Session, gate: &Gate, fresh: CallId, action: &Action) -> Result<Self, Refusal> {
+    /// Resolves `action` in `session`, at the monotonic time `now`.
+    pub(crate) fn resolve(
+        session: &mut Session,
+        gate: &Gate,
+        fresh: CallId,
+        now: Duration,
+        action: &Action,
+    ) -> Result<Self, Refusal> {
         match action {
             Action::Model(action) => Self::model(session, gate, fresh, action),
-            Action::Reply(action) => Self::reply(session, fresh, action),
+            Action::Reply(action) => Self::reply(session, fresh, now, action),
             Action::Tool(ToolAction::Chosen { by, index }) => Self::chosen(session, gate, fresh, *by, *index),
             Action::Tool(ToolAction::Direct { name, arguments }) => {
                 Ok(Self::tool(session, gate.registry(), fresh, name, arguments.clone()))
@@ -87,7 +95,7 @@ impl Asked {
         })
     }
 
-    fn reply(session: &Session, call: CallId, action: &ReplyAction) -> Result<Self, Refusal> {
+    fn reply(session: &Session, call: CallId, now: Duration, action: &ReplyAction) -> Result<Self, Refusal> {
         let (text, context) = match action.answer {
             Some(answer) => session.answer_text(answer)?,
             None => (String::new(), Confidentiality::Public),
@@ -98,7 +106,7 @@ impl Asked {
             text: text.clone(),
             end: action.end,
             receipts: session.turn.as_ref().map(|turn| turn.receipts.clone()).unwrap_or_default(),
-            report: session.turn.as_ref().map(|turn| turn.report).unwrap_or_default(),
+            report: session.turn.as_ref().map(|turn| turn.report_at(now)).unwrap_or_default(),
         };
         Ok(Self {
             kind: ActionKind::Reply,
@@ -219,6 +227,11 @@ impl Asked {
             What::Tool(tool) => tool.fault.as_ref().map(ToString::to_string),
             What::Model(_) | What::Reply(_) => None,
         }
+    }
+
+    /// Whether there is a tool of that name, whatever was said to it.
+    pub(crate) const fn is_known(&self) -> bool {
+        !matches!(&self.what, What::Senseless { ask: Senseless::Unregistered, .. })
     }
 
     /// The trusted texts an argument may be derived from.

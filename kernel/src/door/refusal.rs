@@ -2,7 +2,7 @@
 
 use ephor_base::{CallId, Exhausted, Receipt, Verdict};
 
-/// A typed refusal: nothing ran and no budget was used.
+/// A typed refusal: except after `Unrecorded`, nothing ran and no budget was used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// Governance denied it, or a person refused, or nobody answered in time. On the record.
@@ -33,4 +33,7 @@ pub enum Refusal {
     /// The log could not take the record, so the effect did not happen.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
+    /// It ran, and the log could not take its outcome. It is not made again; the next boot calls it indeterminate.
+    #[error("it ran, and its outcome cannot be recorded: {0}")]
+    Unrecorded(String),
 }

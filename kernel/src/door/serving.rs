@@ -3,8 +3,8 @@
 use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
-    Action, ActionKind, Arguments, Budget, CallId, Decision, Exhausted, Failure, FailureKind, Outcome, Product,
-    Receipt, Secret, Seq, Task, ToolAction, ToolName, Verdict,
+    Action, ActionKind, Budget, CallId, Decision, EndReason, Exhausted, Failure, FailureKind, Integrity, OperatorId,
+    Outcome, Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
 };
 use ephor_chain::{
     IntentRecord,
@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Answered, CallState, Caller, Door, Permit, Refusal,
     asked::{Asked, What},
-    session::{Moment, Told},
+    nested::{Inner, Read, Within},
+    session::{Moment, Session, Told, Turn},
 };
 use crate::{
-    driver::{CallContext, Driver, DriverResult, InnerDoor, Later, NoSecret, Preview, PreviewItem},
+    driver::{CallContext, Driver, DriverResult, Preview, PreviewItem},
     ledger::Reservation,
     seen::{Question, Seen},
 };
@@ -37,15 +38,17 @@ pub(crate) struct Serving {
     caller: Caller,
     cancel: CancellationToken,
     states: mpsc::Sender<CallState>,
-    /// Of a nested call: the rights of the outer tool, and that budget and slot are the outer call's.
-    within: Option<Rights>,
+    /// Of a nested call: what the guest around it may do and has read.
+    within: Option<Within>,
+    /// Who answers for the session. Kept, so that a call that outlives its session still ends on the record.
+    operator: Option<OperatorId>,
 }
 
 /// A permitting verdict and what it rests on.
 struct Permitted<'a> {
     verdict: Verdict,
     ruling: Option<Seq>,
-    reservation: Option<Reservation<'a>>,
+    reservation: Reservation<'a>,
 }
 
 /// An answer to a deferred action.
@@ -56,25 +59,52 @@ struct Answer {
 }
 
 impl Serving {
-    pub(super) const fn new(
+    pub(super) fn new(
         door: Arc<Door>,
         caller: Caller,
         cancel: CancellationToken,
         states: mpsc::Sender<CallState>,
+        within: Option<Within>,
     ) -> Self {
-        Self { door, caller, cancel, states, within: None }
+        let operator = door.with_session(caller.session, |session| session.spec.operator);
+        Self { door, caller, cancel, states, within, operator }
     }
 
     /// From action to outcome.
     pub(super) async fn serve(self, action: Action) -> Result<Answered, Refusal> {
-        if self.caller.fence.is_cancelled() || self.is_cancelled(action.kind()) {
-            return Err(Refusal::Fenced);
-        }
-        let fresh = self.door.fresh_call();
-        let resolve = |session: &mut _| Asked::resolve(session, self.door.gate(), fresh, &action);
-        let asked = self.door.with_session(self.caller.session, resolve).ok_or(Refusal::Fenced)??;
+        let asked = self.resolve(&action).await?;
+        let _underway = Underway { door: &self.door, session: self.caller.session, chosen: asked.chosen };
         let permitted = self.decide(&asked).await?;
         self.run(&asked, permitted).await
+    }
+
+    /// Resolves the action, once no other call for the same tool use is under way: what an incarnation began may still
+    /// be ending when the next one asks for it again.
+    async fn resolve(&self, action: &Action) -> Result<Asked, Refusal> {
+        let fresh = self.door.fresh_call();
+        loop {
+            if self.caller.fence.is_cancelled() || self.is_cancelled(action.kind()) {
+                return Err(Refusal::Fenced);
+            }
+            let now = self.door.clock().monotonic();
+            let resolve = |session: &mut Session| match session.underway(action) {
+                Some(other) => Err(other),
+                None => Ok(Asked::resolve(session, self.door.gate(), fresh, now, action)),
+            };
+            match self.door.with_session(self.caller.session, resolve).ok_or(Refusal::Fenced)? {
+                Ok(asked) => {
+                    let mut asked = asked?;
+                    if let Some(within) = &self.within {
+                        asked.context = asked.context.max(within.read.confidentiality);
+                    }
+                    return Ok(asked);
+                }
+                Err(other) => tokio::select! {
+                    () = other.cancelled() => {}
+                    () = self.stopped() => return Err(Refusal::Fenced),
+                },
+            }
+        }
     }
 
     fn is_cancelled(&self, kind: ActionKind) -> bool {
@@ -86,7 +116,7 @@ impl Serving {
         let estimate = self.estimate(asked);
         let mut answer: Option<Answer> = None;
         loop {
-            let reservation = self.reserve(estimate);
+            let reservation = self.reserve(asked.kind, estimate);
             let verdict = self.verdict(asked, reservation.as_ref().err().copied(), answer);
             match (verdict.decision, reservation) {
                 (Decision::Permit, Ok(reservation)) => {
@@ -98,9 +128,9 @@ impl Serving {
                 }
                 (_, Ok(reservation)) => {
                     release(reservation);
-                    return Err(self.refuse(asked, verdict, None).await);
+                    return Err(self.refuse(asked, verdict, None, answer).await);
                 }
-                (_, Err(exhausted)) => return Err(self.refuse(asked, verdict, Some(exhausted)).await),
+                (_, Err(exhausted)) => return Err(self.refuse(asked, verdict, Some(exhausted), answer).await),
             }
         }
     }
@@ -112,12 +142,15 @@ impl Serving {
         Budget { wall_ms, ..own.plus(&asked.base_budget()) }
     }
 
-    /// Sets the budget aside; a nested call lives on the outer one's.
-    fn reserve(&self, amount: Budget) -> Result<Option<Reservation<'_>>, Exhausted> {
-        if self.within.is_some() {
-            return Ok(None);
-        }
-        self.door.ledger.reserve(&self.caller.seat, amount).map(Some)
+    /// Sets the budget aside. A nested call pays for all but its time, which is the outer call's already. A reply needs
+    /// nothing set aside: where a budget is spent, it is what says so.
+    fn reserve(&self, kind: ActionKind, amount: Budget) -> Result<Reservation<'_>, Exhausted> {
+        let amount = match (kind, &self.within) {
+            (ActionKind::Reply, _) => Budget::ZERO,
+            (_, Some(_)) => Budget { wall_ms: 0, ..amount },
+            (_, None) => amount,
+        };
+        self.door.ledger.reserve(&self.caller.seat, amount)
     }
 
     fn verdict(&self, asked: &Asked, spent: Option<Exhausted>, answer: Option<Answer>) -> Verdict {
@@ -138,7 +171,7 @@ impl Serving {
             self.door.with_session(self.caller.session, |session| (session.spec.rights.clone(), session.evidence));
         let (rights, evidence) = found.unwrap_or_default();
         match &self.within {
-            Some(guest) => (rights.intersect(guest), evidence),
+            Some(within) => (rights.intersect(&within.rights), evidence),
             None => (rights, evidence),
         }
     }
@@ -173,7 +206,7 @@ impl Serving {
         }
         if !self.door.watchers().can_answer(session) {
             self.door.tickets.close(id);
-            return self.unanswered(asked, id, "nobody-to-ask").await;
+            return self.unanswered(asked, id, Ruled::NobodyToAsk).await;
         }
         let question = Question {
             ticket: id,
@@ -185,23 +218,31 @@ impl Serving {
             verdict: verdict.clone(),
             expires,
         };
-        let asked_at = self.door.clock().monotonic();
+        self.wait(Turn::begin_wait);
         self.show(Seen::Deferred(Box::new(question))).await;
+        // An answer that was taken counts, also when the time is up at the same moment.
         let said = tokio::select! {
+            biased;
             said = answer => said.ok(),
             () = tokio::time::sleep(patience) => None,
             () = self.stopped() => None,
         };
         self.door.tickets.close(id);
-        let waited = self.door.clock().monotonic().saturating_sub(asked_at);
-        self.door.with_session(session, |session| session.turn.as_mut().map(|turn| turn.waited += waited));
-        let Some(ruling) = said else { return self.unanswered(asked, id, "expired").await };
+        self.wait(Turn::end_wait);
+        let Some(ruling) = said else { return self.unanswered(asked, id, Ruled::Expired).await };
         let receipt = self.door.record_ruling(self.subject(asked), &ruling).await.map_err(Refusal::Chain)?;
         let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
         Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
-    async fn unanswered(&self, asked: &Asked, id: ephor_base::TicketId, how: &str) -> Result<Answer, Refusal> {
+    /// Stops the clock of the turn, or lets it go on.
+    fn wait(&self, change: fn(&mut Turn, Duration)) {
+        let now = self.door.clock().monotonic();
+        self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(|turn| change(turn, now)));
+    }
+
+    async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled) -> Result<Answer, Refusal> {
+        let how = if ruled == Ruled::NobodyToAsk { "nobody-to-ask" } else { "expired" };
         let fact = Fact::Ruling {
             on: RulingOn::Ticket(id),
             decision: Decision::Deny,
@@ -209,27 +250,45 @@ impl Serving {
             how: how.to_owned(),
         };
         let receipt = self.append(self.subject(asked), fact, None).await?;
-        Ok(Answer { ruled: Ruled::Refuse, ruling: Some(receipt.seq) })
+        Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
     /// Records a refusal and tells the model.
-    async fn refuse(&self, asked: &Asked, verdict: Verdict, spent: Option<Exhausted>) -> Refusal {
-        let receipt = match self.note_verdict(asked, &verdict, None).await {
+    async fn refuse(
+        &self,
+        asked: &Asked,
+        verdict: Verdict,
+        spent: Option<Exhausted>,
+        answer: Option<Answer>,
+    ) -> Refusal {
+        let ruling = answer.and_then(|answer| answer.ruling);
+        let receipt = match self.note_verdict(asked, &verdict, ruling).await {
             Ok(receipt) => receipt,
             Err(error) => return error,
         };
-        let why = asked.fault().unwrap_or_else(|| verdict.why());
-        let known = asked.registration().is_some();
+        let fault = asked.fault();
+        let why = fault.clone().unwrap_or_else(|| verdict.why());
+        let text = format!("Not done. {why}.");
+        let told = match fault {
+            Some(_) => Told::quoting(text, asked.is_known(), asked.context),
+            None => Told::by_the_door(text, asked.is_known()),
+        };
         self.door.with_session(self.caller.session, |session| {
             session.receipt(receipt);
             if asked.kind == ActionKind::Tool {
                 session.evidence = session.evidence.after(true);
             }
             if let Some((of, index)) = asked.chosen {
-                session.tool_ended(of, index, Told::by_the_door(format!("Not done. {why}."), known));
+                session.tool_ended(of, index, told);
             }
         });
         self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why }).await;
+        // The person waits for this turn, whatever became of its reply.
+        if asked.kind == ActionKind::Reply
+            && let Err(error) = self.end_turn(asked, EndReason::Refused).await
+        {
+            return error;
+        }
         match spent {
             Some(exhausted) => Refusal::BudgetSpent { exhausted, receipt },
             None => Refusal::Denied { verdict, receipt },
@@ -239,16 +298,16 @@ impl Serving {
     /// Records verdict and intent, makes the permit, runs the driver, records the outcome.
     async fn run(&self, asked: &Asked, permitted: Permitted<'_>) -> Result<Answered, Refusal> {
         let Permitted { verdict, ruling, reservation } = permitted;
-        let reserved = reservation.as_ref().map_or(Budget::ZERO, Reservation::amount);
-        let Some(task) = asked.task() else { return Err(Refusal::Fenced) };
-        let (Some(driver), limit) = (self.driver(&task), self.time_limit(&task)) else {
-            return Err(Refusal::UnknownReference(format!("a driver for {}", asked.target)));
+        let reserved = reservation.amount();
+        let ready = self.ready(asked, reserved).await;
+        let (task, driver, shows, intent) = match ready {
+            Ok(ready) => ready,
+            Err(refusal) => {
+                release(reservation);
+                return Err(refusal);
+            }
         };
-        let shows = self.may_show(asked).await?;
-        let Some(intent) = self.intent(asked, reserved) else {
-            release(reservation);
-            return Err(Refusal::Fenced);
-        };
+        let limit = self.time_limit(&task);
         let record = self.verdict_record(asked, &verdict, ruling);
         let durable = match self.door.log().intend(record, intent).await {
             Ok(durable) => durable,
@@ -261,14 +320,31 @@ impl Serving {
         let Some(permit) = Permit::make(&verdict, durable, task, limit) else { return Err(Refusal::Fenced) };
         self.started(asked, intent).await;
         let begun = self.door.clock().monotonic();
-        let (outcome, used) = self.drive(&*driver, permit, asked, limit, reserved, shows).await;
+        let inner = Arc::new(self.inner(asked));
+        let drive = self.drive(&*driver, permit, inner.clone(), asked, limit, reserved, shows);
+        // A driver may panic also while it is dropped.
+        let end = AssertUnwindSafe(drive).catch_unwind().await;
+        let (outcome, used) = end.unwrap_or_else(|panic| outcome_of(Err(panic), reserved));
+        let read = inner.close().await;
         let took = self.door.clock().monotonic().saturating_sub(begun);
-        let used =
-            Budget { wall_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX), ..used.plus(&asked.base_budget()) };
-        if let Some(reservation) = reservation {
-            reservation.settle(used);
-        }
-        self.ended(asked, intent, outcome, used).await
+        let wall_ms = if self.within.is_some() { 0 } else { u64::try_from(took.as_millis()).unwrap_or(u64::MAX) };
+        let used = Budget { wall_ms, ..used.plus(&asked.base_budget()) };
+        reservation.settle(used);
+        self.ended(asked, intent, outcome, used, read).await
+    }
+
+    /// Everything a permitted call needs before its intent is recorded.
+    async fn ready(
+        &self,
+        asked: &Asked,
+        reserved: Budget,
+    ) -> Result<(Task, Arc<dyn Driver>, bool, IntentRecord), Refusal> {
+        let task = asked.task().ok_or(Refusal::Fenced)?;
+        let driver = self.driver(&task);
+        let driver = driver.ok_or_else(|| Refusal::UnknownReference(format!("a driver for {}", asked.target)))?;
+        let shows = self.may_show(asked).await?;
+        let intent = self.intent(asked, reserved).ok_or(Refusal::Fenced)?;
+        Ok((task, driver, shows, intent))
     }
 
     /// A model's words are shown while they come only if the person may see them: the reply sink is weighed first.
@@ -300,8 +376,8 @@ impl Serving {
     async fn started(&self, asked: &Asked, intent: Seq) {
         self.door.with_session(self.caller.session, |session| {
             session.report(|report| match asked.kind {
-                ActionKind::Model => report.requests += 1,
-                ActionKind::Tool => report.tool_calls += 1,
+                ActionKind::Model => report.requests = report.requests.saturating_add(1),
+                ActionKind::Tool => report.tool_calls = report.tool_calls.saturating_add(1),
                 ActionKind::Reply => {}
             });
         });
@@ -317,26 +393,30 @@ impl Serving {
         .await;
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is one thing about one run, and it has one caller")]
     /// Runs the driver to its end, its deadline or its cancellation, whichever is first.
     async fn drive(
         &self,
         driver: &dyn Driver,
         permit: Permit,
+        inner: Arc<Inner>,
         asked: &Asked,
         limit: Duration,
         reserved: Budget,
         shows: bool,
     ) -> (Outcome, Budget) {
         let (preview, items) = Preview::channel(PREVIEW_DEPTH);
-        let context = CallContext { preview, cancel: self.cancel.child_token(), inner: Arc::new(self.inner(asked)) };
+        let context = CallContext { preview, cancel: self.cancel.child_token(), inner };
         let work = AssertUnwindSafe(async move { driver.run(permit, context).into_inner().await }).catch_unwind();
+        let over = CancellationToken::new();
         let watched = async {
+            let _over = over.clone().drop_guard();
             tokio::select! {
                 end = self.until_cancelled(work, reserved) => end,
                 () = tokio::time::sleep(limit) => (Outcome::Failed(overdue(limit)), reserved),
             }
         };
-        let (end, ()) = future::join(watched, self.forward(items, asked.call, shows)).await;
+        let (end, ()) = future::join(watched, self.forward(items, &over, asked.call, shows)).await;
         end
     }
 
@@ -349,9 +429,11 @@ impl Serving {
             return (Outcome::Cancelled, Budget::ZERO);
         }
         let mut work = Box::pin(work);
+        // A driver that was cancelled may end at once, and call that what it likes: it was cancelled.
         tokio::select! {
-            end = &mut work => return outcome_of(end, reserved),
+            biased;
             () = self.stopped() => {}
+            end = &mut work => return outcome_of(end, reserved),
         }
         // What it used is known only if it ends by itself.
         match tokio::time::timeout(GRACE, work).await {
@@ -361,10 +443,25 @@ impl Serving {
         }
     }
 
-    /// Shows the driver's work until it has no more to show.
-    async fn forward(&self, mut items: mpsc::Receiver<PreviewItem>, call: CallId, shows: bool) {
+    /// Shows the driver's work until it has no more to show, or is over: a preview that it kept holds nothing up.
+    async fn forward(
+        &self,
+        mut items: mpsc::Receiver<PreviewItem>,
+        over: &CancellationToken,
+        call: CallId,
+        shows: bool,
+    ) {
         let mut streaming = false;
-        while let Some(item) = items.recv().await {
+        loop {
+            let item = tokio::select! {
+                biased;
+                item = items.recv() => item,
+                () = over.cancelled(), if !items.is_closed() => {
+                    items.close();
+                    continue;
+                }
+            };
+            let Some(item) = item else { return };
             if !streaming {
                 streaming = true;
                 let _left: Result<(), _> = self.states.try_send(CallState::Streaming);
@@ -381,64 +478,109 @@ impl Serving {
     }
 
     /// Records the outcome and takes it into the session.
-    async fn ended(&self, asked: &Asked, intent: Seq, outcome: Outcome, used: Budget) -> Result<Answered, Refusal> {
-        let fact = Fact::Outcome { intent, end: outcome.code().to_owned(), used };
-        let record = Record { subject: self.subject(asked), fact, content: Some(Content::Outcome(outcome.clone())) };
-        let receipt =
-            self.door.log().settle(intent, record).await.map_err(|error| Refusal::Chain(error.to_string()))?;
-        self.take_in(asked, &outcome, receipt);
-        let turn_ended = if asked.kind == ActionKind::Reply { self.end_turn(asked).await? } else { None };
-        if turn_ended.is_none() {
-            // Whoever is shown where an outcome stands may rely on it.
-            self.door.log().flush().await.map_err(|error| Refusal::Chain(error.to_string()))?;
-        }
-        self.show(Seen::Ended {
+    async fn ended(
+        &self,
+        asked: &Asked,
+        intent: Seq,
+        outcome: Outcome,
+        used: Budget,
+        read: Read,
+    ) -> Result<Answered, Refusal> {
+        let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
+        self.take_in(asked, &outcome, receipt, read);
+        let ended = Seen::Ended {
             call: asked.call,
             action: asked.kind,
             target: asked.target.clone(),
             end: outcome.code().to_owned(),
             text: shown_text(&outcome),
             outcome: receipt.seq,
-        })
-        .await;
-        if let Some(turn_ended) = turn_ended {
-            self.show(turn_ended).await;
+        };
+        // Whoever is shown where an outcome stands may rely on it. A log that has failed tells so at the next call.
+        if self.door.log().flush().await.is_ok() {
+            self.show(ended).await;
+        }
+        // A reply that was cut off with its process is sent by the next incarnation.
+        if let What::Reply(task) = &asked.what
+            && outcome != Outcome::Cancelled
+        {
+            self.end_turn(asked, task.reply.end).await?;
         }
         Ok(Answered { call: asked.call, outcome, receipt })
     }
 
-    /// Records the end of the turn, waits until it is durable, and says where the chain stands.
-    async fn end_turn(&self, asked: &Asked) -> Result<Option<Seen>, Refusal> {
-        let What::Reply(task) = &asked.what else { return Ok(None) };
-        let turn = self.door.with_session(self.caller.session, |session| {
-            session.moments.push(Moment::TurnEnded(task.reply.end));
-            session.turn.take()
-        });
-        let Some(turn) = turn.flatten() else { return Ok(None) };
-        let subject = Subject { call: None, ..self.subject(asked) };
-        let fact = Fact::TurnEnd { message: turn.message, end: task.reply.end, report: task.reply.report };
-        self.append(subject, fact, None).await?;
-        let head = self.door.log().head();
-        Ok(Some(Seen::TurnEnded { size: head.size, root: head.root }))
+    /// Records the outcome. One that the log does not take whole, as when the disk is full, is recorded as a failure,
+    /// for which there is room. If that fails too, the call ran all the same and is never made again.
+    async fn record_outcome(
+        &self,
+        asked: &Asked,
+        intent: Seq,
+        outcome: Outcome,
+        used: Budget,
+    ) -> Result<(Outcome, Receipt), Refusal> {
+        let settle = |outcome: &Outcome| {
+            let fact = Fact::Outcome { intent, end: outcome.code().to_owned(), used };
+            let content = Some(Content::Outcome(outcome.clone()));
+            self.door.log().settle(intent, Record { subject: self.subject(asked), fact, content })
+        };
+        let whole = match settle(&outcome).await {
+            Ok(receipt) => return Ok((outcome, receipt)),
+            Err(error) => error.to_string(),
+        };
+        let failure = Failure::new(FailureKind::Output, format!("what it gave could not be recorded: {whole}"));
+        let outcome = Outcome::Failed(failure);
+        match settle(&outcome).await {
+            Ok(receipt) => Ok((outcome, receipt)),
+            Err(error) => {
+                if let Some((of, index)) = asked.chosen {
+                    self.door.with_session(self.caller.session, |session| session.never_again(of, index));
+                }
+                Err(Refusal::Unrecorded(error.to_string()))
+            }
+        }
     }
 
-    fn take_in(&self, asked: &Asked, outcome: &Outcome, receipt: Receipt) {
+    /// Records the end of the turn, waits until it is durable, and shows where the chain stands.
+    async fn end_turn(&self, asked: &Asked, end: EndReason) -> Result<(), Refusal> {
+        let What::Reply(task) = &asked.what else { return Ok(()) };
+        let turn = self.door.with_session(self.caller.session, |session| {
+            let turn = session.turn.take();
+            if turn.is_some() {
+                session.moments.push(Moment::TurnEnded(end));
+            }
+            turn
+        });
+        let Some(turn) = turn.flatten() else { return Ok(()) };
+        // Nobody could cancel what went on after its turn.
+        turn.cancel.cancel();
+        let subject = Subject { call: None, ..self.subject(asked) };
+        let fact = Fact::TurnEnd { message: turn.message, end, report: task.reply.report };
+        self.append(subject, fact, None).await?;
+        let head = self.door.log().head();
+        self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;
+        Ok(())
+    }
+
+    fn take_in(&self, asked: &Asked, outcome: &Outcome, receipt: Receipt, read: Read) {
         self.door.with_session(self.caller.session, |session| {
             session.receipt(receipt);
             match asked.kind {
                 ActionKind::Model => {
                     if let Outcome::Done(Product::Model(answer)) = outcome {
                         session.report(|report| {
-                            report.input_tokens += answer.usage.input;
-                            report.output_tokens += answer.usage.output;
+                            report.input_tokens = report.input_tokens.saturating_add(answer.usage.input);
+                            report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
                         });
                     }
                     session.model_ended(asked.call, asked.context, outcome);
                 }
                 ActionKind::Tool => {
                     let bad = !matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
-                    session.evidence = session.evidence.after(bad && *outcome != Outcome::Cancelled);
-                    if let (Some((of, index)), Some(told)) = (asked.chosen, told(asked, outcome)) {
+                    // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it.
+                    if *outcome != Outcome::Cancelled {
+                        session.evidence = session.evidence.after(bad);
+                    }
+                    if let (Some((of, index)), Some(told)) = (asked.chosen, told(asked, outcome, read)) {
                         session.tool_ended(of, index, told);
                     }
                 }
@@ -449,7 +591,10 @@ impl Serving {
 
     /// Resolves when the caller has died or let go, or the person cancelled the turn.
     async fn stopped(&self) {
-        self.cancel.cancelled().await;
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.caller.fence.cancelled() => {}
+        }
     }
 
     fn driver(&self, task: &Task) -> Option<Arc<dyn Driver>> {
@@ -471,21 +616,26 @@ impl Serving {
     }
 
     fn inner(&self, asked: &Asked) -> Inner {
-        Inner {
-            door: self.door.clone(),
-            caller: self.caller.clone(),
-            cancel: self.cancel.clone(),
-            states: self.states.clone(),
-            subject: self.subject(asked),
-            rights: Rights::of(asked.registration().into_iter().flat_map(|tool| tool.nested.iter().copied())),
-        }
+        let own = Rights::of(asked.registration().into_iter().flat_map(|tool| tool.nested.iter().copied()));
+        // Two calls deep a guest may do no more than the one around it.
+        let rights = self.within.as_ref().map_or_else(|| own.clone(), |within| own.intersect(&within.rights));
+        let read = Read { integrity: Integrity::Trusted, confidentiality: asked.context };
+        let cancel = self.cancel.child_token();
+        Inner::new(
+            self.door.clone(),
+            self.caller.clone(),
+            cancel,
+            self.states.clone(),
+            self.subject(asked),
+            rights,
+            read,
+        )
     }
 
     fn subject(&self, asked: &Asked) -> Subject {
-        let operator = self.door.with_session(self.caller.session, |session| session.spec.operator);
         Subject {
             session: Some(self.caller.session),
-            operator,
+            operator: self.operator,
             seat: Some(self.caller.seat.clone()),
             pid: Some(self.caller.pid),
             call: Some(asked.call),
@@ -493,10 +643,9 @@ impl Serving {
     }
 
     fn intent(&self, asked: &Asked, reserved: Budget) -> Option<IntentRecord> {
-        let operator = self.door.with_session(self.caller.session, |session| session.spec.operator)?;
         Some(IntentRecord {
             session: self.caller.session,
-            operator,
+            operator: self.operator?,
             seat: self.caller.seat.clone(),
             pid: self.caller.pid,
             call: asked.call,
@@ -539,44 +688,22 @@ impl Serving {
     }
 }
 
-/// The door as a running call sees it.
-struct Inner {
-    door: Arc<Door>,
-    caller: Caller,
-    cancel: CancellationToken,
-    states: mpsc::Sender<CallState>,
-    subject: Subject,
-    rights: Rights,
+fn release(reservation: Reservation<'_>) {
+    reservation.settle(Budget::ZERO);
 }
 
-impl InnerDoor for Inner {
-    fn nested(&self, name: ToolName, arguments: Arguments) -> Later<Result<Outcome, Refusal>> {
-        let serving = Serving {
-            door: self.door.clone(),
-            caller: self.caller.clone(),
-            cancel: self.cancel.clone(),
-            states: self.states.clone(),
-            within: Some(self.rights.clone()),
-        };
-        let action = Action::Tool(ToolAction::Direct { name, arguments });
-        Later(Box::pin(async move { serving.serve(action).await.map(|answered| answered.outcome) }))
-    }
-
-    fn lease(&self, name: &str) -> Later<Result<Secret<String>, NoSecret>> {
-        let (door, subject, name) = (self.door.clone(), self.subject.clone(), name.to_owned());
-        Later(Box::pin(async move {
-            let secret = door.parts.secrets.secret(&name).ok_or_else(|| NoSecret(name.clone()))?;
-            let record = Record { subject, fact: Fact::Lease { secret: name.clone() }, content: None };
-            // What is not on the record did not happen: no record, no secret.
-            door.log().append(record).await.map_err(|_| NoSecret(name))?;
-            Ok(secret)
-        }))
-    }
+/// Marks the call for a tool use as over, however it ends.
+struct Underway<'a> {
+    door: &'a Door,
+    session: SessionId,
+    chosen: Option<(CallId, u32)>,
 }
 
-fn release(reservation: Option<Reservation<'_>>) {
-    if let Some(reservation) = reservation {
-        reservation.settle(Budget::ZERO);
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if let Some((of, index)) = self.chosen {
+            self.door.with_session(self.session, |session| session.over(of, index));
+        }
     }
 }
 
@@ -596,13 +723,16 @@ fn overdue(limit: Duration) -> Failure {
 }
 
 /// What the model is told of a tool call that ended; nothing of a cancelled one, which is called again.
-fn told(asked: &Asked, outcome: &Outcome) -> Option<Told> {
+fn told(asked: &Asked, outcome: &Outcome, read: Read) -> Option<Told> {
     let registration = asked.registration()?;
     match outcome {
         Outcome::Done(Product::Tool(answer)) => {
-            Some(Told::by_the_tool(answer.text.clone(), registration, !answer.failed))
+            Some(Told::by_the_tool(answer.text.clone(), registration, read, !answer.failed))
         }
-        Outcome::Failed(failure) => Some(Told::by_the_door(format!("The tool failed: {}.", failure.message), true)),
+        Outcome::Failed(failure) => {
+            let level = registration.confidentiality.max(read.confidentiality);
+            Some(Told::quoting(format!("The tool failed: {}.", failure.message), true, level))
+        }
         Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => None,
     }
 }

@@ -5,14 +5,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ephor_base::{
-    ActionKind, CallId, Confidentiality, Digest, EndReason, FailureKind, Integrity, Label, Message, MessageId,
+    Action, ActionKind, CallId, Confidentiality, Digest, EndReason, FailureKind, Integrity, Label, Message, MessageId,
     ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
-    Seat, Seq, SessionId, Source, Span, SpanId, ToolName, ToolUse, TurnReport, Workspace,
+    Seat, Seq, SessionId, Source, Span, SpanId, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
 };
 use ephor_governance::{Evidence, Rights};
 use tokio_util::sync::CancellationToken;
 
-use super::Refusal;
+use super::{Refusal, nested::Read};
 
 /// One step of a conversation, in the order it happened. What a restarted agent continues from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,9 +93,42 @@ pub(crate) struct Turn {
     pub(crate) started: Duration,
     /// Time spent waiting for a person; it does not count against the turn.
     pub(crate) waited: Duration,
+    /// How many questions wait for a person now, and since when one does.
+    pub(crate) waits: u32,
+    pub(crate) waits_since: Duration,
     pub(crate) report: TurnReport,
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) cancel: CancellationToken,
+}
+
+impl Turn {
+    /// A person is asked: the clock of the turn stands.
+    pub(crate) const fn begin_wait(&mut self, now: Duration) {
+        if self.waits == 0 {
+            self.waits_since = now;
+        }
+        self.waits = self.waits.saturating_add(1);
+    }
+
+    /// A question is answered, or nobody will. While another waits, the clock still stands.
+    pub(crate) const fn end_wait(&mut self, now: Duration) {
+        self.waits = self.waits.saturating_sub(1);
+        if self.waits == 0 {
+            self.waited = self.waited.saturating_add(now.saturating_sub(self.waits_since));
+        }
+    }
+
+    /// How long it has worked by `now`.
+    pub(crate) const fn worked(&self, now: Duration) -> Duration {
+        let now = if self.waits == 0 { now } else { self.waits_since };
+        now.saturating_sub(self.started).saturating_sub(self.waited)
+    }
+
+    /// The figures, with the time from the message to `now`.
+    pub(crate) fn report_at(&self, now: Duration) -> TurnReport {
+        let duration_ms = u64::try_from(now.saturating_sub(self.started).as_millis()).unwrap_or(u64::MAX);
+        TurnReport { duration_ms, ..self.report }
+    }
 }
 
 struct Answer {
@@ -105,11 +138,12 @@ struct Answer {
 }
 
 /// The call made for a tool use, kept over restarts of the process.
-#[derive(Clone, Copy)]
 struct Use {
     call: CallId,
     attempts: u32,
     done: bool,
+    /// While an attempt is under way: cancelled when it is over.
+    running: Option<CancellationToken>,
 }
 
 /// A prompt with every reference resolved.
@@ -157,6 +191,14 @@ impl Session {
         parts.iter().map(|part| self.enter(label(part.kind), part.text.clone())).collect()
     }
 
+    /// Takes back spans whose message was not recorded. Their numbers stay used.
+    pub(crate) fn withdraw(&mut self, ids: &[SpanId]) {
+        for span in self.spans.iter_mut().filter(|span| ids.contains(&span.id)) {
+            span.text = String::new();
+            span.label.integrity = Integrity::Untrusted;
+        }
+    }
+
     /// The texts a trusted author wrote in this session.
     pub(crate) fn trusted_texts(&self) -> Vec<String> {
         let trusted = |span: &&Span| span.label.integrity == Integrity::Trusted && span.label.source == Source::User;
@@ -191,11 +233,13 @@ impl Session {
         let mut shown = Shown { messages: Vec::new(), spans: Vec::new(), confidentiality: Confidentiality::Public };
         for message in &prompt.messages {
             let message = match message {
-                PromptMessage::System(spans) => Message::System(self.take(spans, &mut shown)?),
+                PromptMessage::System(spans) => Message::System(self.instructions(spans, &mut shown)?),
                 PromptMessage::User(spans) => Message::User(self.take(spans, &mut shown)?),
                 PromptMessage::Answer(call) => self.assistant(*call, &mut shown)?,
                 PromptMessage::Result { of, index, spans } => {
-                    let (tool_use, _) = self.tool_use(*of, *index)?;
+                    let (tool_use, level) = self.tool_use(*of, *index)?;
+                    // Its id and name are the model's words.
+                    shown.confidentiality = shown.confidentiality.max(level);
                     let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
                     let failed = !self.went_well(*of, *index);
                     Message::Tool { id, name, failed, spans: self.take(spans, &mut shown)? }
@@ -211,6 +255,15 @@ impl Session {
         self.take(&[answer.span], shown)?;
         let (text, tool_uses) = (answer.answer.text.clone(), answer.answer.tool_uses.clone());
         Ok(Message::Assistant { text, tool_uses })
+    }
+
+    /// Only the operator's words instruct a model; whatever else an agent puts there is refused.
+    fn instructions(&self, ids: &[SpanId], shown: &mut Shown) -> Result<Vec<Span>, Refusal> {
+        let spans = self.take(ids, shown)?;
+        match spans.iter().find(|span| span.label.source != Source::Operator) {
+            Some(span) => Err(Refusal::UnknownReference(format!("span {} as instructions", span.id))),
+            None => Ok(spans),
+        }
     }
 
     fn take(&self, ids: &[SpanId], shown: &mut Shown) -> Result<Vec<Span>, Refusal> {
@@ -230,17 +283,39 @@ impl Session {
     /// The call id and attempt number for a tool use; `fresh` is used if it was never called. A use that has an
     /// outcome is not called again.
     pub(crate) fn call_for_use(&mut self, of: CallId, index: u32, fresh: CallId) -> Result<(CallId, u32), Refusal> {
-        let entry = self.uses.entry((of, index)).or_insert(Use { call: fresh, attempts: 0, done: false });
+        let entry =
+            self.uses.entry((of, index)).or_insert(Use { call: fresh, attempts: 0, done: false, running: None });
         if entry.done {
             return Err(Refusal::Repeated(entry.call));
         }
-        entry.attempts += 1;
+        entry.attempts = entry.attempts.saturating_add(1);
+        entry.running = Some(CancellationToken::new());
         Ok((entry.call, entry.attempts))
+    }
+
+    /// What resolves when the attempt under way for the same tool use is over; none, if there is none.
+    pub(crate) fn underway(&self, action: &Action) -> Option<CancellationToken> {
+        let Action::Tool(ToolAction::Chosen { by, index }) = action else { return None };
+        self.uses.get(&(*by, *index)).and_then(|entry| entry.running.clone())
+    }
+
+    /// The attempt for a tool use is over.
+    pub(crate) fn over(&mut self, of: CallId, index: u32) {
+        if let Some(running) = self.uses.get_mut(&(of, index)).and_then(|entry| entry.running.take()) {
+            running.cancel();
+        }
+    }
+
+    /// A tool use ran, and nobody can say what came of it.
+    pub(crate) fn never_again(&mut self, of: CallId, index: u32) {
+        if let Some(entry) = self.uses.get_mut(&(of, index)) {
+            entry.done = true;
+        }
     }
 
     /// Takes in how a model call ended. A cancelled one leaves no moment: the next incarnation asks again.
     pub(crate) fn model_ended(&mut self, call: CallId, shown: Confidentiality, outcome: &Outcome) {
-        self.answered += 1;
+        self.answered = self.answered.saturating_add(1);
         match outcome {
             Outcome::Done(Product::Model(answer)) => {
                 let label = Label::new(Source::Model, Integrity::Untrusted, shown);
@@ -248,7 +323,7 @@ impl Session {
                 let answer = Arc::new(answer.clone());
                 self.answers.insert(call, Answer { answer: answer.clone(), span, shown });
                 self.moments.push(Moment::Answered { call, answer });
-                self.report(|report| report.cycles += 1);
+                self.report(|report| report.cycles = report.cycles.saturating_add(1));
             }
             Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
@@ -257,9 +332,7 @@ impl Session {
 
     /// Takes in how a chosen tool call ended, or why it was refused.
     pub(crate) fn tool_ended(&mut self, of: CallId, index: u32, told: Told) {
-        if let Some(entry) = self.uses.get_mut(&(of, index)) {
-            entry.done = true;
-        }
+        self.never_again(of, index);
         let digest = Digest::of(told.text.as_bytes());
         let spans = vec![self.enter(told.label, told.text)];
         self.moments.push(Moment::Result { of, index, spans, known: told.known, ok: told.ok, digest });
@@ -294,15 +367,24 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// A refusal or failure, in the door's own words.
+    /// A refusal, in the door's own words and no others.
     pub(crate) fn by_the_door(text: String, known: bool) -> Self {
         let label = Label::new(Source::Kernel, Integrity::Trusted, Confidentiality::Internal);
         Self { text, label, known, ok: false }
     }
 
-    /// A tool's own answer, labelled by its registration.
-    pub(crate) fn by_the_tool(text: String, registration: &Registration, ok: bool) -> Self {
-        let label = Label::new(Source::Tool, registration.integrity, registration.confidentiality);
+    /// A refusal or failure that quotes what a model wrote or a tool read: trusted as little, and seen by as few.
+    pub(crate) fn quoting(text: String, known: bool, level: Confidentiality) -> Self {
+        let level = level.max(Confidentiality::Internal);
+        let label = Label::new(Source::Kernel, Integrity::Untrusted, level);
+        Self { text, label, known, ok: false }
+    }
+
+    /// A tool's own answer, labelled by its registration and by what it was told and has read.
+    pub(crate) fn by_the_tool(text: String, registration: &Registration, read: Read, ok: bool) -> Self {
+        let integrity = registration.integrity.min(read.integrity);
+        let level = registration.confidentiality.max(read.confidentiality);
+        let label = Label::new(Source::Tool, integrity, level);
         Self { text, label, known: true, ok }
     }
 }

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+//! The models' driver, asked without a permit.
 
 use ephor_base::{Budget, Message, Task};
 use ephor_egress::{Egress, Policy};

@@ -172,7 +172,6 @@ fn tools<'a>(task: &'a ModelTask, names: &Names) -> Vec<Tool<'a>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may stop")]
     use ephor_base::{Message, ToolUse};
     use serde_json::{Value, json};
 

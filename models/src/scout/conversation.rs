@@ -1,6 +1,6 @@
 //! What the messages say: the request, what was piped in, and what was done about it so far.
 
-use ephor_base::{Integrity, Message, ModelTask, Span};
+use ephor_base::{Integrity, Message, ModelTask, Source, Span};
 use serde_json::Value;
 
 /// A tool call that scout makes.
@@ -63,7 +63,7 @@ impl Conversation {
                         tool: name.clone(),
                         arguments: serde_json::from_str(arguments).unwrap_or_default(),
                         failed: *failed,
-                        text: spans.iter().map(|span| span.text.as_str()).collect::<Vec<_>>().join("\n"),
+                        text: told(spans),
                     });
                 }
             }
@@ -86,6 +86,17 @@ impl Conversation {
     pub(super) fn offers(&self, tool: &str) -> bool {
         self.tools.iter().any(|offered| offered == tool)
     }
+}
+
+/// What the tool itself said; a notice of the kernel beside it is no part of its result, and alone it is why there is none.
+fn told(spans: &[Span]) -> String {
+    let of_tool = spans.iter().any(|span| span.label.source == Source::Tool);
+    let texts: Vec<&str> = spans
+        .iter()
+        .filter(|span| !of_tool || span.label.source == Source::Tool)
+        .map(|span| span.text.as_str())
+        .collect();
+    texts.join("\n")
 }
 
 fn text(spans: &[Span], integrity: Integrity) -> String {

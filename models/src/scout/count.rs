@@ -10,7 +10,9 @@ use super::{
 
 /// What is counted, if it is a unit of text.
 pub(super) fn unit(tokens: &[Token]) -> Option<Unit> {
-    if has(tokens, &["lines", "line", "rows", "loc", "long", "-l"]) {
+    if has(tokens, &["word"]) && has(tokens, &["count"]) {
+        Some(Unit::Words)
+    } else if has(tokens, &["lines", "line", "rows", "loc", "long", "length", "-l"]) {
         Some(Unit::Lines)
     } else if has(tokens, &["words", "-w"]) {
         Some(Unit::Words)

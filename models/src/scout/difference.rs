@@ -73,7 +73,6 @@ fn middle<'a>(one: &[&'a str], two: &[&'a str]) -> Option<Vec<Line<'a>>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop")]
     use super::{Line, difference};
 
     #[test]

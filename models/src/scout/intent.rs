@@ -57,8 +57,19 @@ pub(super) struct Needle {
 pub(super) struct Scope {
     /// A file or folder; nothing for the whole workspace.
     pub(super) path: Option<String>,
+    /// Further files or folders, as in "in src and docs".
+    pub(super) also: Vec<String>,
     /// Only files that fit.
     pub(super) only: Option<Filter>,
+}
+
+impl Scope {
+    /// One scope for each place.
+    pub(super) fn each(&self) -> Vec<Self> {
+        let places = self.path.iter().chain(&self.also);
+        let alone = |path: &String| Self { path: Some(path.clone()), also: Vec::new(), only: self.only.clone() };
+        if self.also.is_empty() { vec![self.clone()] } else { places.map(alone).collect() }
+    }
 }
 
 /// How much of a search is shown.

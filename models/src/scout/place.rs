@@ -320,12 +320,28 @@ pub(super) fn take_scope(tokens: &[Token]) -> (Scope, Vec<Token>) {
         let taken = if is_word(token, &BEFORE) { place(after, token.lower == "of", &mut scope) } else { 0 };
         if taken > 0 {
             at += 1 + taken;
+            while let Some((path, length)) =
+                another(tokens.get(at..).unwrap_or_default()).filter(|_| scope.path.is_some())
+            {
+                scope.also.push(path);
+                at += length;
+            }
         } else {
             rest.push(token.clone());
             at += 1;
         }
     }
     (scope, rest)
+}
+
+/// "and docs", "or the docs folder" after a place, and how many tokens that takes.
+fn another(tokens: &[Token]) -> Option<(String, usize)> {
+    let (join, after) = tokens.split_first()?;
+    let mut next = Scope::default();
+    let taken = if is_word(join, &["and", "or"]) { place(after, false, &mut next) } else { 0 };
+    // What follows must be a place and nothing more: "in src and how …" goes on.
+    let path = next.path.filter(|_| ends(after.get(taken)))?;
+    Some((path, taken + 1))
 }
 
 /// Reads a place at the beginning of `tokens` into `scope`; returns how many tokens it takes, none if there is no place.
@@ -368,7 +384,8 @@ fn place(tokens: &[Token], after_of: bool, scope: &mut Scope) -> usize {
             skipped + 1 + usize::from(next_is(&WORKSPACE) || next_is(&["base"]))
         };
     }
-    let is_bare = !after_of && ends(next) && is_name(first) && !is_word(first, &NOWHERE);
+    let is_place = is_name(first) && !is_word(first, &NOWHERE) && super::needle::mark(first).is_none();
+    let is_bare = !after_of && ends(next) && is_place;
     if is_bare {
         scope.path = Some(clean(&first.text));
         return skipped + 1;

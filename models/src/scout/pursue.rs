@@ -130,6 +130,14 @@ fn is_missing(result: &Done) -> bool {
 
 fn run_search(search: &Search, done: &Conversation) -> Result<String, Needs> {
     let result = result(done, search_call(&search.needle.pattern, search.scope.path.as_deref()))?;
+    if is_missing(result)
+        && let Some(path) = &search.scope.path
+    {
+        let everywhere =
+            Search { scope: Scope { path: None, only: search.scope.only.clone(), also: Vec::new() }, ..search.clone() };
+        let found = run_search(&everywhere, done)?;
+        return Ok(format!("There is no `{path}` here, so I looked everywhere. {found}"));
+    }
     if result.failed {
         return Ok(report::failed(&format!("The search for {}", search.needle.words), &result.text));
     }

@@ -64,6 +64,9 @@ pub(super) fn intents(clause: &Clause) -> Vec<Intent> {
             "changed",
             "changes",
             "change",
+            "compare",
+            "compared",
+            "compares",
         ],
     ) && let Some(compare) = compare_named(rest)
     {
@@ -130,6 +133,12 @@ fn what(rest: &[Token]) -> Option<Vec<Intent>> {
     }
     if needle::marks(rest).is_some() {
         return Some(searches(rest, View::Lines));
+    }
+    if has(rest, &["directories", "folders", "subfolders", "subdirectories"]) {
+        return Some(vec![Intent::List(take_scope(rest).0.path.unwrap_or_else(|| ".".to_owned()))]);
+    }
+    if has(rest, &["count", "number", "length"]) && has(rest, &["of"]) {
+        return count::intent(rest).map(|intent| vec![intent]);
     }
     if has(rest, &["file", "files", "documents", "scripts", "sources"]) {
         return what_files(rest);
@@ -215,9 +224,9 @@ fn what_files(rest: &[Token]) -> Option<Vec<Intent>> {
     let after = rest.get(noun + 1..).unwrap_or_default();
     let said: Vec<Token> =
         after.iter().filter(|token| !is_word(token, &["are", "is", "do", "does"])).cloned().collect();
-    let holds =
-        said.first().is_some_and(|first| is_word(first, &HOLDS) && first.lower != "have" && first.lower != "found")
-            || has(&said, &["word", "string", "phrase"]);
+    let names = has(&said, &["called", "named"]);
+    let says = said.iter().any(|token| is_word(token, &HOLDS) && !is_word(token, &["have", "found"]));
+    let holds = (says && !names) || has(&said, &["word", "string", "phrase"]);
     let kind = noun.checked_sub(1).and_then(|at| rest.get(at)).and_then(place::filter);
     if holds {
         let mut intents = searches(after, View::Files);
@@ -251,7 +260,10 @@ fn whether(first: &Token, rest: &[Token]) -> Option<Vec<Intent>> {
     if !(is_there || any || holds || names_text) {
         return None;
     }
-    if is_there && let Some(intents) = files(rest).or_else(|| named_file(rest)) {
+    let owns = is_word(first, &["do", "have"]) && has(rest.get(..2).unwrap_or_default(), &["have", "we", "i"]);
+    if (is_there || owns)
+        && let Some(intents) = files(rest).or_else(|| named_file(rest))
+    {
         return Some(intents);
     }
     // "does README.md mention x": the place is the subject.
@@ -262,7 +274,7 @@ fn whether(first: &Token, rest: &[Token]) -> Option<Vec<Intent>> {
         let search = |needle| {
             Intent::Search(super::intent::Search {
                 needle,
-                scope: Scope { path: Some(path.clone()), only: None },
+                scope: Scope { path: Some(path.clone()), ..Scope::default() },
                 view: View::Lines,
             })
         };

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+//! Scout, over phrasings and whole conversations.
 
 use ephor_base::{Message, ModelTask};
 use serde_json::Value;

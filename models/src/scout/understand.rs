@@ -82,6 +82,20 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
         if matches!(understood.as_slice(), [Intent::Unknown(None)]) && needle::marks(&clause.words).is_some() {
             understood = searches(&clause.words, View::Lines);
         }
+        // "show x and tell me how many TODOs it has"
+        if clause.has(&["it", "its"])
+            && let Some(
+                Intent::Read { file: File::Path(path), .. }
+                | Intent::Summarise(File::Path(path))
+                | Intent::Measure { file: File::Path(path), .. },
+            ) = intents.last()
+        {
+            for intent in &mut understood {
+                if let Intent::Search(Search { scope, .. }) = intent {
+                    scope.path.get_or_insert_with(|| path.clone());
+                }
+            }
+        }
         // A verb without its object before another clause adds nothing: "search and summarise TODOs".
         let is_bare =
             clause.object().is_empty() && clauses.len() > 1 && matches!(understood.as_slice(), [Intent::Unknown(None)]);
@@ -89,7 +103,23 @@ pub(super) fn intents(request: &str, around: Circumstances<'_>) -> Vec<Intent> {
             intents.extend(understood);
         }
     }
-    if intents.is_empty() { vec![Intent::Unknown(None)] } else { intents }
+    if intents.is_empty() { vec![Intent::Unknown(None)] } else { intents.into_iter().flat_map(each_place).collect() }
+}
+
+/// A search in several places as a search in each.
+fn each_place(intent: Intent) -> Vec<Intent> {
+    match intent {
+        Intent::Search(search) => {
+            search.scope.each().into_iter().map(|scope| Intent::Search(Search { scope, ..search.clone() })).collect()
+        }
+        Intent::Define { name, scope } => {
+            scope.each().into_iter().map(|scope| Intent::Define { name: name.clone(), scope }).collect()
+        }
+        Intent::Files { filter, scope, count } => {
+            scope.each().into_iter().map(|scope| Intent::Files { filter: filter.clone(), scope, count }).collect()
+        }
+        other => vec![other],
+    }
 }
 
 /// Whether `clause` only says what to do with what was asked before; then that is changed.
@@ -394,7 +424,7 @@ fn grep(tokens: &[Token]) -> Vec<Intent> {
     let mut intents = match words.as_slice() {
         [needle, place] if plain(needle) && plain(place) => {
             let path = if place.text == "*" { None } else { Some(place::clean(&place.text)) };
-            let scope = Scope { path, only: None };
+            let scope = Scope { path, ..Scope::default() };
             needle::needles(std::slice::from_ref(needle))
                 .into_iter()
                 .map(|needle| Intent::Search(Search { needle, scope: scope.clone(), view: View::Lines }))
@@ -432,8 +462,12 @@ fn find(tokens: &[Token]) -> Vec<Intent> {
         needle.and_then(|at| tokens.split_at_checked(at)).filter(|(place, _)| is_place(place))
     {
         let (scope, _) = take_scope(place);
-        let path = scope.path.or_else(|| place.iter().find_map(place::path)).or_else(|| named_place(place));
-        let scope = Scope { path, only: scope.only };
+        let path = scope
+            .path
+            .or_else(|| place.iter().find_map(place::path))
+            .or_else(|| named_place(place))
+            .or_else(|| bare_place(place));
+        let scope = Scope { path, ..scope };
         let (own, rest) = take_scope(needle);
         let scope = if own == Scope::default() { scope } else { own };
         let needles = needle::needles(&rest);
@@ -469,6 +503,36 @@ fn is_place(tokens: &[Token]) -> bool {
         && named.count() <= 1
         && needle::marks(tokens).is_none()
         && tokens.iter().all(|token| token.kind != Kind::Quoted)
+}
+
+/// "the docs" in "search the docs for x".
+fn bare_place(tokens: &[Token]) -> Option<String> {
+    let whole = [
+        "project",
+        "files",
+        "code",
+        "codebase",
+        "repo",
+        "repository",
+        "workspace",
+        "in",
+        "through",
+        "inside",
+        "under",
+        "over",
+        "around",
+        "sources",
+        "source",
+        "tree",
+    ];
+    let is_name = |token: &&Token| {
+        !place::is_determiner(token)
+            && !needle::is_filler(token)
+            && !is_word(token, &FOLDER)
+            && !is_word(token, &whole)
+            && place::filter(token).is_none()
+    };
+    tokens.iter().find(is_name).map(|token| place::clean(&token.text))
 }
 
 fn named_place(tokens: &[Token]) -> Option<String> {
@@ -519,13 +583,17 @@ fn look(tokens: &[Token]) -> Vec<Intent> {
 /// What a noun phrase asks for: "the first ten lines of x", "all TODOs in src", "README.md".
 pub(super) fn thing(tokens: &[Token]) -> Option<Vec<Intent>> {
     let summary = ["summary", "overview", "gist", "tldr", "tl;dr", "outline", "recap", "digest"];
+    let sameness = ["same", "identical", "equal", "differ", "differs", "different"];
+    if has(tokens, &sameness) && place::paths(tokens).len() == 2 {
+        return compare(tokens).map(|intent| vec![intent]);
+    }
     if has(tokens, &["difference", "differences", "diff", "comparison"]) {
         return compare(tokens).map(|intent| vec![intent]);
     }
     if let Some(define) = define(tokens) {
         return Some(vec![define]);
     }
-    if has(tokens, &["number", "count", "amount", "total"]) && has(tokens, &["of"]) {
+    if has(tokens, &["number", "count", "amount", "total", "length"]) && has(tokens, &["of"]) {
         return count::intent(tokens).map(|intent| vec![intent]);
     }
     if has(tokens, &summary) {

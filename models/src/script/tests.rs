@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+//! Scripts, line by line.
 
 use std::time::Duration;
 

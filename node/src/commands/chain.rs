@@ -30,12 +30,8 @@ fn used(home: &Home) -> anyhow::Result<&Home> {
 fn key(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
     let path = used(home)?.public_keys();
     let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-    if json {
-        let lines: Vec<&str> = keys.lines().collect();
-        println!("{}", json!({ "keys": lines }));
-    } else {
-        print!("{keys}");
-    }
+    let text = if json { format!("{}\n", json!({ "keys": keys.lines().collect::<Vec<_>>() })) } else { keys };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -48,11 +44,13 @@ fn accept(home: &Home, yes: bool) -> anyhow::Result<ExitCode> {
         bail!("nothing was changed; answer `yes` at a terminal, or pass --yes");
     }
     let accepted = serving::accept_loss(home)?;
-    println!("The old chain lies in `{}`.", accepted.moved_to.display());
-    println!(
-        "A new one begins, after {} entries that could be trusted: {}.",
-        accepted.follows.size, accepted.follows.reason
+    let text = format!(
+        "The old chain lies in `{}`.\nA new one begins, after {} entries that could be trusted: {}.\nIts public keys are new \
+         as well: `ephor chain key`.\n",
+        accepted.moved_to.display(),
+        accepted.follows.size,
+        accepted.follows.reason
     );
-    println!("Its public keys are new as well: `ephor chain key`.");
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ephor_base::Pid;
 use ephor_kernel::ProcessInfo;
 
@@ -11,20 +11,18 @@ use crate::{
     client::Client,
     home::Home,
     protocol::{Answer, Request},
+    terminal,
 };
 
 pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let Some(mut client) = Client::reach_running(home).await? else {
         bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
     };
-    let Answer::Processes { processes } = client.ask(&Request::Processes).await? else {
+    let Answer::Processes { processes } = client.ask(&Request::Processes {}).await? else {
         bail!("the node answered something else");
     };
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&processes)?);
-    } else {
-        print!("{}", tree(&processes));
-    }
+    let text = if args.json { serde_json::to_string_pretty(&processes)? + "\n" } else { tree(&processes) };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
 

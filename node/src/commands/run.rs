@@ -4,6 +4,7 @@ mod message;
 mod screen;
 
 use std::{
+    collections::VecDeque,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -37,7 +38,9 @@ pub(crate) async fn run(home: &Home, args: Run) -> anyhow::Result<ExitCode> {
     if let Err(error) = &ended {
         screen.error(error);
     }
-    ended
+    let status = ended?;
+    screen.written()?;
+    Ok(status)
 }
 
 /// A turn, from the client's side.
@@ -47,8 +50,17 @@ struct Turn {
     interrupt: Signal,
     /// The question that waits for the person at the terminal.
     question: Option<Question>,
+    /// What was said to the node and not answered yet, oldest first.
+    said: VecDeque<Said>,
     cancelled: bool,
     end: Option<EndReason>,
+}
+
+/// What an answer of the node may be to.
+enum Said {
+    Message,
+    Ruling,
+    Cancel,
 }
 
 impl Turn {
@@ -69,7 +81,8 @@ impl Turn {
             client.ask(&ruling).await.context("--allow")?;
         }
         client.say(&Request::Send { session, parts }).await?;
-        Ok(Self { client, session, interrupt, question: None, cancelled: false, end: None })
+        let said = VecDeque::from([Said::Message]);
+        Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
     }
 
     async fn carry_through(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
@@ -89,6 +102,7 @@ impl Turn {
                     self.cancelled = true;
                     self.question = None;
                     screen.note("cancelling; Ctrl-C again leaves at once");
+                    self.said.push_back(Said::Cancel);
                     self.client.say(&Request::Cancel { session: self.session }).await?;
                 }
             }
@@ -99,8 +113,9 @@ impl Turn {
     fn take(&mut self, answer: Answer, screen: &mut Screen) -> anyhow::Result<Option<ExitCode>> {
         let seen = match answer {
             Answer::Seen { seen } => seen,
-            Answer::Refused { why } => bail!("{why}"),
+            Answer::Refused { why } => return self.refused(why, screen),
             other => {
+                self.said.pop_front();
                 screen.other(&other);
                 return Ok(None);
             }
@@ -116,11 +131,25 @@ impl Turn {
         Ok(None)
     }
 
-    /// Signs what the person said. Silence is a refusal.
+    /// Something the node would not do. Only a message that was not taken, or a node that stops, ends the run.
+    fn refused(&mut self, why: String, screen: &mut Screen) -> anyhow::Result<Option<ExitCode>> {
+        match self.said.pop_front() {
+            Some(Said::Ruling) => {
+                // It came too late, say. The turn goes on without it.
+                screen.note(&format!("your answer does not count: {why}"));
+                Ok(None)
+            }
+            // There is no turn yet, or no more. Leaving ends whatever there is.
+            Some(Said::Cancel) => Ok(Some(ExitCode::from(CANCELLED))),
+            Some(Said::Message) | None => bail!("{why}"),
+        }
+    }
+
+    /// Signs what the person said. Silence is not signed: the node refuses by itself when the time is over.
     async fn rule(&mut self, said: Option<bool>) -> anyhow::Result<()> {
-        let Some(asked) = self.question.take() else { return Ok(()) };
+        let (Some(asked), Some(permit)) = (self.question.take(), said) else { return Ok(()) };
         let on = RulingOn::Ticket(asked.ticket);
-        let permit = said.unwrap_or(false);
+        self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(self.session, on, permit, asked.digest, asked.verdict.policy);
         self.client.say(&ruling).await
     }

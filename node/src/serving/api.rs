@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    os::{fd::AsRawFd, unix::net::UnixListener as StdListener},
+    os::{
+        fd::AsRawFd,
+        unix::{fs::PermissionsExt, net::UnixListener as StdListener},
+    },
     path::Path,
     sync::{
         Arc,
@@ -38,6 +41,9 @@ pub(crate) fn bind(home: &Home) -> anyhow::Result<UnixListener> {
     }
     let listener = short_path(&path, |path| StdListener::bind(path))
         .with_context(|| format!("the socket `{}` cannot be made", path.display()))?;
+    // The folder keeps others out already; this says so to whoever looks at the file.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+        .with_context(|| format!("the socket `{}` cannot be kept private", path.display()))?;
     listener.set_nonblocking(true)?;
     Ok(UnixListener::from_std(listener)?)
 }

@@ -5,10 +5,11 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName, Workspace,
+    files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Recovered, SigningKeys,
+    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
     accept::{Accepted, accept},
     disk::Disk,
 };
@@ -18,7 +19,7 @@ use ephor_kernel::{
     AgentSpec, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Operators, Process, SessionSpec, Watchers,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
-use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, OpenWorkspace, WasmDriver};
+use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
 
 use super::{
     Clients, api,
@@ -45,7 +46,16 @@ pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
+    tools: Vec<ToolName>,
     log: Log,
+}
+
+/// What is driven, and by what.
+struct Driven {
+    drivers: Drivers,
+    tools: Vec<BuiltinTool>,
+    guest: Guest,
+    watchers: Arc<Watchers>,
 }
 
 /// Boots the node of a locked home.
@@ -57,7 +67,8 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     let (log, recovered) = open_chain(home, &files, &clock, &random)?;
     let models = models(&config)?;
     let engine = Engine::new()?;
-    let (drivers, tools, watchers) = drivers(home, &engine, &models, &*random).await?;
+    let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
+    let names = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let operators = || Operators::new([operator.key().verifying_key()]);
     let parts = DoorParts {
@@ -74,8 +85,9 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
         FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
     let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await?;
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
+    kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), log })
+    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), tools: names, log })
 }
 
 fn open_chain(
@@ -118,12 +130,7 @@ fn models(config: &Config) -> anyhow::Result<Models> {
     Ok(Models::new(OpenAi::at(base_url, hint), Egress::new(policy)))
 }
 
-async fn drivers(
-    home: &Home,
-    engine: &Engine,
-    models: &Models,
-    random: &dyn Random,
-) -> anyhow::Result<(Drivers, Vec<BuiltinTool>, Arc<Watchers>)> {
+fn drivers(home: &Home, engine: &Engine, models: &Models, random: &dyn Random) -> anyhow::Result<Driven> {
     let key = read_or_create(&home.cache_key(), || {
         let mut key = vec![0; 32];
         random.fill(&mut key);
@@ -131,8 +138,9 @@ async fn drivers(
     })?;
     // A key of another length is damaged; then nothing is cached, which is slow and safe.
     let cache = <[u8; 32]>::try_from(key).ok().map(|key| CompiledCache::new(home.tools(), key));
-    let (component, tools) = ephor_sandbox::builtin(engine, cache).await?;
-    let wasm = WasmDriver::new(engine.clone(), tools.iter().map(|tool| (tool.name.clone(), component.clone())));
+    let tools = builtin_tools()?;
+    let guest = Guest::builtin(engine.clone(), cache)?;
+    let wasm = WasmDriver::new(engine.clone(), tools.iter().map(|tool| (tool.name.clone(), guest.clone())));
     let wasm: Arc<dyn Driver> = Arc::new(wasm);
     let watchers = Arc::new(Watchers::default());
     let drivers = Drivers {
@@ -140,7 +148,7 @@ async fn drivers(
         reply: Arc::new(Console(watchers.clone())),
         tools: tools.iter().map(|tool| (tool.name.clone(), wasm.clone())).collect(),
     };
-    Ok((drivers, tools, watchers))
+    Ok(Driven { drivers, tools, guest, watchers })
 }
 
 /// What the operator says of a built-in tool. What files hold is untrusted, and stays with the person and their models.
@@ -163,6 +171,16 @@ fn registration(tool: BuiltinTool) -> Registration {
         confidentiality: Confidentiality::Internal,
         limits: tool.limits,
         nested: Vec::new(),
+    }
+}
+
+/// The process that compiles the tools while the node takes its first clients.
+struct Compiler(Guest);
+
+impl Body for Compiler {
+    fn run(&self, _: Process) -> Life {
+        let guest = self.0.clone();
+        Life::new(async move { guest.ready().await.map(|_| ()).map_err(|error| error.to_string()) })
     }
 }
 
@@ -205,6 +223,18 @@ impl Node {
         };
         let served = self.models.served(&model);
         Ok((model, served))
+    }
+
+    /// Whether a ruling speaks of tools that there are: one on a misspelt name would permit nothing, in silence.
+    pub(crate) fn knows(&self, on: &RulingOn) -> Result<(), String> {
+        let RulingOn::Tools(named) = on else { return Ok(()) };
+        match named.iter().find(|name| !self.tools.contains(name)) {
+            Some(unknown) => {
+                let names: Vec<&str> = self.tools.iter().map(ToolName::as_str).collect();
+                Err(format!("there is no tool `{unknown}`; the tools are {}", names.join(", ")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Opens a session in `workspace`, which may neither contain the home nor lie inside it.

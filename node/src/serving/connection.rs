@@ -1,6 +1,7 @@
 //! One client's connection.
 
 use std::{
+    io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -9,7 +10,7 @@ use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
-use tokio_util::codec::{Framed, LinesCodec};
+use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
 use super::{Client, boot::Node};
 use crate::{
@@ -104,7 +105,9 @@ impl Talk {
             () = process.stopping() => Next::Stop,
             seen = seen => seen.map_or(Next::Left, Next::Seen),
             line = self.lines.next() => match line {
-                None | Some(Err(tokio_util::codec::LinesCodecError::Io(_))) => Next::Left,
+                None => Next::Left,
+                // After either the codec hears no more, but the client hears why.
+                Some(Err(LinesCodecError::Io(error))) if error.kind() != io::ErrorKind::InvalidData => Next::Left,
                 Some(Err(error)) => Next::Garbled(error.to_string()),
                 Some(Ok(line)) => match serde_json::from_str(&line) {
                     Ok(request) => Next::Said(request),
@@ -142,8 +145,7 @@ impl Talk {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
                 let statement = Statement { session, on, decision, arguments, policy };
                 let signature = from_hex(&signature).unwrap_or_default();
-                let ruling = SignedRuling { statement, operator, signature };
-                self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
+                self.rule(SignedRuling { statement, operator, signature }).await
             }
             Request::Send { session, parts } => match self.own(session) {
                 Ok(session) => self
@@ -160,9 +162,14 @@ impl Talk {
                 Ok(_) => Err("no turn is under way".to_owned()),
                 Err(why) => Err(why),
             },
-            Request::Processes => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
+            Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
+    }
+
+    async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {
+        self.node.knows(&ruling.statement.on)?;
+        self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
     }
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use ephor_base::{Random, files::Files};
 use ephor_chain::{AcceptError, KeyError, SigningKeys, VaultKey, VerifierKeys};
 
-use crate::home::{Home, write_new};
+use crate::home::{Home, write_private};
 
 /// The keys of a home.
 pub(super) struct Keys {
@@ -91,7 +91,7 @@ pub(super) fn settle(home: &Home, files: &dyn Files, public: &VerifierKeys, unus
 pub(super) fn keep_public(home: &Home, moved_to: &Path, files: &dyn Files) -> anyhow::Result<()> {
     let old = SigningKeys::load(&moved_to.join("signing"), files).ok().map(|keys| keys.verifier().clone());
     let Some(keys) = old.or_else(|| public(home)) else { return Ok(()) };
-    let folder = Home::find(Some(moved_to.to_owned()))?;
+    let folder = Home::find(Some(moved_to.into()))?;
     let kept = std::fs::create_dir_all(folder.keys());
     kept.with_context(|| format!("`{}` cannot be made", folder.keys().display()))?;
     write_public(&folder.public_keys(), &keys)
@@ -107,7 +107,7 @@ fn find_signing(home: &Home, files: &dyn Files) -> anyhow::Result<Option<(Signin
 }
 
 fn write_public(path: &Path, keys: &VerifierKeys) -> anyhow::Result<()> {
-    write_new(path, keys.to_string().as_bytes()).with_context(|| format!("`{}` cannot be written", path.display()))
+    write_private(path, keys.to_string().as_bytes()).with_context(|| format!("`{}` cannot be written", path.display()))
 }
 
 fn signing_lost(home: &Home) -> anyhow::Error {

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+//! Streams of Chat Completions, as servers really send them.
 
 use ephor_base::{Failure, FailureKind, ModelAnswer, StopReason, ToolSpec, Usage};
 use ephor_egress::Error;

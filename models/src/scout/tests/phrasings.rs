@@ -68,12 +68,12 @@ const HELD_OUT: &str = include_str!("held_out.txt");
 
 /// How many of the held-out phrasings are understood. The number is what was measured when they were written; it may
 /// rise, and a change that lowers it has made scout worse for people.
-const UNDERSTOOD: usize = 0;
+const UNDERSTOOD: usize = 34;
 
 #[test]
 fn phrasings_that_the_rules_have_never_seen_are_mostly_understood() {
     let (failures, total) = failures(HELD_OUT);
     assert!(total >= 40);
     let understood = total - failures.len();
-    assert!(understood >= 99, "{understood} of {total}:\n{}", failures.join("\n"));
+    assert!(understood >= UNDERSTOOD, "{understood} of {total}:\n{}", failures.join("\n"));
 }

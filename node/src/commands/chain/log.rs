@@ -1,6 +1,10 @@
 //! `ephor chain log`: the entries.
 
-use std::{io::Write, process::ExitCode, sync::Arc};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anyhow::Context;
 use ephor_base::{Pid, files::Files};
@@ -8,7 +12,10 @@ use ephor_chain::{Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, rea
 use serde_json::{Value, json};
 
 use super::used;
-use crate::{home::Home, terminal::plain};
+use crate::{
+    home::Home,
+    terminal::{self, plain},
+};
 
 pub(crate) fn log(home: &Home, pid: Option<u64>, json: bool, content: bool) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
@@ -17,18 +24,21 @@ pub(crate) fn log(home: &Home, pid: Option<u64>, json: bool, content: bool) -> a
         let key = VaultKey::load(&home.vault_key(), &*files)?;
         entries = entries.unsealing(Arc::new(Vault::new(&home.vault(), Arc::new(key), files.clone())));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = io::BufWriter::new(io::stdout().lock());
     for stored in entries {
         let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
         if pid.is_some_and(|pid| stored.entry.subject.pid != Some(Pid(pid))) {
             continue;
         }
         let line = if json { as_json(&stored, content)?.to_string() } else { as_text(&stored, content) };
-        // A reader that closed the pipe has had enough.
-        if writeln!(out, "{line}").is_err() {
-            break;
+        match writeln!(out, "{line}") {
+            Ok(()) => {}
+            // A reader that closed the pipe has had enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error).context(terminal::UNWRITTEN),
         }
     }
+    out.flush().context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
 

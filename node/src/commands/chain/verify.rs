@@ -17,7 +17,7 @@ use ephor_chain::{
 };
 use serde_json::json;
 
-use crate::home::Home;
+use crate::{home::Home, terminal};
 
 /// What is verified against what.
 struct Given {
@@ -45,35 +45,43 @@ pub(crate) fn verify(
         Err(finding) => Err(finding.into()),
     };
     let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    match verified {
-        Ok(report) if json => println!("{}", json!({"ok": true, "report": report})),
-        Ok(report) => tell(&report),
-        Err(ScanError::Damaged(finding)) if json => println!("{}", json!({"ok": false, "finding": finding})),
-        Err(ScanError::Damaged(finding)) => println!("NOT whole: {finding}"),
+    let text = match verified {
+        Ok(report) if json => json!({"ok": true, "report": report}).to_string(),
+        Ok(report) => told(&report).join("\n"),
+        Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
+        Err(ScanError::Damaged(finding)) => format!("NOT whole: {finding}"),
         Err(error) => return Err(error).context("nothing is known about the chain"),
-    }
+    };
+    terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
     Ok(status)
 }
 
-fn tell(report: &Report) {
-    println!("whole: {} entries under {} checkpoints, each with both signatures", report.head.size, report.checkpoints);
-    println!("  log     {}", report.origin);
-    println!("  root    {}", report.head.root);
-    println!("  boots   {}{}", report.boots, if report.stopped { ", stopped cleanly" } else { ", running or crashed" });
+fn told(report: &Report) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "whole: {} entries under {} checkpoints, each with both signatures",
+            report.head.size, report.checkpoints
+        ),
+        format!("  log     {}", report.origin),
+        format!("  root    {}", report.head.root),
+        format!(
+            "  boots   {}{}",
+            report.boots,
+            if report.stopped { ", stopped cleanly" } else { ", running or crashed" }
+        ),
+    ];
     if report.open_intents > 0 {
-        println!("  intents {} without an outcome yet", report.open_intents);
+        lines.push(format!("  intents {} without an outcome yet", report.open_intents));
     }
     if report.torn_bytes > 0 {
-        println!(
-            "  torn    {} bytes of a batch that was never acknowledged; the next boot trims them",
-            report.torn_bytes
-        );
+        let bytes = report.torn_bytes;
+        lines.push(format!("  torn    {bytes} bytes of a batch that was never acknowledged; the next boot trims them"));
     }
     if !report.against_head {
-        println!(
-            "  not held against a pinned head: a log that was cut back to an older checkpoint looks like this too"
-        );
+        let what = "a log that was cut back to an older checkpoint looks like this too";
+        lines.push(format!("  not held against a pinned head: {what}"));
     }
+    lines
 }
 
 /// A home, or a copied folder of a chain with keys beside it or named. In a home, what is missing is a finding.
@@ -85,7 +93,7 @@ fn given(
     files: &dyn Files,
 ) -> anyhow::Result<Result<Given, Finding>> {
     let root = directory.unwrap_or_else(|| home.path().to_owned());
-    let home = Home::find(Some(root.clone()))?;
+    let home = Home::find(Some(root.clone().into()))?;
     let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
     // Only a home has signing keys, and they are there before the chain is.
     let begun = home.signing_keys().exists();
@@ -96,7 +104,7 @@ fn given(
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
     if !folder.is_dir() {
-        bail!("there is no chain in `{}`", folder.display());
+        bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
     }
     if begun && head.is_none() && !home.head().exists() {
         return Ok(Err(lacks("head", Damage::HeadMissing)));

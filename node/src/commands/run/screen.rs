@@ -1,23 +1,29 @@
 //! How a turn looks: the answer on standard output, everything else on standard error; or all of it as JSON lines.
 
-use std::io::Write;
+use std::io;
 
+use anyhow::Context;
 use ephor_base::{ActionKind, CallId, ModelRef, Reply};
 use ephor_kernel::Seen;
 use serde_json::json;
 
 use crate::{
     protocol::Answer,
-    terminal::{is_shown, plain},
+    terminal::{self, is_shown, plain},
 };
 
 /// How much of a tool's arguments and result is worth a line.
 const LINE: usize = 100;
 
+/// How governance words the refusal of a deferred call where no person could be asked.
+const NOBODY: &str = "nobody is there to ask";
+
 /// Where a turn is shown.
 pub(super) struct Screen {
     json: bool,
     colour: bool,
+    /// Why the answer could not be written, if it could not.
+    unwritten: Option<io::Error>,
     /// The text shown so far of the model call under way.
     streamed: String,
     /// Which call that is.
@@ -27,11 +33,16 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, colour: is_shown(), streamed: String::new(), streaming: None, reply: None }
+        Self { json, colour: is_shown(), unwritten: None, streamed: String::new(), streaming: None, reply: None }
+    }
+
+    /// Whether all of it was written; a turn whose answer is lost did not succeed.
+    pub(super) fn written(self) -> anyhow::Result<()> {
+        self.unwritten.map_or(Ok(()), Err).context(terminal::UNWRITTEN)
     }
 
     /// A key that lies in the environment is never a reason to use it; but whoever put it there may wonder.
-    pub(super) fn mention_found_key(&self, model: Option<&ModelRef>) {
+    pub(super) fn mention_found_key(&mut self, model: Option<&ModelRef>) {
         let is_used = model.is_some_and(|model| model.provider == "openai");
         if !is_used && std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty()) {
             self.note("OPENAI_API_KEY is set and not used; --model openai/NAME would use it");
@@ -39,7 +50,7 @@ impl Screen {
     }
 
     /// The first line: who answers.
-    pub(super) fn opened(&self, opened: &Answer) {
+    pub(super) fn opened(&mut self, opened: &Answer) {
         let Answer::Opened { session, pid, model, host, policy } = opened else { return };
         if self.json {
             let pid = pid.map(|pid| pid.0);
@@ -51,7 +62,7 @@ impl Screen {
     }
 
     /// A line for the person, beside the answer.
-    pub(super) fn note(&self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         if self.json {
             self.line(&json!({"event": "note", "text": text}));
         } else {
@@ -60,14 +71,14 @@ impl Screen {
     }
 
     /// What went wrong. Words for a person go to standard error in any case; `main` writes them.
-    pub(super) fn error(&self, error: &anyhow::Error) {
+    pub(super) fn error(&mut self, error: &anyhow::Error) {
         if self.json {
             self.line(&json!({"event": "error", "why": format!("{error:#}")}));
         }
     }
 
     /// Whatever else a node says.
-    pub(super) fn other(&self, answer: &Answer) {
+    pub(super) fn other(&mut self, answer: &Answer) {
         if let (true, Answer::Accepted { message }) = (self.json, answer) {
             self.line(&json!({"event": "accepted", "message": message}));
         }
@@ -94,13 +105,18 @@ impl Screen {
             Seen::Refused { target, why, .. } => {
                 self.break_line();
                 self.dim(&format!("✗ {target} refused: {}", short(why)));
+                if why.contains(NOBODY) {
+                    self.dim(&format!("  run it at a terminal to be asked, or permit it with --allow {target}"));
+                }
             }
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
                 self.dim(&format!("  {end}: {}", short(last_line(text))));
             }
-            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" => {
+            // Whoever cancelled it knows.
+            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" && end != "cancelled" => {
                 self.break_line();
-                self.dim(&format!("✗ {end}: {}", short(text)));
+                // What to do about it stands at the end.
+                self.dim(&format!("✗ {end}: {}", text.replace('\n', " ")));
             }
             Seen::Ended { .. } => {}
             Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
@@ -138,21 +154,22 @@ impl Screen {
     }
 
     /// The figures of the turn, and where the chain stands.
-    fn footer(&self, size: u64, root: &str) {
+    fn footer(&mut self, size: u64, root: &str) {
         let Some(reply) = &self.reply else { return };
         let report = &reply.report;
         let seqs: Vec<u64> = reply.receipts.iter().map(|receipt| receipt.seq.0).collect();
         let receipts = match (seqs.first(), seqs.last()) {
+            (Some(first), Some(_)) if seqs.len() == 1 => format!("1 receipt (entry {first})"),
             (Some(first), Some(last)) => format!("{} receipts (entries {first} to {last})", seqs.len()),
             _ => "no receipts".to_owned(),
         };
         let tokens = report.input_tokens + report.output_tokens;
         let (cycles, time) = (report.cycles, seconds(report.duration_ms));
         self.dim(&format!(
-            "— {} · {} · {} tools · {tokens} tokens · {time} · {receipts} · chain {size} entries, root {}",
+            "— {} · {} · {} · {tokens} tokens · {time} · {receipts} · chain {size} entries, root {}",
             reply.end.code(),
-            if cycles == 1 { "1 cycle".to_owned() } else { format!("{cycles} cycles") },
-            report.tool_calls,
+            counted(cycles, "cycle"),
+            counted(report.tool_calls, "tool"),
             root.get(..16).unwrap_or(root),
         ));
     }
@@ -165,20 +182,25 @@ impl Screen {
         self.streamed.clear();
     }
 
-    fn line(&self, value: &serde_json::Value) {
+    fn line(&mut self, value: &serde_json::Value) {
         self.out(&format!("{value}\n"));
     }
 
-    fn out(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        // A reader that closed the pipe has had enough.
-        let _closed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    /// The turn goes on without a reader: what it does is on the record.
+    fn out(&mut self, text: &str) {
+        if let (None, Err(error)) = (&self.unwritten, terminal::write(text)) {
+            self.unwritten = Some(error);
+        }
     }
 
     fn dim(&self, text: &str) {
         let text = plain(text);
         if self.colour { eprintln!("\x1b[2m{text}\x1b[0m") } else { eprintln!("{text}") }
     }
+}
+
+fn counted(count: u32, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn last_line(text: &str) -> &str {

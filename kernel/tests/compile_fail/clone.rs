@@ -1,0 +1,5 @@
+fn needs_clone<T: Clone>() {}
+
+fn main() {
+    needs_clone::<ephor_kernel::Permit>();
+}

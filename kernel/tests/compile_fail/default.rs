@@ -1,0 +1,5 @@
+fn needs_default<T: Default>() {}
+
+fn main() {
+    needs_default::<ephor_kernel::Permit>();
+}

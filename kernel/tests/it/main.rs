@@ -1,0 +1,14 @@
+//! What a user of the kernel would notice, through its public face. The gate and the chain are the product's.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod ends;
+mod engine;
+mod rulings;
+mod spine;
+mod supervision;
+mod world;

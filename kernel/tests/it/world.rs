@@ -1,0 +1,490 @@
+//! A kernel over a real chain on a real disk, with drivers and agents that do what a test wants.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ed25519_dalek::SigningKey;
+use ephor_base::{
+    Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, Integrity,
+    Limits, ModelAction, ModelAnswer, ModelRef, Outcome, Part, PartKind, Pid, Product, Prompt, PromptMessage, Random,
+    Registration, ReplyAction, Secret, SessionId, SpanId, StopReason, Task, Timestamp, ToolAction, ToolAnswer,
+    ToolName, ToolUse, Usage, Workspace,
+    files::{File, Files, Open},
+};
+use ephor_chain::{
+    Config, Log, SigningKeys, Stored, VaultKey,
+    disk::Disk,
+    record::{Fact, RulingOn},
+};
+use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
+use ephor_kernel::{
+    AgentSpec, Answered, Body, Call, CallContext, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
+    Kernel, Life, Operators, Patience, Permit, Process, Refusal, Running, Secrets, Seen, SessionSpec, SignedRuling,
+    Statement, Watchers, operator_id,
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// Time from a fixed start, so that nothing in a record depends on the day.
+#[derive(Debug)]
+pub(crate) struct TestClock(Instant, AtomicU64);
+
+impl TestClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.1.fetch_add(u64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_800_000_000_000_000).plus(self.monotonic())
+    }
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed() + Duration::from_micros(self.1.load(Ordering::Relaxed))
+    }
+}
+
+/// Random enough for a test: it never repeats.
+pub(crate) struct Seeded(AtomicU64);
+
+impl Random for Seeded {
+    fn fill(&self, into: &mut [u8]) {
+        for chunk in into.chunks_mut(32) {
+            let n = self.0.fetch_add(1, Ordering::Relaxed);
+            let Digest(bytes) = Digest::of(&n.to_le_bytes());
+            chunk.copy_from_slice(&bytes[..chunk.len()]);
+        }
+    }
+}
+
+/// The disk, until it is told to fail.
+#[derive(Clone, Default)]
+pub(crate) struct Breakable(Arc<AtomicBool>);
+
+impl Breakable {
+    pub(crate) fn break_now(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+    fn check(&self) -> io::Result<()> {
+        if self.0.load(Ordering::SeqCst) { Err(io::Error::other("the disk is broken")) } else { Ok(()) }
+    }
+}
+
+struct BreakableFile(Arc<dyn File>, Breakable);
+
+impl File for BreakableFile {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(into, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.1.check()?;
+        self.0.write_at(bytes, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.1.check()?;
+        self.0.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.1.check()?;
+        self.0.allocate(length)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.1.check()?;
+        self.0.sync_data()
+    }
+}
+
+impl Files for Breakable {
+    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(BreakableFile(Disk.open(path, how)?, self.clone())))
+    }
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        Disk.list(folder)
+    }
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.create_folder(folder)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.remove(path)
+    }
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.sync_folder(folder)
+    }
+}
+
+type Doing = Pin<Box<dyn Future<Output = DriverResult> + Send>>;
+
+/// A driver that does what a closure says, and counts how often it ran.
+pub(crate) struct Does {
+    runs: AtomicUsize,
+    estimate: Budget,
+    run: Box<dyn Fn(Permit, CallContext) -> Doing + Send + Sync>,
+}
+
+impl Does {
+    pub(crate) fn new<F, D>(run: F) -> Arc<Self>
+    where
+        F: Fn(Permit, CallContext) -> D + Send + Sync + 'static,
+        D: Future<Output = DriverResult> + Send + 'static,
+    {
+        Self::costing(Budget::ZERO, run)
+    }
+    pub(crate) fn costing<F, D>(estimate: Budget, run: F) -> Arc<Self>
+    where
+        F: Fn(Permit, CallContext) -> D + Send + Sync + 'static,
+        D: Future<Output = DriverResult> + Send + 'static,
+    {
+        let run = Box::new(move |permit, context| -> Doing { Box::pin(run(permit, context)) });
+        Arc::new(Self { runs: AtomicUsize::new(0), estimate, run })
+    }
+    /// A tool that says `text`.
+    pub(crate) fn saying(text: &'static str) -> Arc<Self> {
+        Self::new(move |_, _| async move { said(text) })
+    }
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+impl Driver for Does {
+    fn estimate(&self, _: &Task) -> Budget {
+        self.estimate
+    }
+    fn run(&self, permit: Permit, context: CallContext) -> Running {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        Running::new((self.run)(permit, context))
+    }
+}
+
+pub(crate) fn said(text: &str) -> DriverResult {
+    DriverResult::done(Product::Tool(ToolAnswer { text: text.into(), failed: false }), Budget::ZERO)
+}
+
+pub(crate) fn answered(answer: ModelAnswer) -> DriverResult {
+    DriverResult::done(Product::Model(answer), Budget::ZERO)
+}
+
+/// A model that gives these answers one after another, and the last one for ever.
+pub(crate) fn model(answers: Vec<ModelAnswer>) -> Arc<Does> {
+    Does::new(move |permit, _| {
+        let Task::Model(task) = permit.task() else { panic!("not a model task") };
+        let at = usize::try_from(task.ordinal).unwrap().min(answers.len() - 1);
+        let answer = answers[at].clone();
+        async move { answered(answer) }
+    })
+}
+
+pub(crate) fn text(text: &str) -> ModelAnswer {
+    ModelAnswer { text: text.into(), tool_uses: Vec::new(), stop: StopReason::End, usage: Usage::default() }
+}
+
+pub(crate) fn uses(tools: &[(&str, &str)]) -> ModelAnswer {
+    let tool_uses = tools
+        .iter()
+        .zip(0..)
+        .map(|((name, arguments), n): (_, u32)| ToolUse {
+            id: format!("use-{n}"),
+            name: (*name).into(),
+            arguments: (*arguments).into(),
+        })
+        .collect();
+    ModelAnswer { text: String::new(), tool_uses, stop: StopReason::ToolUse, usage: Usage::default() }
+}
+
+/// A read-only tool with one optional argument, `path`.
+pub(crate) fn reader(name: &str) -> Registration {
+    Registration {
+        name: name.parse().unwrap(),
+        description: "for a test".into(),
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":false}"#.into(),
+        code: Digest::of(name.as_bytes()),
+        capability: Capability::FsRead,
+        effects: EffectVector::new(10, 0, 10, 0, 0),
+        paths: vec!["path".into()],
+        consequential: Vec::new(),
+        integrity: Integrity::Untrusted,
+        confidentiality: Confidentiality::Internal,
+        limits: Limits { fuel: 1, deadline_ms: 60_000, memory_bytes: 1, output_bytes: 1 },
+        nested: Vec::new(),
+    }
+}
+
+/// A tool that writes, and so is asked about.
+pub(crate) fn writer(name: &str) -> Registration {
+    Registration { capability: Capability::FsWrite, consequential: vec!["path".into()], ..reader(name) }
+}
+
+struct Keyring(Mutex<HashMap<String, String>>);
+
+impl Secrets for Keyring {
+    fn secret(&self, name: &str) -> Option<Secret<String>> {
+        self.0.lock().unwrap().get(name).cloned().map(Secret::new)
+    }
+}
+
+/// A kernel to be booted.
+pub(crate) struct Setup {
+    pub(crate) tools: Vec<(Registration, Arc<dyn Driver>)>,
+    pub(crate) model: Arc<dyn Driver>,
+    pub(crate) reply: Arc<dyn Driver>,
+    pub(crate) patience: Patience,
+    pub(crate) policy: OperatorPolicy,
+    pub(crate) secrets: HashMap<String, String>,
+    pub(crate) disk: Breakable,
+}
+
+impl Setup {
+    pub(crate) fn new() -> Self {
+        Self {
+            tools: Vec::new(),
+            model: model(vec![text("hello")]),
+            reply: Does::new(|_, _| async { DriverResult::done(Product::Delivered, Budget::ZERO) }),
+            patience: Patience::default(),
+            policy: OperatorPolicy::default(),
+            secrets: HashMap::new(),
+            disk: Breakable::default(),
+        }
+    }
+    pub(crate) fn tool(mut self, registration: Registration, driver: Arc<Does>) -> Self {
+        self.tools.push((registration, driver));
+        self
+    }
+    pub(crate) fn model(mut self, driver: Arc<Does>) -> Self {
+        self.model = driver;
+        self
+    }
+    pub(crate) async fn boot(self) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, random) = (self.disk, Arc::new(Seeded(AtomicU64::new(1))));
+        let clock = Arc::new(TestClock(Instant::now(), AtomicU64::new(0)));
+        let (keys, vault) = (SigningKeys::generate(&*random), Arc::new(VaultKey::generate(&*random)));
+        let config = Config::in_home(folder.path());
+        let (log, recovered) =
+            Log::open(config, keys, vault, Arc::new(disk.clone()), clock.clone(), random.clone(), "test").unwrap();
+        let operator = SigningKey::from_bytes(&[7; 32]);
+        let (registrations, tools): (Vec<_>, BTreeMap<_, _>) =
+            self.tools.into_iter().map(|(tool, driver)| (tool.clone(), (tool.name, driver))).unzip();
+        let watchers = Arc::new(Watchers::default());
+        let parts = DoorParts {
+            log: log.clone(),
+            gate: Gate::new(Constitution::default(), self.policy, Registry::new(registrations).unwrap()),
+            operators: Operators::new([operator.verifying_key()]),
+            drivers: Drivers { model: self.model, reply: self.reply, tools },
+            secrets: Arc::new(Keyring(Mutex::new(self.secrets))),
+            clock: clock.clone(),
+            watchers: watchers.clone(),
+            patience: self.patience,
+        };
+        let first =
+            FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
+        let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await.unwrap();
+        World { folder, kernel, log, operator, disk, clock }
+    }
+}
+
+/// A kernel at work.
+pub(crate) struct World {
+    #[expect(dead_code, reason = "it is removed when it is dropped")]
+    folder: tempfile::TempDir,
+    pub(crate) kernel: Kernel,
+    pub(crate) log: Log,
+    pub(crate) operator: SigningKey,
+    pub(crate) disk: Breakable,
+    pub(crate) clock: Arc<TestClock>,
+}
+
+pub(crate) const PLENTY: Budget =
+    Budget { tokens: 1_000_000, micro_usd: 1_000_000, wall_ms: 1_000_000_000, tool_calls: 1_000_000 };
+
+impl World {
+    pub(crate) fn spec(&self) -> SessionSpec {
+        SessionSpec {
+            operator: operator_id(&self.operator.verifying_key()),
+            model: ModelRef { provider: "script".into(), name: "test".into(), script: "".into() },
+            workspace: Workspace::new("/tmp".into()).unwrap(),
+            rights: Rights::of([Capability::Model, Capability::Reply, Capability::FsRead, Capability::FsWrite]),
+            instructions: "Be good.".into(),
+        }
+    }
+    /// Opens a session whose agent is in the hands of the test.
+    pub(crate) async fn puppet(&self, budget: Budget) -> Puppet {
+        self.puppet_with(budget, self.spec()).await
+    }
+    pub(crate) async fn puppet_with(&self, budget: Budget, session: SessionSpec) -> Puppet {
+        let (sender, births) = mpsc::unbounded_channel();
+        let spec = AgentSpec { session, budget, body: Arc::new(Strings(sender)) };
+        let session = self.kernel.open_session(spec).await.unwrap();
+        Puppet { session, births, kernel: self.kernel.clone() }
+    }
+    /// Everything on the record.
+    pub(crate) async fn record(&self) -> Vec<Stored> {
+        self.log.flush().await.unwrap();
+        self.log.entries().map(|entry| entry.unwrap()).collect()
+    }
+    /// The facts of a session, in order.
+    pub(crate) async fn facts(&self, session: SessionId) -> Vec<Fact> {
+        let record = self.record().await;
+        record.into_iter().filter(|one| one.entry.subject.session == Some(session)).map(|one| one.entry.fact).collect()
+    }
+    pub(crate) fn ruling(&self, session: SessionId, on: RulingOn, arguments: Digest) -> Statement {
+        let policy = self.kernel.policy();
+        Statement { session, on, decision: ephor_base::Decision::Permit, arguments, policy }
+    }
+    /// Lets these tools run in a session without asking.
+    pub(crate) fn allow(&self, session: SessionId, tools: &[&str]) -> SignedRuling {
+        let tools = tools.iter().map(|tool| tool.parse().unwrap()).collect();
+        self.ruling(session, RulingOn::Tools(tools), Digest::of(&[])).sign(&self.operator)
+    }
+    /// The live process in the seat of a session's agent.
+    pub(crate) fn agent_of(&self, session: SessionId) -> Option<Pid> {
+        let live = |info: &ephor_kernel::ProcessInfo| info.session == Some(session) && info.seat.name() == "loop";
+        self.kernel.processes().into_iter().find(live).map(|info| info.pid)
+    }
+    /// What the session's seat holds and has used.
+    pub(crate) fn account(&self, process: &Process) -> ephor_kernel::Account {
+        self.kernel.account(process.seat()).unwrap()
+    }
+}
+
+/// The body of a puppet: it hands its process to the test and ends as it is told.
+struct Strings(mpsc::UnboundedSender<(Process, oneshot::Sender<End>)>);
+
+/// How a puppet ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Normal,
+    Error,
+    Panic,
+}
+
+impl Body for Strings {
+    fn run(&self, process: Process) -> Life {
+        let (sender, end) = oneshot::channel();
+        let _gone: Result<(), _> = self.0.send((process, sender));
+        Life::new(async move {
+            match end.await {
+                Ok(End::Error) => Err("told to".to_owned()),
+                Ok(End::Panic) => panic!("told to"),
+                Ok(End::Normal) | Err(_) => Ok(()),
+            }
+        })
+    }
+}
+
+/// A session whose agent the test plays.
+pub(crate) struct Puppet {
+    pub(crate) session: SessionId,
+    births: mpsc::UnboundedReceiver<(Process, oneshot::Sender<End>)>,
+    kernel: Kernel,
+}
+
+impl Puppet {
+    /// The next incarnation. The body ends when the sender is used or dropped.
+    pub(crate) async fn born(&mut self) -> (Process, oneshot::Sender<End>) {
+        self.births.recv().await.unwrap()
+    }
+    pub(crate) async fn say(&self, words: &str) {
+        let part = Part { kind: PartKind::Typed, text: words.into() };
+        self.kernel.send(self.session, vec![part]).await.unwrap();
+    }
+    /// The next incarnation, which has begun the turn that answers `words`.
+    pub(crate) async fn in_turn(&mut self, words: &str) -> (Process, oneshot::Sender<End>) {
+        self.say(words).await;
+        let (process, end) = self.born().await;
+        assert!(matches!(process.receive().await, Incoming::Message(_)));
+        (process, end)
+    }
+}
+
+pub(crate) fn ask(spans: Vec<SpanId>) -> Action {
+    let messages = vec![PromptMessage::System(vec![SpanId(0)]), PromptMessage::User(spans)];
+    Action::Model(ModelAction { prompt: Prompt { messages }, offer_tools: true, max_output_tokens: 100 })
+}
+
+pub(crate) fn chosen(by: CallId, index: u32) -> Action {
+    Action::Tool(ToolAction::Chosen { by, index })
+}
+
+pub(crate) fn direct(name: &str, arguments: &str) -> Action {
+    Action::Tool(ToolAction::Direct { name: name.parse().unwrap(), arguments: Arguments::parse(arguments).unwrap() })
+}
+
+pub(crate) fn reply(answer: Option<CallId>) -> Action {
+    Action::Reply(ReplyAction { answer, end: EndReason::Replied })
+}
+
+pub(crate) async fn done(process: &Process, action: Action) -> Result<Answered, Refusal> {
+    process.call(action).unwrap().ended().await
+}
+
+/// Asks the model and gives the call.
+pub(crate) async fn asked(process: &Process) -> CallId {
+    done(process, ask(vec![SpanId(1)])).await.unwrap().call
+}
+
+/// The kinds of facts that tell of calls, in order.
+pub(crate) fn kinds(facts: &[Fact]) -> Vec<&'static str> {
+    facts.iter().map(Fact::kind).collect()
+}
+
+/// The call waits for a person: what is asked.
+pub(crate) async fn question(seen: &mut mpsc::Receiver<Seen>) -> ephor_kernel::Question {
+    loop {
+        if let Some(Seen::Deferred(question)) = seen.recv().await {
+            return *question;
+        }
+    }
+}
+
+/// Waits until the driver runs.
+pub(crate) async fn running(call: &mut Call) {
+    while !matches!(call.next().await, Some(ephor_kernel::CallState::Started)) {}
+}
+
+pub(crate) fn name(tool: &str) -> ToolName {
+    tool.parse().unwrap()
+}
+
+/// Lets other tasks go on until `done`.
+pub(crate) async fn until(done: impl Fn() -> bool) {
+    while !done() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+pub(crate) fn code(result: &Result<Answered, Refusal>) -> String {
+    match result {
+        Ok(answered) => answered.outcome.code().to_owned(),
+        Err(refusal) => format!("{refusal:?}").split([' ', '(', '{']).next().unwrap().to_owned(),
+    }
+}
+
+/// Every intent of a record has exactly one outcome, behind it.
+pub(crate) fn is_settled(record: &[Stored]) -> bool {
+    let intents = record.iter().filter(|one| matches!(one.entry.fact, Fact::Intent { .. }));
+    intents.into_iter().all(|intent| {
+        let ends = |one: &&Stored| matches!(one.entry.fact, Fact::Outcome { intent: of, .. } if of == intent.entry.seq);
+        record.iter().filter(ends).count() == 1
+    })
+}
+
+pub(crate) const CANCELLED: Outcome = Outcome::Cancelled;

@@ -1,0 +1,20 @@
+//! The binary, driven as a user drives it: every test has a home, a workspace and processes of its own.
+//!
+//! Nothing here looks at a clock to judge; time limits only turn a hung process into a failed test.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+mod errors;
+mod gate;
+mod main_job;
+mod openai;
+mod paths;
+mod place;
+mod scripts;
+mod socket;
+mod terminal;
