@@ -488,17 +488,18 @@ impl Serving {
     ) -> Result<Answered, Refusal> {
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
         self.take_in(asked, &outcome, receipt, read);
-        // Whoever is shown where an outcome stands may rely on it.
-        self.door.log().flush().await.map_err(|error| Refusal::Unrecorded(error.to_string()))?;
-        self.show(Seen::Ended {
+        let ended = Seen::Ended {
             call: asked.call,
             action: asked.kind,
             target: asked.target.clone(),
             end: outcome.code().to_owned(),
             text: shown_text(&outcome),
             outcome: receipt.seq,
-        })
-        .await;
+        };
+        // Whoever is shown where an outcome stands may rely on it. A log that has failed tells so at the next call.
+        if self.door.log().flush().await.is_ok() {
+            self.show(ended).await;
+        }
         // A reply that was cut off with its process is sent by the next incarnation.
         if let What::Reply(task) = &asked.what
             && outcome != Outcome::Cancelled
