@@ -64,14 +64,16 @@ impl Process {
         &self.seat
     }
 
-    /// Waits for the next thing to attend to. Taking a message begins a turn.
+    /// Waits for the next thing to attend to. Taking a message begins a turn, so while one is under way there is nothing
+    /// to take but a stop: a turn that was begun ends on the record.
     pub async fn receive(&self) -> Incoming {
+        let is_free = !self.is_in_turn();
         tokio::select! {
             biased;
             // The messages of an incarnation that is over are the next one's.
             () = self.fence.cancelled() => Incoming::Stop,
             () = self.stop.cancelled() => Incoming::Stop,
-            envelope = self.mailbox.take() => {
+            envelope = self.mailbox.take(), if is_free => {
                 self.door.begin_turn(&envelope);
                 Incoming::Message(envelope)
             }
