@@ -1,7 +1,6 @@
 //! What must not compile, beside what does.
 
 #[test]
-#[ignore = "the messages are not pinned yet: TRYBUILD=overwrite writes them, from a warm cache"]
 fn there_is_no_way_to_a_permit_but_the_door() {
     let tests = trybuild::TestCases::new();
     tests.pass("tests/compile_fail/twin.rs");

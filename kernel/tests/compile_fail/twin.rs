@@ -14,5 +14,5 @@ fn read(intent: &ephor_chain::Durable<ephor_chain::Intent>) -> ephor_base::Seq {
 }
 
 fn main() {
-    let _ = (use_up as fn(Permit) -> u32, look as fn(&Permit) -> _, read as fn(&_) -> _);
+    let _ = (use_up, look, read);
 }
