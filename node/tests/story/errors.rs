@@ -213,7 +213,7 @@ fn limited(place: &Place, kib: u32, args: &str) -> Ran {
 fn files_that_may_not_grow_are_said_and_nothing_is_lost() {
     let place = used();
     for kib in [1, 8, 64] {
-        limited(&place, kib, "run 'list the files'").failed(&["File too large"]);
+        limited(&place, kib, "run 'list the files'").failed(&["the disk is full"]);
         place.verify();
     }
     goes_on(&place);
