@@ -228,7 +228,7 @@ pub enum Fact {
         #[cbor(n(2), with = "minicbor::bytes")]
         #[serde(serialize_with = "hex")]
         signature: Vec<u8>,
-        /// `answered`, `expired` or `nobody-to-ask`.
+        /// `answered`, `expired`, `withdrawn` or `nobody-to-ask`.
         #[n(3)]
         how: String,
     },

@@ -69,6 +69,8 @@ pub enum Ruled {
     Expired,
     /// Nobody is there who could be asked.
     NobodyToAsk,
+    /// The turn was cancelled, or the caller let go, before anyone answered.
+    Withdrawn,
 }
 
 /// The law and the tools of a node.
@@ -191,6 +193,7 @@ impl Gate {
             Some(Ruled::Refuse) => give(Decision::Deny, "operator-does-not-permit"),
             Some(Ruled::Expired) => give(Decision::Deny, "nobody-answered-in-time"),
             Some(Ruled::NobodyToAsk) => give(Decision::Deny, "nobody-is-there-to-ask"),
+            Some(Ruled::Withdrawn) => give(Decision::Deny, "question-was-withdrawn"),
             None => {}
         }
     }

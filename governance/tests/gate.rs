@@ -15,8 +15,14 @@ const CAPABILITIES: [Capability; 4] = [Capability::Model, Capability::Reply, Cap
 const DECISIONS: [Decision; 3] = [Decision::Permit, Decision::Defer, Decision::Deny];
 const LEVELS: [Confidentiality; 3] =
     [Confidentiality::Public, Confidentiality::Internal, Confidentiality::Confidential];
-const RULINGS: [Option<Ruled>; 5] =
-    [None, Some(Ruled::Permit), Some(Ruled::Refuse), Some(Ruled::Expired), Some(Ruled::NobodyToAsk)];
+const RULINGS: [Option<Ruled>; 6] = [
+    None,
+    Some(Ruled::Permit),
+    Some(Ruled::Refuse),
+    Some(Ruled::Expired),
+    Some(Ruled::NobodyToAsk),
+    Some(Ruled::Withdrawn),
+];
 const SPENT: Exhausted = Exhausted { resource: Resource::Tokens, needed: 1, left: 0 };
 
 fn tool(capability: Capability, effects: EffectVector) -> Registration {
@@ -126,7 +132,7 @@ fn the_strictest_branch_wins_and_a_ruling_answers_only_a_question() {
             }
         }
     }
-    assert_eq!(cases, 3 * 2 * 2 * 32 * 5);
+    assert_eq!(cases, 3 * 2 * 2 * 32 * RULINGS.len());
 }
 
 #[test]

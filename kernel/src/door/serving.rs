@@ -223,13 +223,16 @@ impl Serving {
         // An answer that was taken counts, also when the time is up at the same moment.
         let said = tokio::select! {
             biased;
-            said = answer => said.ok(),
-            () = tokio::time::sleep(patience) => None,
-            () = self.stopped() => None,
+            said = answer => said.map_err(|_| Ruled::Expired),
+            () = tokio::time::sleep(patience) => Err(Ruled::Expired),
+            () = self.stopped() => Err(Ruled::Withdrawn),
         };
         self.door.tickets.close(id);
         self.wait(Turn::end_wait);
-        let Some(ruling) = said else { return self.unanswered(asked, id, Ruled::Expired).await };
+        let ruling = match said {
+            Ok(ruling) => ruling,
+            Err(ruled) => return self.unanswered(asked, id, ruled).await,
+        };
         let receipt = self.door.record_ruling(self.subject(asked), &ruling).await.map_err(Refusal::Chain)?;
         let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
         Ok(Answer { ruled, ruling: Some(receipt.seq) })
@@ -242,7 +245,11 @@ impl Serving {
     }
 
     async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled) -> Result<Answer, Refusal> {
-        let how = if ruled == Ruled::NobodyToAsk { "nobody-to-ask" } else { "expired" };
+        let how = match ruled {
+            Ruled::NobodyToAsk => "nobody-to-ask",
+            Ruled::Withdrawn => "withdrawn",
+            Ruled::Permit | Ruled::Refuse | Ruled::Expired => "expired",
+        };
         let fact = Fact::Ruling {
             on: RulingOn::Ticket(id),
             decision: Decision::Deny,

@@ -4,6 +4,7 @@ use std::{
     io,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
@@ -18,6 +19,9 @@ use crate::{
     operator::challenged,
     protocol::{Answer, MAX_LINE, PROTOCOL, Request, from_hex},
 };
+
+/// How long a client may take to answer the challenge.
+const INTRODUCTION: Duration = Duration::from_secs(5);
 
 /// The body of a connection's process. It runs once: a connection is not picked up again.
 pub(crate) struct Connection {
@@ -69,17 +73,21 @@ enum Next {
 
 impl Talk {
     async fn serve(&mut self, process: &Process) -> Result<(), String> {
-        let Some(operator) = self.authenticate(process).await else { return Ok(()) };
+        // Whoever stays silent is sent away, so that it cannot keep a node alive.
+        let known = tokio::time::timeout(INTRODUCTION, self.authenticate(process)).await;
+        let Ok(Some(operator)) = known else { return Ok(()) };
         loop {
             let answer = match self.next(process).await {
-                Next::Stop => Answer::Refused { why: "the node is stopping".to_owned() },
+                Next::Stop => {
+                    self.say(&Answer::Refused { why: "the node is stopping".to_owned() }).await;
+                    return Ok(());
+                }
                 Next::Left => return Ok(()),
                 Next::Garbled(why) => Answer::Refused { why },
                 Next::Seen(seen) => Answer::Seen { seen },
                 Next::Said(request) => self.answer(operator, request).await,
             };
-            let stopping = matches!(&answer, Answer::Refused { why } if why == "the node is stopping");
-            if !self.say(&answer).await || stopping {
+            if !self.say(&answer).await {
                 return Ok(());
             }
         }

@@ -284,6 +284,8 @@ fn a_client_that_does_not_sign_the_challenge_gets_nothing() {
         assert_eq!(talk.hear().unwrap()["say"], "refused", "{said}");
         assert_eq!(talk.hear(), None, "{said}");
     }
+    let (mut silent, _) = node.connect();
+    assert_eq!(silent.hear(), None, "who stays silent is sent away");
     let place = node.stays_well();
     assert_eq!(place.facts("message").len(), 1, "only the run at the end was taken");
 }
