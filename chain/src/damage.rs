@@ -57,6 +57,9 @@ pub enum Damage {
     /// The segment continues another history.
     #[error("this segment continues another history")]
     Foreign,
+    /// The segment is in an older format than the one before it. A log never goes back.
+    #[error("this segment is in an older format than the one before it")]
+    OlderFormat,
     /// The bytes of a batch were changed, or are cut short.
     #[error("this batch was changed or is cut short")]
     Batch,
@@ -68,7 +71,7 @@ pub enum Damage {
         /// What the batch says.
         found: u64,
     },
-    /// A batch with a right digest and a wrong layout.
+    /// A batch with a right checksum and a wrong layout.
     #[error("this batch is malformed: {0}")]
     Layout(&'static str),
     /// An entry that cannot be read.

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::record::{Fact, Subject};
 
-/// The version of the entry encoding.
-pub const ENTRY_VERSION: u16 = 1;
+/// The version that entries are written in. Both it and version 1 are read; they differ in what the sealed content is bound
+/// to, as [`crate::vault`] says. Within a log it never goes back.
+pub const ENTRY_VERSION: u16 = 2;
 
 /// The most bytes an encoded entry may have, as in C2SP tlog-tiles entry bundles.
 pub const MAX_ENTRY_BYTES: usize = 65_535;
@@ -16,7 +17,7 @@ pub const MAX_ENTRY_BYTES: usize = 65_535;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
 #[cbor(map)]
 pub struct Entry {
-    /// [`ENTRY_VERSION`].
+    /// [`ENTRY_VERSION`], or an earlier one.
     #[n(0)]
     pub version: u16,
     /// Its place, from 0.

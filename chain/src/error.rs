@@ -84,6 +84,19 @@ pub enum OpenError {
         /// The newest known here.
         known: u32,
     },
+    /// An older version of Ephor wrote it, and nothing is added to it in that format. Nothing was written.
+    #[error(
+        "`{path}` is in journal format {found}, and this version of Ephor writes format {written}: run `ephor migrate`. \
+         Nothing was changed"
+    )]
+    OlderFormat {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format that is written here.
+        written: u32,
+    },
     /// The system would not read or write it. The store's fault. What was acknowledged before is on the disk.
     #[error("the chain cannot be opened: {doing} failed ({source})")]
     Io {

@@ -15,7 +15,7 @@ use crate::{
     checkpoint::Head,
     durable,
     scan::End,
-    segment::{self, SegmentHeader},
+    segment::{self, Format, SegmentHeader},
 };
 
 /// Disk is reserved in steps of this many bytes. Each step costs the file system an allocation; a clean stop gives back
@@ -45,7 +45,7 @@ impl Journal {
         let folder = segment::folder(chain);
         durable::make_folder(&**files, chain)?;
         durable::make_folder(&**files, &folder)?;
-        let empty = SegmentHeader { origin, before: Head::empty() };
+        let empty = SegmentHeader { format: Format::WRITTEN, origin, before: Head::empty() };
         let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
         enter(&**files, &folder, &empty)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
@@ -123,7 +123,7 @@ impl Journal {
     pub(crate) fn rotate(&mut self, before: Head) -> io::Result<u64> {
         let folder = segment::folder(&self.chain);
         let ahead = self.ahead();
-        let header = SegmentHeader { origin: self.origin, before };
+        let header = SegmentHeader { format: Format::WRITTEN, origin: self.origin, before };
         let (file, reserved) = match draft(&*self.files, &folder, &header, ahead) {
             Ok(drafted) => drafted,
             Err(error) if durable::is_full(&error) => return Ok(0),

@@ -20,11 +20,14 @@ use crate::{
     open,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
     read::Entries,
-    record::{Fact, Record},
+    record::{Content, Fact, Record},
     recovered::Recovered,
-    vault::{SessionKey, VaultKey},
+    vault::{Sealed, SessionKey, VaultKey, sealed_length},
     writer::Shared,
 };
+
+/// The most bytes of private content one record may have.
+pub const MAX_CONTENT_BYTES: usize = 16 << 20;
 
 /// Where a chain lies, and its sizes.
 #[derive(Clone, Debug)]
@@ -274,7 +277,7 @@ async fn take_stop(shared: &Shared) -> Result<(), AppendError> {
             if let Phase::Failed(failure) = &queue.phase {
                 return Err(Arc::clone(failure).into());
             }
-            if queue.take_stop(now(shared), &*shared.random)? {
+            if queue.take_stop(now(shared))? {
                 return Ok(());
             }
         }
@@ -302,14 +305,12 @@ async fn take<T>(
     reserve: Reserve,
     also: impl Fn(&mut Queue) -> T,
 ) -> Result<(Vec<Receipt>, T), AppendError> {
-    let keys = find_keys(shared, records).await?;
+    let offers = prepare(shared, records).await?;
     loop {
         let turn = shared.turn.notified();
         let hold = {
-            let offers: Vec<_> =
-                records.iter().zip(&keys).map(|(record, key)| Offer { record, key: key.as_deref() }).collect();
             let mut queue = shared.lock();
-            match queue.take(&offers, reserve, now(shared), &*shared.random) {
+            match queue.take(&offers, reserve, now(shared)) {
                 Ok(receipts) => {
                     let also = also(&mut queue);
                     drop(queue);
@@ -327,19 +328,31 @@ async fn take<T>(
     }
 }
 
-/// The keys for the contents of records; made and stored if a session has none yet.
-async fn find_keys(shared: &Shared, records: &[&Record]) -> Result<Vec<Option<Arc<SessionKey>>>, AppendError> {
-    let mut keys = Vec::with_capacity(records.len());
+/// Seals the contents of records, before anyone waits for the lock.
+async fn prepare<'a>(shared: &Shared, records: &[&'a Record]) -> Result<Vec<Offer<'a>>, AppendError> {
+    let mut offers = Vec::with_capacity(records.len());
     for record in records {
-        keys.push(match (&record.content, record.subject.session) {
+        let sealed = match (&record.content, record.subject.session) {
             (None, _) => None,
             (Some(_), None) => return Err(AppendError::NoSession),
-            (Some(_), Some(session)) => Some(find_key(shared, session).await?),
-        });
+            (Some(content), Some(session)) => {
+                let key = find_key(shared, session).await?;
+                Some(seal(&key, session, content, &*shared.random)?)
+            }
+        };
+        offers.push(Offer { record, sealed });
     }
-    Ok(keys)
+    Ok(offers)
 }
 
+fn seal(key: &SessionKey, session: SessionId, content: &Content, random: &dyn Random) -> Result<Sealed, AppendError> {
+    let too_large = |bytes| AppendError::TooLarge { bytes, most: MAX_CONTENT_BYTES };
+    let sealed = key.seal(session, content, random).ok_or_else(|| too_large(u32::MAX as usize))?;
+    let bytes = sealed.bytes.len();
+    if bytes > sealed_length(MAX_CONTENT_BYTES) { Err(too_large(bytes)) } else { Ok(sealed) }
+}
+
+/// The key of a session; made and stored if it has none yet.
 async fn find_key(shared: &Shared, session: SessionId) -> Result<Arc<SessionKey>, AppendError> {
     if let Some(key) = shared.vault.find(session)? {
         return Ok(key);

@@ -1,6 +1,10 @@
 //! Opening a chain: look at everything, decide, and only then write.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ephor_base::{Clock, Random, Seq, files::Files};
 
@@ -19,7 +23,8 @@ use crate::{
     record::{Fact, Follows, Record, Subject},
     recovered::{self, Recovered},
     rules::Rules,
-    scan::Scan,
+    scan::{End, Scan},
+    segment::{self, Format},
     vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };
@@ -73,6 +78,7 @@ pub(crate) fn open(
 ) -> Result<(Writer, Recovered), OpenError> {
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     let looked = look(world.config, world.files, keys.verifier())?;
+    check_format(&looked.scan)?;
     let fresh = looked.scan.tree.size() == 0;
     if fresh && follows.is_none() {
         let had_sessions = !vault.is_empty().map_err(io("reading the vault"))?;
@@ -87,6 +93,18 @@ pub(crate) fn open(
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(io("publishing the checkpoint"))?;
     Ok((writer, recovered(&rules, torn, head)))
+}
+
+/// Nothing is added to a segment in another format than the one that is written.
+fn check_format(scan: &Scan) -> Result<(), OpenError> {
+    match scan.end() {
+        Some(End { first, format, .. }) if *format != Format::WRITTEN => Err(OpenError::OlderFormat {
+            path: Path::new("journal").join(segment::name(*first)),
+            found: format.number(),
+            written: segment::FORMAT_VERSION,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// There was a journal, and it is gone together with everything that was held against it.
@@ -150,11 +168,11 @@ const fn is_clean(rules: &Rules) -> bool {
 /// Writes the first batch, and reserves disk for what comes after it.
 fn write_first(writer: &mut Writer, records: &[Record]) -> Result<Head, OpenError> {
     let shared = Arc::clone(&writer.shared);
-    let offers: Vec<_> = records.iter().map(|record| Offer { record, key: None }).collect();
+    let offers: Vec<_> = records.iter().map(|record| Offer { record, sealed: None }).collect();
     make_room(writer, STEP.max(STOP_RESERVE))?;
     loop {
         let now = (shared.clock.now(), shared.clock.monotonic());
-        let hold = shared.lock().take(&offers, Reserve::None, now, &*shared.random);
+        let hold = shared.lock().take(&offers, Reserve::None, now);
         match hold {
             Ok(_) => break,
             Err(Hold::Room(more)) => make_room(writer, more)?,

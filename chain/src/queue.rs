@@ -5,21 +5,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ephor_base::{Digest, Random, Receipt, Seq, SessionId, Timestamp};
+use ephor_base::{Digest, Receipt, Seq, SessionId, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::{
     checkpoint::Head,
-    entry::{Commitment, ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
+    entry::{ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
     error::{AppendError, Failure},
     frame,
-    record::{Content, Fact, Record, Subject},
+    record::{Fact, Record, Subject},
     rules::Rules,
-    vault::{self, SessionKey},
+    vault::Sealed,
 };
-
-/// The most bytes of private content one record may have.
-pub const MAX_CONTENT_BYTES: usize = 16 << 20;
 
 /// The bytes an outcome may have, entry and sealed content together, and be sure of its place on a full disk.
 pub const OUTCOME_ROOM: u64 = 128 << 10;
@@ -106,17 +103,17 @@ pub(crate) enum Hold {
     Refused(AppendError),
 }
 
-/// A record and the key for its content.
+/// A record, its content sealed.
 pub(crate) struct Offer<'a> {
     pub(crate) record: &'a Record,
-    pub(crate) key: Option<&'a SessionKey>,
+    pub(crate) sealed: Option<Sealed>,
 }
 
 /// An entry that is ready to be taken.
-struct Draft {
+struct Draft<'a> {
     entry: Entry,
     bytes: Vec<u8>,
-    sealed: Vec<u8>,
+    sealed: &'a [u8],
 }
 
 /// Everything about the log that changes.
@@ -154,10 +151,9 @@ impl Queue {
         offers: &[Offer<'_>],
         reserve: Reserve,
         now: (Timestamp, Duration),
-        random: &dyn Random,
     ) -> Result<Vec<Receipt>, Hold> {
         self.check_open().map_err(Hold::Refused)?;
-        self.take_anyway(offers, reserve, now, random)
+        self.take_anyway(offers, reserve, now)
     }
 
     /// As [`Queue::take`], also while the log is being closed.
@@ -166,7 +162,6 @@ impl Queue {
         offers: &[Offer<'_>],
         reserve: Reserve,
         (time, monotonic): (Timestamp, Duration),
-        random: &dyn Random,
     ) -> Result<Vec<Receipt>, Hold> {
         if self.batch.bytes() >= BATCH_BYTES {
             return Err(Hold::Batch);
@@ -174,7 +169,7 @@ impl Queue {
         let time = self.rules.time.map_or(time, |last| last.max(time));
         let mut drafts = Vec::with_capacity(offers.len());
         for (seq, offer) in (self.rules.size..).zip(offers) {
-            drafts.push(Draft::new(Seq(seq), time, offer, random).map_err(Hold::Refused)?);
+            drafts.push(Draft::new(Seq(seq), time, offer).map_err(Hold::Refused)?);
         }
         let charge = self.charge(&drafts);
         let room = self.find_room(charge, reserve)?;
@@ -188,11 +183,11 @@ impl Queue {
     }
 
     /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
-    pub(crate) fn take_stop(&mut self, now: (Timestamp, Duration), random: &dyn Random) -> Result<bool, AppendError> {
+    pub(crate) fn take_stop(&mut self, now: (Timestamp, Duration)) -> Result<bool, AppendError> {
         let fact = Fact::Stop { number: self.rules.boots };
         let record = Record { subject: Subject::default(), fact, content: None };
         self.room = self.room.saturating_add(STOP_RESERVE);
-        let taken = self.take_anyway(&[Offer { record: &record, key: None }], Reserve::None, now, random);
+        let taken = self.take_anyway(&[Offer { record: &record, sealed: None }], Reserve::None, now);
         if taken.is_err() {
             self.room = self.room.saturating_sub(STOP_RESERVE);
         }
@@ -205,7 +200,7 @@ impl Queue {
     }
 
     /// What these entries take on the disk. The first of a batch pays for what each batch costs.
-    fn charge(&self, drafts: &[Draft]) -> u64 {
+    fn charge(&self, drafts: &[Draft<'_>]) -> u64 {
         let overhead = if self.batch.charged == 0 { frame::OVERHEAD } else { 0 };
         drafts.iter().fold(overhead, |sum, draft| sum.saturating_add(draft.length()))
     }
@@ -221,7 +216,7 @@ impl Queue {
         available.checked_sub(needed).ok_or(Hold::Room(needed.saturating_sub(available)))
     }
 
-    fn admit(&mut self, drafts: Vec<Draft>) -> Result<Vec<Receipt>, Hold> {
+    fn admit(&mut self, drafts: Vec<Draft<'_>>) -> Result<Vec<Receipt>, Hold> {
         if self.batch.leaves.is_empty() {
             self.batch.first = self.rules.size;
             self.rules.begin_batch();
@@ -256,26 +251,21 @@ impl Pending {
         (self.entries.len() as u64).saturating_add(self.contents.len() as u64)
     }
 
-    fn push(&mut self, leaf: Digest, draft: &Draft) {
+    fn push(&mut self, leaf: Digest, draft: &Draft<'_>) {
         // An entry is checked to be shorter than 2¹⁶ bytes.
         let length = u16::try_from(draft.bytes.len()).unwrap_or(u16::MAX);
         self.leaves.push(leaf);
         self.entries.extend_from_slice(&length.to_be_bytes());
         self.entries.extend_from_slice(&draft.bytes);
-        self.contents.extend_from_slice(&draft.sealed);
+        self.contents.extend_from_slice(draft.sealed);
     }
 }
 
-impl Draft {
-    fn new(seq: Seq, time: Timestamp, offer: &Offer<'_>, random: &dyn Random) -> Result<Self, AppendError> {
-        let Record { subject, fact, content } = offer.record;
-        let (content, sealed) = match content {
-            Some(content) => {
-                let (commitment, sealed) = seal(seq, offer, content, random)?;
-                (Some(commitment), sealed)
-            }
-            None => (None, Vec::new()),
-        };
+impl<'a> Draft<'a> {
+    fn new(seq: Seq, time: Timestamp, offer: &'a Offer<'_>) -> Result<Self, AppendError> {
+        let Record { subject, fact, .. } = offer.record;
+        let content = offer.sealed.as_ref().map(|sealed| sealed.commitment);
+        let sealed = offer.sealed.as_ref().map_or(&[][..], |sealed| &sealed.bytes);
         let fact = match fact.clone() {
             // An intent stands right behind its verdict.
             Fact::Intent { action, attempt, arguments, reserved, .. } => {
@@ -295,21 +285,6 @@ impl Draft {
     fn length(&self) -> u64 {
         (self.bytes.len() as u64).saturating_add(self.sealed.len() as u64).saturating_add(2)
     }
-}
-
-fn seal(
-    seq: Seq,
-    offer: &Offer<'_>,
-    content: &Content,
-    random: &dyn Random,
-) -> Result<(Commitment, Vec<u8>), AppendError> {
-    let (session, key) = offer.record.subject.session.zip(offer.key).ok_or(AppendError::NoSession)?;
-    let too_large = |bytes| AppendError::TooLarge { bytes, most: MAX_CONTENT_BYTES };
-    let (commitment, sealed) = key.seal(session, seq, content, random).ok_or_else(|| too_large(u32::MAX as usize))?;
-    if sealed.len() > vault::sealed_length(MAX_CONTENT_BYTES) {
-        return Err(too_large(sealed.len()));
-    }
-    Ok((commitment, sealed))
 }
 
 /// Which facts a caller may append: the others have ways of their own into the log.

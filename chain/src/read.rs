@@ -88,12 +88,10 @@ impl Entries {
 
     fn store(&self, Item { entry, leaf, sealed }: Item) -> Result<Stored, ReadError> {
         let receipt = Receipt { seq: entry.seq, leaf };
-        let content = match (sealed, entry.subject.session, &self.vault) {
-            (None, ..) => Private::None,
-            (Some(sealed), Some(session), Some(vault)) => {
-                vault.unseal(session, entry.seq, &sealed)?.map_or(Private::Sealed, Private::Open)
-            }
-            _ => Private::Sealed,
+        let content = match (sealed, &self.vault) {
+            (None, _) => Private::None,
+            (Some(_), None) => Private::Sealed,
+            (Some(sealed), Some(vault)) => vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open),
         };
         Ok(Stored { entry, receipt, content })
     }

@@ -1,6 +1,6 @@
 //! The rules every entry keeps: what a verifier holds against a log, and what recovery learns from it.
 //!
-//! Entries count up without gaps and never go back in time. The first is an origin and no other is. Boots count up, and
+//! Entries count up without gaps and never go back, neither in time nor in the version of their form. The first is an origin and no other is. Boots count up, and
 //! after a stop only a boot follows. An intent stands right behind the permitting verdict it names, in the same batch and
 //! about the same thing. An outcome ends an intent that is still open, under the same subject.
 
@@ -43,6 +43,8 @@ struct Permitted {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) size: u64,
+    /// Of the last entry; 0 before the first.
+    pub(crate) version: u16,
     pub(crate) time: Option<Timestamp>,
     pub(crate) boots: u64,
     pub(crate) stopped: bool,
@@ -62,15 +64,18 @@ impl Rules {
         self.check_place(entry)?;
         self.check_fact(entry)?;
         self.size = self.size.saturating_add(1);
-        self.time = Some(entry.time);
+        (self.version, self.time) = (entry.version, Some(entry.time));
         self.stopped = matches!(entry.fact, Fact::Stop { .. });
         self.used.note(entry);
         Ok(())
     }
 
     fn check_place(&self, entry: &Entry) -> Result<(), &'static str> {
-        if entry.version != ENTRY_VERSION {
+        if !(1..=ENTRY_VERSION).contains(&entry.version) {
             return Err("its version is not one that this format has");
+        }
+        if entry.version < self.version {
+            return Err("its version is older than that of the entry before it");
         }
         if entry.seq.0 != self.size {
             return Err("its sequence is not the next");
@@ -183,6 +188,34 @@ impl Used {
             call: self.call.map_or(0, |call| call.0),
             message: self.message.map_or(0, |message| message.0),
             ticket: self.ticket.map_or(0, |ticket| ticket.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(version: u16, seq: u64, fact: Fact) -> Entry {
+        Entry { version, seq: Seq(seq), time: Timestamp(1), subject: Subject::default(), fact, content: None }
+    }
+
+    fn origin(version: u16) -> Entry {
+        entry(version, 0, Fact::Origin { ed25519: String::new(), ml_dsa_65: String::new(), follows: None })
+    }
+
+    #[test]
+    fn versions_of_entries_never_go_back() {
+        let boot = |version| {
+            entry(version, 1, Fact::Boot { number: 1, version: String::new(), clean: true, trimmed_bytes: 0 })
+        };
+        for (first, second, kept) in [(1, 1, true), (1, 2, true), (2, 2, true), (2, 1, false)] {
+            let mut rules = Rules::default();
+            assert_eq!(rules.admit(&origin(first)), Ok(()));
+            assert_eq!(rules.admit(&boot(second)).is_ok(), kept, "{second} after {first}");
+        }
+        for unknown in [0, 3, u16::MAX] {
+            assert!(Rules::default().admit(&origin(unknown)).is_err(), "{unknown}");
         }
     }
 }

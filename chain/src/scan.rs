@@ -20,7 +20,7 @@ use crate::{
     entry::Entry,
     frame::{self, FrameHeader, Sections},
     rules::Rules,
-    segment::{self, BadHeader, SegmentHeader},
+    segment::{self, BadHeader, Format, SegmentHeader},
     tree::Tree,
 };
 
@@ -69,6 +69,8 @@ pub(crate) enum Tail {
 pub(crate) struct End {
     /// The sequence it begins at.
     pub(crate) first: u64,
+    /// How its frames are written.
+    pub(crate) format: Format,
     /// Where the next frame goes.
     pub(crate) offset: u64,
     /// The length of the file.
@@ -84,6 +86,8 @@ pub(crate) struct Scan {
     next_segment: usize,
     current: Option<Current>,
     origin: Option<Digest>,
+    /// Of the segments so far.
+    format: Format,
     pub(crate) tree: Tree,
     pub(crate) rules: Rules,
     /// Bytes in use in the segments that are read.
@@ -93,6 +97,7 @@ pub(crate) struct Scan {
 
 struct Current {
     first: u64,
+    format: Format,
     name: PathBuf,
     file: Arc<dyn File>,
     length: u64,
@@ -116,6 +121,7 @@ impl Scan {
             next_segment: 0,
             current: None,
             origin: None,
+            format: Format::One,
             tree: Tree::new(),
             rules: Rules::default(),
             used: 0,
@@ -176,40 +182,42 @@ impl Scan {
         let path = self.chain.join(&name);
         let file = self.files.open(&path, Open::Read).map_err(ScanError::io(&path))?;
         let length = file.len().map_err(ScanError::io(&path))?;
-        let current = Current { first, name, file, length, offset: 0 };
-        self.check_header(&current)?;
-        self.current = Some(Current { offset: segment::HEADER as u64, ..current });
+        let format = self.check_header(first, &name, &*file)?;
+        self.current = Some(Current { first, format, name, file, length, offset: segment::HEADER as u64 });
         Ok(true)
     }
 
-    fn check_header(&mut self, current: &Current) -> Result<(), ScanError> {
-        let damaged =
-            |damage| Finding { file: current.name.clone(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
+    /// Checks that a segment follows here; says in which format it is.
+    fn check_header(&mut self, first: u64, name: &Path, file: &dyn File) -> Result<Format, ScanError> {
+        let damaged = |damage| Finding { file: name.to_owned(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
         let mut bytes = [0; segment::HEADER];
-        durable::read_full(&*current.file, &mut bytes, 0).map_err(ScanError::io(&current.name))?;
+        durable::read_full(file, &mut bytes, 0).map_err(ScanError::io(name))?;
         let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
             BadHeader::Damaged => damaged(Damage::Header).into(),
             BadHeader::Newer(found) => {
-                ScanError::NewerFormat { path: current.name.clone(), found, known: segment::FORMAT_VERSION }
+                ScanError::NewerFormat { path: name.to_owned(), found, known: segment::FORMAT_VERSION }
             }
         })?;
         let expected = self.tree.size();
-        if header.before.size != expected || current.first != expected {
-            let found = if header.before.size == expected { current.first } else { header.before.size };
+        if header.before.size != expected || first != expected {
+            let found = if header.before.size == expected { first } else { header.before.size };
             return Err(damaged(Damage::Gap { expected, found }).into());
         }
         if header.before != self.head() || self.origin.is_some_and(|origin| origin != header.origin) {
             return Err(damaged(Damage::Foreign).into());
         }
-        self.origin = Some(header.origin);
-        Ok(())
+        if header.format < self.format {
+            return Err(damaged(Damage::OlderFormat).into());
+        }
+        (self.origin, self.format) = (Some(header.origin), header.format);
+        Ok(header.format)
     }
 
     /// Looks at what stands at the current offset.
     fn find(&self) -> Result<Found, ScanError> {
         let Some(current) = &self.current else { return Ok(Found::Nothing) };
         let io = || ScanError::io(&current.name);
-        match read_frame(&*current.file, current.offset).map_err(io())? {
+        match read_frame(current.format, &*current.file, current.offset).map_err(io())? {
             Some((header, bytes)) => Ok(Found::Frame(header, bytes)),
             None if only_zeros(&*current.file, current.offset).map_err(io())? => Ok(Found::Nothing),
             None => Ok(Found::Broken),
@@ -220,7 +228,7 @@ impl Scan {
     /// that, so then it is worth a second look.
     fn goes_on(&self) -> Result<bool, ScanError> {
         let Some(current) = &self.current else { return Ok(false) };
-        frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))
+        frame_follows(current.format, &*current.file, current.offset).map_err(ScanError::io(&current.name))
     }
 
     /// Finishes a segment. Only in the last one may anything be broken, and only at its very end.
@@ -235,13 +243,13 @@ impl Scan {
             return Err(finding.clone().into());
         }
         if last {
-            let Current { first, offset, length, .. } = current;
-            self.end = Some(End { first, offset, length, tail });
+            let Current { first, format, offset, length, .. } = current;
+            self.end = Some(End { first, format, offset, length, tail });
         }
         Ok(())
     }
 
-    /// Takes a frame with a right digest in. Whatever is wrong from here on is no accident of a crash.
+    /// Takes a frame with a right checksum in. Whatever is wrong from here on is no accident of a crash.
     fn take(&mut self, header: FrameHeader, bytes: &[u8]) -> Result<Batch, ScanError> {
         let expected = self.tree.size();
         if header.first != expected {
@@ -336,18 +344,18 @@ fn unknown(file: PathBuf) -> ScanError {
     Finding { file, offset: 0, seq: None, damage: Damage::UnknownFile }.into()
 }
 
-/// The frame at `offset`, if there is one with a right digest.
-fn read_frame(file: &dyn File, offset: u64) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
+/// The frame at `offset`, if there is one with a right checksum.
+fn read_frame(format: Format, file: &dyn File, offset: u64) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
     let mut start = [0; frame::HEADER];
     durable::read_full(file, &mut start, offset)?;
-    let Some(header) = FrameHeader::parse(&start) else { return Ok(None) };
+    let Some(header) = FrameHeader::parse(format, &start) else { return Ok(None) };
     let end = offset.saturating_add(u64::from(header.length));
     if end > file.len()? {
         return Ok(None);
     }
     let mut bytes = vec![0; header.length as usize];
     let filled = durable::read_full(file, &mut bytes, offset)?;
-    let whole = filled == bytes.len() && frame::is_whole(&bytes);
+    let whole = filled == bytes.len() && frame::is_whole(format, &bytes);
     Ok(whole.then_some((header, bytes)))
 }
 
@@ -367,13 +375,13 @@ fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
 }
 
 /// Whether a whole frame begins anywhere after `offset`.
-fn frame_follows(file: &dyn File, offset: u64) -> std::io::Result<bool> {
+fn frame_follows(format: Format, file: &dyn File, offset: u64) -> std::io::Result<bool> {
     let mut bytes = vec![0; STRIDE];
     let mut start = offset.saturating_add(1);
     loop {
         let filled = durable::read_full(file, &mut bytes, start)?;
         for (position, window) in bytes.get(..filled).unwrap_or_default().windows(frame::MAGIC.len()).enumerate() {
-            if window == frame::MAGIC && read_frame(file, start.saturating_add(position as u64))?.is_some() {
+            if window == frame::MAGIC && read_frame(format, file, start.saturating_add(position as u64))?.is_some() {
                 return Ok(true);
             }
         }

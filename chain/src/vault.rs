@@ -1,8 +1,8 @@
 //! The payload vault: private content, sealed under one key a session.
 //!
 //! A sealed content is a 24-byte nonce, then XChaCha20-Poly1305 of a 16-byte salt and the canonical CBOR of the content.
-//! What is authenticated beside it: the session and the sequence of the entry, so that no content can be moved to another
-//! entry. Each session's key is random and lies in `vault/`, in a file of the session's name, wrapped in the same way by
+//! What is authenticated beside it is the session; the signed entry commits to the sealed bytes, so that no content can be
+//! moved to another entry. Entries of version 1 authenticate their sequence as well. Each session's key is random and lies in `vault/`, in a file of the session's name, wrapped in the same way by
 //! the vault key of the node. To destroy that file is to erase the content of the session for good.
 
 use std::{
@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     durable,
-    entry::Commitment,
+    entry::{Commitment, Entry},
     keys::{KeyError, save_new},
     record::Content,
 };
@@ -102,6 +102,12 @@ pub struct Vault {
 /// The key of one session.
 pub(crate) struct SessionKey(Secret<[u8; KEY]>);
 
+/// Content that was sealed, and what its entry says of it.
+pub(crate) struct Sealed {
+    pub(crate) commitment: Commitment,
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// Private content beside an entry, as far as it can be seen.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Private {
@@ -120,13 +126,18 @@ impl Vault {
         Self { folder: folder.to_owned(), files, key, sessions: Mutex::default() }
     }
 
-    /// Opens a sealed content of a session; nothing if the session's key is gone.
+    /// Opens the sealed content of an entry; nothing if the entry has none, or its session's key is gone.
     ///
     /// # Errors
-    /// [`VaultError`] if the key cannot be read, or does not open the content.
-    pub fn unseal(&self, session: SessionId, seq: Seq, sealed: &[u8]) -> Result<Option<Content>, VaultError> {
+    /// [`VaultError`] if the key cannot be read or does not open the content, or the content is not the one that the entry
+    /// commits to.
+    pub fn unseal(&self, entry: &Entry, sealed: &[u8]) -> Result<Option<Content>, VaultError> {
+        let Some((session, commitment)) = entry.subject.session.zip(entry.content) else { return Ok(None) };
         let Some(key) = self.find(session)? else { return Ok(None) };
-        key.unseal(session, seq, sealed).map(Some).ok_or(VaultError::Damaged { session })
+        // The session alone would let any content of it pass for this one.
+        let own = Digest::of(sealed) == commitment.sealed;
+        let content = own.then(|| key.unseal(&bound_to(entry.version, session, entry.seq), sealed)).flatten();
+        content.map(Some).ok_or(VaultError::Damaged { session })
     }
 
     /// Whether any session has a key here.
@@ -180,24 +191,19 @@ impl SessionKey {
         Self(fresh(random))
     }
 
-    /// Seals content for one entry, and says what commits to it.
-    pub(crate) fn seal(
-        &self,
-        session: SessionId,
-        seq: Seq,
-        content: &Content,
-        random: &dyn Random,
-    ) -> Option<(Commitment, Vec<u8>)> {
+    /// Seals content of the session, for an entry of the version that is written.
+    pub(crate) fn seal(&self, session: SessionId, content: &Content, random: &dyn Random) -> Option<Sealed> {
         let mut salt = [0; SALT];
         random.fill(&mut salt);
         let plain = Zeroizing::new([salt.as_slice(), &cbor::to_vec(content)].concat());
-        let sealed = seal(&self.0, &bound_to(session, seq), &plain, random);
-        let length = u32::try_from(sealed.len()).ok()?;
-        Some((Commitment { content: Digest::of(&plain), sealed: Digest::of(&sealed), length }, sealed))
+        let bytes = seal(&self.0, &session.0, &plain, random);
+        let length = u32::try_from(bytes.len()).ok()?;
+        let commitment = Commitment { content: Digest::of(&plain), sealed: Digest::of(&bytes), length };
+        Some(Sealed { commitment, bytes })
     }
 
-    fn unseal(&self, session: SessionId, seq: Seq, sealed: &[u8]) -> Option<Content> {
-        let plain = unseal(&self.0, &bound_to(session, seq), sealed)?;
+    fn unseal(&self, bound: &[u8], sealed: &[u8]) -> Option<Content> {
+        let plain = unseal(&self.0, bound, sealed)?;
         cbor::from_slice(plain.get(SALT..)?).ok()
     }
 }
@@ -207,8 +213,12 @@ pub(crate) const fn sealed_length(content: usize) -> usize {
     content.saturating_add(NONCE + SALT + TAG)
 }
 
-fn bound_to(session: SessionId, seq: Seq) -> Vec<u8> {
-    [session.0.as_slice(), &seq.0.to_be_bytes()].concat()
+/// What is authenticated beside the content of an entry of this version.
+fn bound_to(version: u16, session: SessionId, seq: Seq) -> Vec<u8> {
+    match version {
+        1 => [session.0.as_slice(), &seq.0.to_be_bytes()].concat(),
+        _ => session.0.to_vec(),
+    }
 }
 
 fn fresh(random: &dyn Random) -> Secret<[u8; KEY]> {

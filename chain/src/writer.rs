@@ -271,7 +271,7 @@ impl Writer {
         let shared = Arc::clone(&self.shared);
         let batch = {
             let mut queue = shared.lock();
-            queue.take_stop((shared.clock.now(), shared.clock.monotonic()), &*shared.random)?;
+            queue.take_stop((shared.clock.now(), shared.clock.monotonic()))?;
             std::mem::take(&mut queue.batch)
         };
         self.commit(&batch).map_err(Arc::new)?;

@@ -26,9 +26,10 @@ const GIVEN: [(&str, &[&str]); 6] = [
 ];
 
 /// Libraries that only these crates may name, so that what they do stays in one place.
-const CONFINED: [(&str, &[&str]); 12] = [
+const CONFINED: [(&str, &[&str]); 13] = [
     ("anyhow", &["node"]),
     ("clap", &["node"]),
+    ("crc32fast", &["chain"]),
     ("ed25519-dalek", &["chain", "kernel", "node"]),
     ("getrandom", &["node"]),
     ("jsonschema", &["governance"]),

@@ -21,15 +21,18 @@ fn an_entry_has_these_bytes() {
     let content = Some(Commitment { content: Digest([2; 32]), sealed: Digest([3; 32]), length: 77 });
     let fact = Fact::Lease { secret: "token".into() };
     let time = Timestamp(1_795_226_899_004_000);
-    let entry = Entry { version: ENTRY_VERSION, seq: Seq(5), time, subject, fact, content };
-    assert_eq!(
-        hex(&entry.to_bytes()),
-        "a600010105021b000660bfd59b3a6003a400500101010101010101010101010101010102646e6f64650303040404820e8165746f6b656e05835820020202020202020202020202020202020202020202020202020202020202020258200303030303030303030303030303030303030303030303030303030303030303184d"
-    );
-    assert_eq!(
-        Entry::leaf(&entry.to_bytes()).to_string(),
-        "ab13e2d5c372f0acf384679abd26ca6c8c1063f8b882ac1a51c5a3150fd90f67"
-    );
+    let mut entry = Entry { version: ENTRY_VERSION, seq: Seq(5), time, subject, fact, content };
+    let rest = "0105021b000660bfd59b3a6003a400500101010101010101010101010101010102646e6f64650303040404820e8165746f6b656e05835820020202020202020202020202020202020202020202020202020202020202020258200303030303030303030303030303030303030303030303030303030303030303184d";
+    let golden = [
+        (1, "ab13e2d5c372f0acf384679abd26ca6c8c1063f8b882ac1a51c5a3150fd90f67"),
+        (2, "6f059407cc7283e11666d2b07b7421ba66279ebea10f86bb989ff08327efe1fe"),
+    ];
+    for (version, leaf) in golden {
+        entry.version = version;
+        assert_eq!(hex(&entry.to_bytes()), format!("a6000{version}{rest}"));
+        assert_eq!(Entry::leaf(&entry.to_bytes()).to_string(), leaf);
+    }
+    assert_eq!(ENTRY_VERSION, 2);
 }
 
 #[test]

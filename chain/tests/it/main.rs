@@ -10,6 +10,7 @@ mod accept;
 mod common;
 mod disk;
 mod faults;
+mod formats;
 mod golden;
 mod story;
 mod tamper;

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::common::{self, World, block_on, intent, memory::Memory, message, outcome, plain, subject, tag, verdict};
 use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
-use ephor_chain::{AppendError, Checkpoint, Content, Fact, Log, OpenError, Private, Record, Vault};
+use ephor_chain::{AppendError, Checkpoint, Content, Fact, Log, Private, Record, Vault};
 
 fn world() -> (Memory, World) {
     let memory = Memory::default();
@@ -328,27 +328,6 @@ fn the_same_content_is_sealed_differently_each_time() {
     let commitments: Vec<_> = log.entries().filter_map(|stored| stored.unwrap().entry.content).collect();
     assert_ne!(commitments[0].content, commitments[1].content);
     assert_ne!(commitments[0].sealed, commitments[1].sealed);
-}
-
-#[test]
-fn a_newer_format_is_refused_and_left_alone() {
-    let (memory, world) = world();
-    let (log, _) = world.open().unwrap();
-    block_on(log.close()).unwrap();
-    let path = memory.paths().into_iter().find(|path| path.starts_with("/home/chain/journal")).unwrap();
-    let mut bytes = memory.get(&path);
-    bytes[11] = 2;
-    let digest = ephor_base::Digest::of(&bytes[..96]);
-    bytes[96..128].copy_from_slice(&digest.0);
-    memory.put(&path, bytes);
-    let before = memory.everything();
-    match world.open() {
-        Err(error @ OpenError::NewerFormat { found: 2, .. }) => assert!(error.to_string().contains("upgrade Ephor")),
-        Err(other) => panic!("{other}"),
-        Ok(_) => panic!("it opened"),
-    }
-    assert!(matches!(world.verify(None), Err(ephor_chain::ScanError::NewerFormat { .. })));
-    assert_eq!(memory.everything(), before);
 }
 
 #[test]
