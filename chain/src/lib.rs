@@ -46,6 +46,7 @@ mod scan;
 pub mod segment;
 pub mod tree;
 pub mod vault;
+pub mod veil;
 pub mod verify;
 mod writer;
 
@@ -63,4 +64,5 @@ pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use vault::{Private, Vault, VaultError, VaultKey};
+pub use veil::Veil;
 pub use verify::{Against, Progress, Report, verify};

@@ -23,6 +23,7 @@ use crate::{
     record::{Content, Fact, Record},
     recovered::Recovered,
     vault::{Sealed, SessionKey, VaultKey, sealed_length},
+    veil::Veil,
     writer::Shared,
 };
 
@@ -181,6 +182,15 @@ impl Log {
             let (receipts, ()) = take(&shared, &[&record], Reserve::Use, |_| ()).await?;
             first(receipts)
         }
+    }
+
+    /// What digests the private things of a session for the public part of the record. A session without a key gets one.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the key cannot be had.
+    pub fn veil(&self, session: SessionId) -> impl Future<Output = Result<Veil, AppendError>> + Send + 'static + use<> {
+        let shared = Arc::clone(&self.0.shared);
+        async move { Ok(find_key(&shared, session).await?.veil()) }
     }
 
     /// Waits until everything recorded so far is on the disk.

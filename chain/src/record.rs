@@ -154,7 +154,7 @@ pub enum Fact {
         /// Which attempt of the call, from 1.
         #[n(2)]
         attempt: u32,
-        /// SHA-256 over the canonical form of what was asked.
+        /// Over the canonical form of what was asked, under the veil of the session ([`crate::veil`]).
         #[n(3)]
         arguments: Digest,
         /// The verdict, whole.

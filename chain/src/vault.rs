@@ -24,6 +24,7 @@ use crate::{
     entry::{Commitment, Entry},
     keys::{KeyError, save_new},
     record::Content,
+    veil::Veil,
 };
 
 const VAULT_MARK: &[u8] = b"ephor vault key 1\n";
@@ -189,6 +190,11 @@ impl SessionKey {
     /// A new key.
     pub(crate) fn generate(random: &dyn Random) -> Self {
         Self(fresh(random))
+    }
+
+    /// What digests private things of this session.
+    pub(crate) fn veil(&self) -> Veil {
+        Veil::new(self.0.expose())
     }
 
     /// Seals content of the session, for an entry of the version that is written.

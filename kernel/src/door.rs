@@ -26,7 +26,7 @@ use ephor_base::{
     SessionId, TicketId, ToolName,
 };
 use ephor_chain::{
-    Log,
+    Log, Veil,
     record::{Content, Fact, Record, RulingOn, Subject},
 };
 use ephor_governance::Gate;
@@ -265,8 +265,8 @@ impl Door {
         of_turn.unwrap_or_default()
     }
 
-    pub(crate) fn open_session(&self, id: SessionId, seat: Seat, spec: SessionSpec) {
-        self.sessions().insert(id, Session::new(id, seat, spec));
+    pub(crate) fn open_session(&self, id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec) {
+        self.sessions().insert(id, Session::new(id, veil, seat, spec));
     }
 
     pub(crate) fn close_session(&self, id: SessionId) {

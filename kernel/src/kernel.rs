@@ -127,6 +127,7 @@ impl Kernel {
     /// [`NotStarted`]
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
         let (id, name) = self.fresh_session();
+        let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let child = |name: &str, restart, kind| ChildSpec {
             name: name.to_owned(),
             restart,
@@ -138,7 +139,7 @@ impl Kernel {
         let Added { seat: group, orders, .. } = self.0.agents.add(group).await.ok_or(NotStarted::Stopping)?;
         let seat = group.child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
-        self.door().open_session(id, seat.clone(), agent.session);
+        self.door().open_session(id, veil, seat.clone(), agent.session);
         let worker = child("loop", Restart::Transient, ChildKind::Worker(agent.body));
         let added = match orders {
             Some(orders) => orders.add(worker).await,

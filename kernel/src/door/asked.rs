@@ -19,7 +19,7 @@ pub(crate) struct Asked {
     pub(crate) attempt: u32,
     /// The tool, the model, or the end of the turn.
     pub(crate) target: String,
-    /// Over the canonical form of what was asked.
+    /// Over the canonical form of what was asked, under the veil of the session.
     pub(crate) digest: Digest,
     /// The most confidential text the asker had been shown.
     pub(crate) context: Confidentiality,
@@ -78,7 +78,7 @@ impl Asked {
         let Shown { messages, spans, confidentiality } = session.show(&action.prompt)?;
         let tools = if action.offer_tools { offered(session, gate) } else { Vec::new() };
         let model = session.spec.model.clone();
-        let digest = Digest::of_parts(&[model.to_string().as_bytes(), &[0], &cbor::to_vec(&spans)]);
+        let digest = session.veil.digest(&[model.to_string().as_bytes(), &cbor::to_vec(&spans)]);
         let target = model.to_string();
         let ordinal = session.answered;
         let task = ModelTask { model, messages, tools, max_output_tokens: action.max_output_tokens, ordinal };
@@ -113,7 +113,7 @@ impl Asked {
             call,
             attempt: 1,
             target: action.end.code(),
-            digest: Digest::of(text.as_bytes()),
+            digest: session.veil.digest(&[text.as_bytes()]),
             context,
             content: Some(Content::Text(text)),
             what: What::Reply(ReplyTask { reply }),
@@ -128,6 +128,7 @@ impl Asked {
         let name = raw_name.parse::<ToolName>().ok().filter(|name| gate.registry().find(name).is_some());
         let mut asked = match (name, Arguments::parse(&raw_arguments)) {
             (None, _) => Self::senseless(
+                session,
                 call,
                 &raw_name,
                 &raw_arguments,
@@ -135,7 +136,7 @@ impl Asked {
                 no_such_tool(session, gate, &raw_name),
             ),
             (Some(_), Err(error)) => {
-                Self::senseless(call, &raw_name, &raw_arguments, Senseless::Malformed, error.to_string())
+                Self::senseless(session, call, &raw_name, &raw_arguments, Senseless::Malformed, error.to_string())
             }
             (Some(name), Ok(arguments)) => Self::tool(session, gate.registry(), call, &name, arguments),
         };
@@ -148,7 +149,7 @@ impl Asked {
     fn tool(session: &Session, registry: &Registry, call: CallId, name: &ToolName, arguments: Arguments) -> Self {
         let Some(registration) = registry.find(name).cloned() else {
             let why = format!("there is no tool `{name}`");
-            return Self::senseless(call, name.as_str(), &arguments.to_json(), Senseless::Unregistered, why);
+            return Self::senseless(session, call, name.as_str(), &arguments.to_json(), Senseless::Unregistered, why);
         };
         let task = ToolTask {
             name: name.clone(),
@@ -163,7 +164,7 @@ impl Asked {
             call,
             attempt: 1,
             target: name.to_string(),
-            digest: Digest::of_parts(&[name.as_str().as_bytes(), &[0], &cbor::to_vec(&arguments)]),
+            digest: session.veil.digest(&[name.as_str().as_bytes(), &cbor::to_vec(&arguments)]),
             context: Confidentiality::Internal,
             content: Some(Content::Arguments(arguments)),
             what: What::Tool(Box::new(ToolCall { task, registration, fault, trusted: session.trusted_texts() })),
@@ -171,14 +172,14 @@ impl Asked {
         }
     }
 
-    fn senseless(call: CallId, name: &str, arguments: &str, ask: Senseless, why: String) -> Self {
+    fn senseless(session: &Session, call: CallId, name: &str, arguments: &str, ask: Senseless, why: String) -> Self {
         Self {
             kind: ActionKind::Tool,
             call,
             attempt: 1,
             // A model may write anything for a name, and this is public.
             target: name.parse::<ToolName>().map_or_else(|_| "(not a tool name)".into(), |name| name.to_string()),
-            digest: Digest::of_parts(&[name.as_bytes(), &[0], arguments.as_bytes()]),
+            digest: session.veil.digest(&[name.as_bytes(), arguments.as_bytes()]),
             context: Confidentiality::Internal,
             content: Some(Content::Text(format!("{name} {arguments}"))),
             what: What::Senseless { ask, why },

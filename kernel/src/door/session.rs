@@ -9,6 +9,7 @@ use ephor_base::{
     ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
     Seat, Seq, SessionId, Source, Span, SpanId, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
 };
+use ephor_chain::Veil;
 use ephor_governance::{Evidence, Rights};
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +70,8 @@ pub struct SessionSpec {
 
 pub(crate) struct Session {
     pub(crate) id: SessionId,
+    /// Digests what is private for the public part of the record.
+    pub(crate) veil: Veil,
     pub(crate) seat: Seat,
     pub(crate) spec: SessionSpec,
     pub(crate) evidence: Evidence,
@@ -154,9 +157,10 @@ pub(crate) struct Shown {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, seat: Seat, spec: SessionSpec) -> Self {
+    pub(crate) fn new(id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec) -> Self {
         let mut session = Self {
             id,
+            veil,
             seat,
             spec,
             evidence: Evidence::default(),
