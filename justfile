@@ -46,6 +46,10 @@ kill9 POINTS='500':
 bench-sandbox:
     cargo test --release -p ephor-sandbox --test figures -- --include-ignored --nocapture --test-threads 1
 
+# Appends and verification, beside what the disk and the signers of this machine do in the same run
+bench-chain:
+    cargo bench -p ephor-chain --bench append --bench verify
+
 # How soon a run shows its first event, beside the start of the program alone
 bench-start:
     cargo test --release -p ephor-node --test start -- --ignored --nocapture

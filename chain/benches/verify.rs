@@ -1,0 +1,101 @@
+//! How fast a log is verified on one core, beside what the hash and the signature checks of the same machine cost.
+//!
+//! `just bench-chain`.
+#![expect(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a measurement may stop at the first surprise")]
+
+mod common;
+
+use std::time::Instant;
+
+use aws_lc_rs::signature::{ED25519, ML_DSA_65, ParsedPublicKey};
+use ed25519_dalek::Signer as _;
+use ephor_base::Digest;
+use ephor_chain::{Against, Log, Report};
+use pqcrypto_mldsa::mldsa65;
+use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _};
+
+use common::{ENTRY, Home, SEALED, TEXT, Times, record};
+
+/// How many hashes one measurement of them takes.
+const HASHES: usize = 100;
+
+fn main() {
+    let hashing = hash_probe();
+    println!("probe: SHA-256 of {ENTRY} bytes, {HASHES} times      {}", hashing.line());
+    let checking = check_probe();
+    println!("probe: check of both signatures          {}\n", checking.line());
+    let (hash, check) = (hashing.at(50).as_secs_f64() / HASHES as f64, checking.at(50).as_secs_f64());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for with_content in [false, true] {
+        match with_content {
+            false => println!("entries of {ENTRY} bytes alone"),
+            true => println!("entries of {ENTRY} bytes, each with a sealed content of {SEALED}"),
+        }
+        for (batch, batches) in [(256, 1000), (64, 2000), (1, 4000)] {
+            let home = Home::new();
+            runtime.block_on(fill(home.open(), batch, batches, with_content));
+            measure(&home, batch, hash, check);
+        }
+    }
+    println!("(at least 500,000/s are wanted at a mean batch of 256, entries alone)");
+    drop(runtime);
+}
+
+/// A log of batches of exactly this many records.
+async fn fill(log: Log, batch: u64, batches: u64, with_content: bool) {
+    for number in 0..batches {
+        // Whoever does not wait rides along with the one that does.
+        for other in 1..batch {
+            log.note(record(0, number * batch + other, with_content)).await.unwrap();
+        }
+        log.append(record(0, number * batch, with_content)).await.unwrap();
+    }
+    log.close().await.unwrap();
+}
+
+fn measure(home: &Home, batch: u64, hash: f64, check: f64) {
+    let mut report = verify(home);
+    // The files are in memory by now.
+    let runs: Vec<_> = (0..3)
+        .map(|_| {
+            let began = Instant::now();
+            report = verify(home);
+            began.elapsed()
+        })
+        .collect();
+    let took = runs.iter().min().unwrap().as_secs_f64();
+    let (entries, checkpoints) = (report.head.size as f64, report.checkpoints as f64);
+    let least = entries * hash + checkpoints * check;
+    println!(
+        "  batches of {batch:>3}: {:>9.0}/s  ({:.0} entries, mean batch {:.1}; {:.2} times the probes' sum)",
+        entries / took,
+        entries,
+        entries / checkpoints,
+        took / least
+    );
+}
+
+fn verify(home: &Home) -> Report {
+    let against = Against { keys: home.keys.verifier(), head: None };
+    ephor_chain::verify(&home.config().folder, &home.files(), against, |_| ()).unwrap()
+}
+
+/// The hashes of so many leaves.
+fn hash_probe() -> Times {
+    let bytes = [7; ENTRY];
+    Times::of(1000, || (0..HASHES).for_each(|_| _ = std::hint::black_box(Digest::of(&bytes))))
+}
+
+/// The check of a checkpoint: Ed25519 with two implementations, ML-DSA-65 with one.
+fn check_probe() -> Times {
+    let ed25519 = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let again = ParsedPublicKey::new(&ED25519, ed25519.verifying_key().as_bytes()).unwrap();
+    let (public, secret) = mldsa65::keypair();
+    let ml_dsa = ParsedPublicKey::new(&ML_DSA_65, public.as_bytes()).unwrap();
+    let (first, second) = (ed25519.sign(TEXT), mldsa65::detached_sign(TEXT, &secret));
+    Times::of(1000, || {
+        ed25519.verifying_key().verify_strict(TEXT, &first).unwrap();
+        again.verify_sig(TEXT, &first.to_bytes()).unwrap();
+        ml_dsa.verify_sig(TEXT, second.as_bytes()).unwrap();
+    })
+}
