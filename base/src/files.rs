@@ -33,6 +33,15 @@ pub trait File: Send + Sync {
     /// # Errors
     /// `StorageFull` if there is no room: nothing was reserved.
     fn allocate(&self, length: u64) -> io::Result<()>;
+    /// Writes zeros over `length` bytes from `offset`, which are reserved and were never written, so that waiting for the
+    /// first real write there is as quick as for any other. Does nothing where the file system would put that write
+    /// elsewhere, beyond what is reserved.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn prime(&self, _offset: u64, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
     /// Waits until the data is on the disk (`fdatasync`).
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::{
 
 use ephor_base::files::{File, Files, Open};
 use rustix::{
-    fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat},
+    fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, fstatfs},
     io::Errno,
 };
 
@@ -49,6 +49,10 @@ impl File for DiskFile {
             self.0.set_len(before)?;
         }
         result
+    }
+
+    fn prime(&self, offset: u64, length: u64) -> io::Result<()> {
+        if writes_in_place(&self.0)? { write_zeros(&self.0, offset, length) } else { Ok(()) }
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -98,6 +102,16 @@ impl Files for Disk {
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         rustix::fs::fsync(&folder).map_err(io::Error::from)
     }
+}
+
+/// Whether the file system writes data where it lay before. One that copies on write would take new room for each write
+/// after the first.
+fn writes_in_place(file: &fs::File) -> io::Result<bool> {
+    // `f_type` of statfs(2).
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    let kind = u64::try_from(fstatfs(file)?.f_type);
+    Ok(kind.is_ok_and(|kind| [EXT4, XFS].contains(&kind)))
 }
 
 fn write_zeros(file: &fs::File, mut offset: u64, mut left: u64) -> io::Result<()> {

@@ -35,6 +35,8 @@ pub(crate) struct Journal {
     offset: u64,
     /// Up to where disk is reserved.
     reserved: u64,
+    /// Up to where something was written, be it zeros.
+    primed: u64,
     /// The bytes in use in earlier segments.
     earlier: u64,
 }
@@ -49,7 +51,7 @@ impl Journal {
         let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
         enter(&**files, &folder, &empty)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
-        Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, earlier: 0 })
+        Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, primed: offset, earlier: 0 })
     }
 
     /// Goes on where a scan ended, after cutting off what it says is torn.
@@ -71,7 +73,8 @@ impl Journal {
         let (files, chain) = (Arc::clone(files), chain.to_owned());
         let (first, offset, earlier) = (end.first, end.offset, used.saturating_sub(end.offset));
         // What lies beyond the last frame was perhaps never reserved, so it does not count before `allocate` says so.
-        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved: offset, earlier })
+        let (reserved, primed) = (offset, offset);
+        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier })
     }
 
     /// The bytes in use in all segments.
@@ -105,6 +108,22 @@ impl Journal {
         Err(last)
     }
 
+    /// Writes zeros over the next step of what is reserved, once less than half a step of zeros is left.
+    ///
+    /// The first write into reserved disk changes the file system's records of it, so to wait for that write is to wait for
+    /// the file system's own journal, together with everyone else on the machine. So that is done once a step, and not
+    /// once a batch.
+    pub(crate) fn prime(&mut self) -> io::Result<()> {
+        let from = self.primed.max(self.offset);
+        let to = self.reserved.min(from.saturating_add(STEP));
+        if to <= from || from.saturating_sub(self.offset) >= STEP / 2 {
+            return Ok(());
+        }
+        self.file.prime(from, to.saturating_sub(from))?;
+        self.primed = to;
+        Ok(())
+    }
+
     /// Writes a frame and waits for the disk.
     pub(crate) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         durable::write_all(&*self.file, frame, self.offset)?;
@@ -135,6 +154,7 @@ impl Journal {
         self.earlier = self.used();
         (self.file, self.first, self.reserved) = (file, before.size, reserved);
         self.offset = segment::HEADER as u64;
+        self.primed = self.offset;
         Ok(self.ahead().saturating_sub(ahead))
     }
 

@@ -47,8 +47,10 @@ impl Publisher {
             // The batch is on the disk. What suffers is only how soon a cut-back log would be noticed.
             tracing::warn!(%error, "the pinned head could not be written");
         }
-        self.lock().latest = Some(signed);
-        self.work.notify_one();
+        // Who has something to do already need not be woken.
+        if self.lock().latest.replace(signed).is_none() {
+            self.work.notify_one();
+        }
     }
 
     /// Publishes a checkpoint and pins its head, and waits for both to be on the disk.

@@ -17,7 +17,7 @@ use crate::{
     durable,
     error::{AppendError, Failure},
     frame,
-    journal::Journal,
+    journal::{Journal, STEP},
     keys::SigningKeys,
     publisher::{Publisher, Signed},
     queue::{Chore, Pending, Phase, Queue, Reply},
@@ -114,6 +114,7 @@ impl Writer {
 
     /// Works until there is nothing left to do.
     fn serve(&mut self) -> Result<bool, Arc<Failure>> {
+        self.prepare(0).map_err(|failure| self.shared.fail(failure))?;
         loop {
             match self.next_work() {
                 Work::Chores(chores) => self.do_chores(chores)?,
@@ -153,7 +154,7 @@ impl Writer {
             Ok(head) => {
                 // Nobody who has gone away needs an answer.
                 batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
-                Ok(())
+                self.prepare(batch.charged).map_err(|failure| self.shared.fail(failure))
             }
             Err(failure) => {
                 let failure = self.shared.fail(failure);
@@ -161,6 +162,20 @@ impl Writer {
                 Err(failure)
             }
         }
+    }
+
+    /// Makes disk ready for batches like this one, while nobody waits for it.
+    fn prepare(&mut self, batch: u64) -> Result<(), Failure> {
+        let wanted = batch.saturating_mul(2).max(STEP / 2);
+        let short = {
+            let queue = self.shared.lock();
+            matches!(queue.phase, Phase::Open) && queue.room < wanted
+        };
+        if short && let Err(Undone::Failed(failure)) = self.make_room(wanted) {
+            // On a full disk whoever needs the room is told.
+            return Err(failure);
+        }
+        self.journal.prime().map_err(|source| Failure::Io { doing: "preparing the journal", source })
     }
 
     /// Brings a batch to the disk, under a checkpoint with both signatures.

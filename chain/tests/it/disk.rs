@@ -129,3 +129,17 @@ fn reserving_extends_with_zeros_and_keeps_what_is_there() {
     assert!(file.allocate(u64::MAX / 2).is_err());
     assert_eq!(file.len().unwrap(), 1 << 20);
 }
+
+#[test]
+fn priming_changes_neither_the_length_nor_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Disk.open(&folder.path().join("file"), Open::Create).unwrap();
+    file.write_at(b"hello", 0).unwrap();
+    file.allocate(300_000).unwrap();
+    file.prime(5, 200_000).unwrap();
+    file.sync_data().unwrap();
+    let mut bytes = vec![1; 300_001];
+    assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 300_000);
+    assert_eq!(&bytes[..5], b"hello");
+    assert!(bytes[5..300_000].iter().all(|byte| *byte == 0));
+}

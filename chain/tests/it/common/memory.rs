@@ -364,6 +364,19 @@ impl File for Opened {
         Ok(())
     }
 
+    /// Nothing is gained by it in memory. What must hold: there is disk, and nothing on it yet.
+    fn prime(&self, offset: u64, length: u64) -> io::Result<()> {
+        let mut state = self.memory.0.lock().unwrap();
+        state.whole_step()?;
+        let (from, to) = (usize::try_from(offset).unwrap(), usize::try_from(offset + length).unwrap());
+        let primed = state.nodes[self.node].now.get(from..to);
+        assert!(
+            primed.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)),
+            "{from}..{to} is not reserved and empty"
+        );
+        Ok(())
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.memory.0.lock().unwrap();
         state.whole_step()?;
