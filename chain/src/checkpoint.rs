@@ -7,7 +7,7 @@ use ephor_base::Digest;
 use serde::Serialize;
 
 use crate::{
-    keys::{SignatureFault, SigningKeys, VerifierKeys},
+    keys::{SignatureFault, VerifierKeys},
     note::Note,
 };
 
@@ -32,11 +32,6 @@ impl Head {
     /// The text of the checkpoint of this head.
     pub(crate) fn text(&self, origin: &str) -> String {
         format!("{origin}\n{}\n{}\n", self.size, BASE64.encode(self.root.0))
-    }
-
-    /// The signed checkpoint of this head.
-    pub(crate) fn sign(&self, keys: &SigningKeys) -> Result<Vec<u8>, SignatureFault> {
-        keys.sign(self.text(keys.origin())).map(|note| note.to_bytes())
     }
 }
 

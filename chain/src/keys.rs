@@ -148,13 +148,24 @@ impl SigningKeys {
     /// # Errors
     /// [`SignatureFault`] if that one does not accept a signature: one of the two libraries is wrong.
     pub(crate) fn sign(&self, text: String) -> Result<Note, SignatureFault> {
+        let signatures = vec![self.sign_ed25519(&text)?, self.sign_ml_dsa(&text)?];
+        Ok(Note { text, signatures })
+    }
+
+    /// The Ed25519 half of [`SigningKeys::sign`].
+    pub(crate) fn sign_ed25519(&self, text: &str) -> Result<SignatureLine, SignatureFault> {
         let keys = &self.verifier;
-        let ed25519 = self.ed25519.sign(text.as_bytes()).to_bytes().to_vec();
-        let ml_dsa = mldsa65::detached_sign(text.as_bytes(), &self.ml_dsa.expose().0).as_bytes().to_vec();
-        keys.check_ed25519(text.as_bytes(), &ed25519)?;
-        keys.check_ml_dsa(text.as_bytes(), &ml_dsa)?;
-        let line = |id, signature| SignatureLine { name: keys.origin.clone(), id, signature };
-        Ok(Note { text, signatures: vec![line(keys.ed25519_id, ed25519), line(keys.ml_dsa_id, ml_dsa)] })
+        let signature = self.ed25519.sign(text.as_bytes()).to_bytes().to_vec();
+        keys.check_ed25519(text.as_bytes(), &signature)?;
+        Ok(SignatureLine { name: keys.origin.clone(), id: keys.ed25519_id, signature })
+    }
+
+    /// The ML-DSA-65 half of [`SigningKeys::sign`].
+    pub(crate) fn sign_ml_dsa(&self, text: &str) -> Result<SignatureLine, SignatureFault> {
+        let keys = &self.verifier;
+        let signature = mldsa65::detached_sign(text.as_bytes(), &self.ml_dsa.expose().0).as_bytes().to_vec();
+        keys.check_ml_dsa(text.as_bytes(), &signature)?;
+        Ok(SignatureLine { name: keys.origin.clone(), id: keys.ml_dsa_id, signature })
     }
 }
 

@@ -14,7 +14,8 @@
 //!   business of `governance`, and what is done that of `kernel`.
 //!
 //! # Where to go
-//! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `publisher` the one that publishes.
+//! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `signer` signs beside it, `publisher`
+//!   is the one that publishes.
 //! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
 //! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
 //! - `scan`: the one reader, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
@@ -44,6 +45,7 @@ pub mod recovered;
 mod rules;
 mod scan;
 pub mod segment;
+mod signer;
 pub mod tree;
 pub mod vault;
 pub mod veil;

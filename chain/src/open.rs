@@ -130,7 +130,8 @@ fn prepare(world: &World<'_>, keys: SigningKeys, vault: Arc<Vault>, looked: Look
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
     let shared = Shared::new(Queue::new(scan.rules, head), Arc::clone(&world.clock), Arc::clone(&world.random), vault);
-    let writer = Writer { shared: Arc::new(shared), journal, tree: scan.tree, keys, publisher, last };
+    let (shared, keys) = (Arc::new(shared), Arc::new(keys));
+    let writer = Writer { shared, journal, tree: scan.tree, keys, signer: None, publisher, last };
     if !published {
         writer.publish(false).map_err(io("publishing the checkpoint"))?;
     }

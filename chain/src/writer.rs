@@ -21,6 +21,7 @@ use crate::{
     keys::SigningKeys,
     publisher::{Publisher, Signed},
     queue::{Chore, Pending, Phase, Queue, Reply},
+    signer::Signer,
     tree::Tree,
     vault::{SessionKey, Vault},
 };
@@ -81,7 +82,9 @@ pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) journal: Journal,
     pub(crate) tree: Tree,
-    pub(crate) keys: SigningKeys,
+    pub(crate) keys: Arc<SigningKeys>,
+    /// Signs beside this thread, once that has started.
+    pub(crate) signer: Option<Signer>,
     pub(crate) publisher: Arc<Publisher>,
     /// The last batch's head and its checkpoint, as they stand in the journal.
     pub(crate) last: Option<Signed>,
@@ -95,8 +98,9 @@ enum Work {
 }
 
 impl Writer {
-    /// Starts the thread.
-    pub(crate) fn start(self) -> std::io::Result<thread::JoinHandle<()>> {
+    /// Starts the threads.
+    pub(crate) fn start(mut self) -> std::io::Result<thread::JoinHandle<()>> {
+        self.signer = Some(Signer::start()?);
         let publishing = self.publisher.start()?;
         thread::Builder::new().name("chain-write".into()).spawn(move || self.run(publishing))
     }
@@ -186,7 +190,7 @@ impl Writer {
         let before = Head { size: self.tree.size(), root: self.tree.root() };
         batch.leaves.iter().for_each(|leaf| self.tree.push(*leaf));
         let head = Head { size: self.tree.size(), root: self.tree.root() };
-        let note = head.sign(&self.keys).map_err(Failure::Signature)?;
+        let note = self.sign(head)?;
         let frame = frame::build(batch.first, batch.leaves.len(), &batch.entries, &batch.contents, &note);
         let frame = frame.ok_or(Failure::Bug)?;
         let length = frame.len() as u64;
@@ -196,6 +200,16 @@ impl Writer {
         self.publisher.offer((head, note.clone()));
         self.last = Some((head, note));
         Ok(head)
+    }
+
+    /// The signed checkpoint of a head.
+    fn sign(&self, head: Head) -> Result<Vec<u8>, Failure> {
+        let text = head.text(self.keys.origin());
+        let note = match &self.signer {
+            Some(signer) => signer.sign(&self.keys, text)?,
+            None => self.keys.sign(text).map_err(Failure::Signature)?,
+        };
+        Ok(note.to_bytes())
     }
 
     fn rotate_for(&mut self, length: u64, before: Head) -> Result<u64, Failure> {
