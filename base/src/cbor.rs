@@ -19,7 +19,8 @@ pub enum NotCanonical {
 /// The canonical bytes of `value`.
 #[must_use]
 pub fn to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    // Most entries of the log fit, so that most of the time there is no growing.
+    let mut bytes = Vec::with_capacity(512);
     // Writing to a vector cannot fail, and no type of ours refuses to be encoded.
     let _: Result<(), _> = minicbor::encode(value, &mut bytes);
     bytes

@@ -323,8 +323,11 @@ async fn take<T>(
             match queue.take(&offers, reserve, now(shared)) {
                 Ok(receipts) => {
                     let also = also(&mut queue);
+                    let news = queue.is_news();
                     drop(queue);
-                    shared.wake();
+                    if news {
+                        shared.wake();
+                    }
                     return Ok((receipts, also));
                 }
                 Err(hold) => hold,

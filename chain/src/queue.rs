@@ -80,6 +80,8 @@ pub(crate) struct Pending {
     /// The room it was given.
     pub(crate) charged: u64,
     since: Duration,
+    /// The writer was told that it has begun.
+    told: bool,
 }
 
 /// What a record does to the reservations.
@@ -234,10 +236,20 @@ impl Queue {
     /// Takes the batch out, for the writer, if it should be written now.
     pub(crate) fn due(&mut self, now: Duration) -> Option<Pending> {
         let batch = &self.batch;
-        let ending = !matches!(self.phase, Phase::Open) && batch.charged > 0;
         let waited = batch.charged > 0 && now.saturating_sub(batch.since) >= LINGER;
-        let due = !batch.waiters.is_empty() || batch.bytes() >= BATCH_BYTES || ending || waited;
-        due.then(|| std::mem::take(&mut self.batch))
+        (self.is_due() || waited).then(|| std::mem::take(&mut self.batch))
+    }
+
+    /// Whether the batch should be written however long it has waited.
+    fn is_due(&self) -> bool {
+        let ending = !matches!(self.phase, Phase::Open) && self.batch.charged > 0;
+        !self.batch.waiters.is_empty() || self.batch.bytes() >= BATCH_BYTES || ending
+    }
+
+    /// Whether the writer has to hear of what was taken: the batch is due, or its time to wait begins. What only rides
+    /// along disturbs nobody.
+    pub(crate) fn is_news(&mut self) -> bool {
+        !std::mem::replace(&mut self.batch.told, true) || self.is_due()
     }
 
     /// How long the writer may sleep.

@@ -14,7 +14,7 @@ use std::{
 
 use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305, XNonce,
-    aead::{Aead as _, Payload},
+    aead::{Aead as _, AeadInPlace as _, Payload},
 };
 use ephor_base::{Digest, Random, Secret, Seq, SessionId, cbor, files::Files};
 use zeroize::Zeroizing;
@@ -199,13 +199,16 @@ impl SessionKey {
 
     /// Seals content of the session, for an entry of the version that is written.
     pub(crate) fn seal(&self, session: SessionId, content: &Content, random: &dyn Random) -> Option<Sealed> {
-        let mut salt = [0; SALT];
-        random.fill(&mut salt);
-        let plain = Zeroizing::new([salt.as_slice(), &cbor::to_vec(content)].concat());
-        let bytes = seal(&self.0, &session.0, &plain, random);
+        let plain = Zeroizing::new(cbor::to_vec(content));
+        let mut bytes = Vec::with_capacity(sealed_length(plain.len()));
+        // Nonce and salt in one: each time may be a call of the system.
+        bytes.resize(NONCE + SALT, 0);
+        random.fill(&mut bytes);
+        bytes.extend_from_slice(&plain);
+        let content = Digest::of(bytes.get(NONCE..)?);
+        encrypt(&self.0, &session.0, &mut bytes)?;
         let length = u32::try_from(bytes.len()).ok()?;
-        let commitment = Commitment { content: Digest::of(&plain), sealed: Digest::of(&bytes), length };
-        Some(Sealed { commitment, bytes })
+        Some(Sealed { commitment: Commitment { content, sealed: Digest::of(&bytes), length }, bytes })
     }
 
     fn unseal(&self, bound: &[u8], sealed: &[u8]) -> Option<Content> {
@@ -234,12 +237,21 @@ fn fresh(random: &dyn Random) -> Secret<[u8; KEY]> {
 }
 
 fn seal(key: &Secret<[u8; KEY]>, bound: &[u8], plain: &[u8], random: &dyn Random) -> Vec<u8> {
-    let mut nonce = [0; NONCE];
-    random.fill(&mut nonce);
-    let cipher = XChaCha20Poly1305::new(key.expose().into());
+    let mut bytes = Vec::with_capacity(NONCE.saturating_add(plain.len()).saturating_add(TAG));
+    bytes.resize(NONCE, 0);
+    random.fill(&mut bytes);
+    bytes.extend_from_slice(plain);
     // The cipher refuses only texts longer than 256 GiB.
-    let sealed = cipher.encrypt(XNonce::from_slice(&nonce), Payload { msg: plain, aad: bound }).unwrap_or_default();
-    [nonce.as_slice(), &sealed].concat()
+    encrypt(key, bound, &mut bytes).map_or_else(Vec::new, |()| bytes)
+}
+
+/// Encrypts the text that stands behind its nonce, and puts the tag behind both.
+fn encrypt(key: &Secret<[u8; KEY]>, bound: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
+    let (nonce, text) = bytes.split_first_chunk_mut::<NONCE>()?;
+    let cipher = XChaCha20Poly1305::new(key.expose().into());
+    let tag = cipher.encrypt_in_place_detached(XNonce::from_slice(nonce), bound, text).ok()?;
+    bytes.extend_from_slice(&tag);
+    Some(())
 }
 
 fn unseal(key: &Secret<[u8; KEY]>, bound: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {

@@ -5,8 +5,12 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
+    time::Duration,
 };
 
 use ephor_base::{Clock, Digest, Random, SessionId};
@@ -30,6 +34,9 @@ use crate::{
 pub(crate) struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
+    /// The writer sleeps, or is about to. It says so while it holds the queue, so whoever changed the queue after that
+    /// sees it, and everyone else is spared a call of the system.
+    resting: AtomicBool,
     /// A batch was taken, so there is room in the next.
     pub(crate) turn: Notify,
     pub(crate) clock: Arc<dyn Clock>,
@@ -39,7 +46,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(queue: Queue, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Arc<Vault>) -> Self {
-        Self { queue: Mutex::new(queue), work: Condvar::new(), turn: Notify::new(), clock, random, vault }
+        let (queue, work, resting) = (Mutex::new(queue), Condvar::new(), AtomicBool::new(false));
+        Self { queue, work, resting, turn: Notify::new(), clock, random, vault }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -48,7 +56,18 @@ impl Shared {
 
     /// Tells the writer that there is something to do.
     pub(crate) fn wake(&self) {
-        self.work.notify_one();
+        if self.resting.swap(false, Ordering::AcqRel) {
+            self.work.notify_one();
+        }
+    }
+
+    /// Sleeps until there is something to do, for `rest` at most.
+    fn sleep<'a>(&'a self, queue: MutexGuard<'a, Queue>, rest: Option<Duration>) -> MutexGuard<'a, Queue> {
+        self.resting.store(true, Ordering::Release);
+        match rest {
+            None => self.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            Some(rest) => self.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
+        }
     }
 
     /// Ends the log and tells everyone who waits. Nothing is taken from here on, so whoever made it fail is told last.
@@ -145,10 +164,8 @@ impl Writer {
                 Phase::Closing => return Work::End(true),
                 _ => return Work::End(false),
             }
-            queue = match queue.rest(now) {
-                None => self.shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
-                Some(rest) => self.shared.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
-            };
+            let rest = queue.rest(now);
+            queue = self.shared.sleep(queue, rest);
         }
     }
 
