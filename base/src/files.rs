@@ -99,4 +99,15 @@ pub trait Files: Send + Sync + 'static {
     /// # Errors
     /// What the system says.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Waits until everything in a folder and below it is on the disk: names, data and lengths. It may wait for more than
+    /// that. One such wait for a whole round of files costs less than one for each.
+    ///
+    /// # Errors
+    /// What the system says. After an error nothing is known of what is on the disk.
+    fn sync_tree(&self, folder: &Path) -> io::Result<()>;
+    /// Removes a folder that is empty.
+    ///
+    /// # Errors
+    /// What the system says; `DirectoryNotEmpty` if something is in it.
+    fn remove_folder(&self, folder: &Path) -> io::Result<()>;
 }

@@ -134,6 +134,24 @@ pub enum Damage {
     /// Bytes after a clean stop.
     #[error("something was written after the clean stop")]
     AfterStop,
+    /// A published file is gone.
+    #[error("this file is missing")]
+    Missing,
+    /// A tile that does not hold the hashes of the log.
+    #[error("this tile does not hold the hashes of the entries")]
+    Tile,
+    /// A bundle that does not hold the entries of the log.
+    #[error("this bundle was changed or is cut short")]
+    Bundle,
+    /// A kept checkpoint that is not one of this log.
+    #[error("this kept checkpoint is not one of this log")]
+    Kept,
+    /// A file of contents that holds more or less than the entries commit to.
+    #[error("the file does not end where the contents of its entries end")]
+    ContentEnd,
+    /// The journal does not continue what was published.
+    #[error("this snapshot is not of the entries before it")]
+    Snapshot,
     /// Keys of the log or of sessions, and no journal.
     #[error("the journal is gone: there are keys of it, or of sessions in it")]
     JournalMissing,

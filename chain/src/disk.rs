@@ -102,6 +102,36 @@ impl Files for Disk {
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         rustix::fs::fsync(&folder).map_err(io::Error::from)
     }
+
+    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
+        sync_tree(folder)
+    }
+
+    fn remove_folder(&self, folder: &Path) -> io::Result<()> {
+        fs::remove_dir(folder)
+    }
+}
+
+/// Waits for the whole file system the folder lies in: one wait, however many files were written.
+#[cfg(target_os = "linux")]
+fn sync_tree(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+    rustix::fs::syncfs(&folder).map_err(io::Error::from)
+}
+
+/// Waits for each file and each folder.
+#[cfg(not(target_os = "linux"))]
+fn sync_tree(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_tree(&entry.path())?;
+        } else {
+            Disk.open(&entry.path(), Open::Write)?.sync_data()?;
+        }
+    }
+    Disk.sync_folder(folder)
 }
 
 /// Whether the file system writes data where it lay before. One that copies on write would take new room for each write

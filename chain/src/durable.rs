@@ -91,6 +91,48 @@ pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Res
     Ok(Some(bytes))
 }
 
+/// The whole of a file of any length up to `most`; nothing if there is none. A longer one is an error.
+pub(crate) fn read_file(files: &dyn Files, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };
+    let length = usize::try_from(file.len()?).ok().filter(|length| *length as u64 <= most);
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the file is longer than it can be");
+    let mut bytes = vec![0; length.ok_or_else(too_long)?];
+    let filled = read_full(&*file, &mut bytes, 0)?;
+    bytes.truncate(filled);
+    Ok(Some(bytes))
+}
+
+/// Sees to it that a file holds exactly these bytes, without waiting for the disk. One that already does is left alone.
+pub(crate) fn put(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match read_file(files, path, bytes.len() as u64) {
+        Ok(Some(there)) if there == bytes => return Ok(()),
+        Ok(Some(_)) => files.remove(path)?,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => files.remove(path)?,
+        Ok(None) => {}
+        Err(error) => return Err(error),
+    }
+    write_all(&*create(files, path)?, bytes, 0)
+}
+
+/// Makes a new file, and its folders.
+pub(crate) fn create(files: &dyn Files, path: &Path) -> io::Result<Arc<dyn File>> {
+    match files.open(path, Open::Create) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            files.create_folder(parent(path))?;
+            files.open(path, Open::Create)
+        }
+        other => other,
+    }
+}
+
+/// Removes a file, if there is one.
+pub(crate) fn remove(files: &dyn Files, path: &Path) -> io::Result<()> {
+    match files.remove(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
 /// Opens a file, if there is one.
 pub(crate) fn open_existing(files: &dyn Files, path: &Path, how: Open) -> io::Result<Option<Arc<dyn File>>> {
     match files.open(path, how) {

@@ -22,10 +22,12 @@
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
+pub mod bundle;
 pub mod checkpoint;
 pub mod damage;
 pub mod disk;
 mod durable;
+mod edge;
 pub mod entry;
 pub mod error;
 mod frame;
@@ -37,6 +39,7 @@ pub mod log;
 mod marks;
 pub mod note;
 mod open;
+pub mod published;
 mod publisher;
 mod queue;
 pub mod read;
@@ -46,6 +49,7 @@ mod rules;
 mod scan;
 pub mod segment;
 mod signer;
+pub mod tile;
 pub mod tree;
 pub mod vault;
 pub mod veil;

@@ -16,6 +16,11 @@ impl Tree {
         Self { size: 0, peaks: Vec::new() }
     }
 
+    /// The tree whose full subtrees have these roots, largest first.
+    pub(crate) const fn from_peaks(size: u64, peaks: Vec<Digest>) -> Self {
+        Self { size, peaks }
+    }
+
     /// How many leaves it has.
     #[must_use]
     pub const fn size(&self) -> u64 {
@@ -44,8 +49,21 @@ impl Tree {
     }
 }
 
+/// The root over hashes whose number is a power of two.
+pub(crate) fn root_of_full(hashes: &[Digest]) -> Digest {
+    let mut row = hashes.to_vec();
+    while row.len() > 1 {
+        row = row
+            .chunks_exact(2)
+            .filter_map(|pair| pair.split_first())
+            .map(|(left, right)| right.first().map_or(*left, |right| join(left, right)))
+            .collect();
+    }
+    row.first().copied().unwrap_or_else(|| Digest::of(&[]))
+}
+
 /// The hash of an inner node: SHA-256 of 0x01 and both children.
-fn join(left: &Digest, right: &Digest) -> Digest {
+pub(crate) fn join(left: &Digest, right: &Digest) -> Digest {
     Digest::of_parts(&[&[1], &left.0, &right.0])
 }
 

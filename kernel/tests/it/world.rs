@@ -129,6 +129,14 @@ impl Files for Breakable {
         self.check()?;
         Disk.sync_folder(folder)
     }
+    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.sync_tree(folder)
+    }
+    fn remove_folder(&self, folder: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.remove_folder(folder)
+    }
 }
 
 type Doing = Pin<Box<dyn Future<Output = DriverResult> + Send>>;

@@ -463,4 +463,33 @@ impl Files for Memory {
         state.pending = left;
         Ok(())
     }
+
+    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        state.whole_step()?;
+        if !state.has_folder(folder) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // It waits for the whole file system.
+        for node in &mut state.nodes {
+            node.kept = node.now.clone();
+            node.pending.clear();
+        }
+        state.kept = state.names.clone();
+        state.pending.clear();
+        Ok(())
+    }
+
+    fn remove_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap();
+        state.whole_step()?;
+        if state.names.get(folder) != Some(&FOLDER) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if state.names.keys().any(|path| path.parent() == Some(folder)) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        state.rename(NameChange::Drop(folder.to_owned()));
+        Ok(())
+    }
 }

@@ -1,0 +1,226 @@
+//! Reads the published part of a chain: tiles, bundles and contents, as a log of some size has them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{
+    Digest, Seq,
+    files::{File, Files, Open},
+};
+
+use crate::{
+    bundle,
+    checkpoint::Head,
+    damage::{Damage, Finding, ScanError},
+    durable,
+    edge::{self, Edge},
+    entry::MAX_ENTRY_BYTES,
+    tile::{self, HEIGHT, Kind, LEVELS, Tile, WIDTH},
+    tree,
+};
+
+/// The most bytes of a bundle.
+const MAX_BUNDLE: u64 = WIDTH * (MAX_ENTRY_BYTES as u64 + 2);
+
+/// The published part of a chain, up to a size.
+#[derive(Clone)]
+pub struct Published {
+    files: Arc<dyn Files>,
+    chain: PathBuf,
+    size: u64,
+}
+
+impl Published {
+    /// What lies in the folder of a chain for a log of `size` entries.
+    #[must_use]
+    pub fn new(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Self {
+        Self { files: Arc::clone(files), chain: chain.to_owned(), size }
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The hash of a node: the root over the `2^height` entries from `index · 2^height` on.
+    ///
+    /// # Errors
+    /// [`ScanError`] names the tile that is missing or damaged.
+    pub fn hash(&self, height: u8, index: u64) -> Result<Digest, ScanError> {
+        let (level, below) = (u32::from(height) / HEIGHT, u32::from(height) % HEIGHT);
+        let kind = Kind::Hashes(u8::try_from(level).unwrap_or(LEVELS));
+        let first = index.checked_shl(below).unwrap_or(u64::MAX);
+        let hashes = self.hashes(kind, first / WIDTH)?;
+        let start = usize::try_from(first % WIDTH).unwrap_or(usize::MAX);
+        let subtree = hashes.get(start..start.saturating_add(1 << below));
+        let subtree = subtree.ok_or_else(|| self.missing(Tile::full(kind, first / WIDTH)))?;
+        Ok(tree::root_of_full(subtree))
+    }
+
+    /// The hashes of a tile, as many as this size has.
+    pub(crate) fn hashes(&self, kind: Kind, index: u64) -> Result<Vec<Digest>, ScanError> {
+        let Some(tile) = Tile::of(kind, index, self.size) else { return Ok(Vec::new()) };
+        let (found, bytes) = self.find(tile, WIDTH * 32)?;
+        let hashes = edge::from_bytes(&bytes).filter(|hashes| hashes.len() == usize::from(found.width));
+        let mut hashes = hashes.ok_or_else(|| finding(found, Damage::Tile))?;
+        hashes.truncate(usize::from(tile.width));
+        Ok(hashes)
+    }
+
+    /// The bytes of a bundle, as many entries as this size has, and how many those are.
+    pub(crate) fn bundle(&self, index: u64) -> Result<(Vec<u8>, u16), ScanError> {
+        let Some(tile) = Tile::of(Kind::Entries, index, self.size) else { return Ok((Vec::new(), 0)) };
+        let (found, mut bytes) = self.find(tile, MAX_BUNDLE)?;
+        let entries = bundle::parse(&bytes, found.width).ok_or_else(|| finding(found, Damage::Bundle))?;
+        let wanted = entries.iter().take(usize::from(tile.width));
+        let length = wanted.map(|entry| entry.len().saturating_add(2)).sum();
+        bytes.truncate(length);
+        Ok((bytes, tile.width))
+    }
+
+    /// The right edge of the log when it had `size` entries.
+    pub(crate) fn edge(&self, size: u64) -> Result<Edge, ScanError> {
+        let smaller = Self { size, ..self.clone() };
+        let mut levels = Vec::new();
+        for kind in (0..LEVELS).map(Kind::Hashes).take_while(|kind| tile::count(*kind, size) > 0) {
+            let count = tile::count(kind, size);
+            let mut hashes = if count % WIDTH == 0 { Vec::new() } else { smaller.within(self, kind, count / WIDTH)? };
+            hashes.truncate(usize::try_from(count % WIDTH).unwrap_or(0));
+            levels.push(hashes);
+        }
+        Ok(Edge::from_levels(size, levels))
+    }
+
+    /// The hashes of a tile of an earlier size. The tile of the later one has them as well.
+    fn within(&self, later: &Self, kind: Kind, index: u64) -> Result<Vec<Digest>, ScanError> {
+        if later.size >= self.size { later.hashes(kind, index) } else { self.hashes(kind, index) }
+    }
+
+    /// The head of the log when it had `size` entries, as the tiles have it.
+    pub(crate) fn head(&self, size: u64) -> Result<Head, ScanError> {
+        Ok(Head { size, root: self.edge(size)?.root() })
+    }
+
+    /// The tile itself, or a wider one of the same index: partial tiles go once the log has outgrown them.
+    fn find(&self, tile: Tile, most: u64) -> Result<(Tile, Vec<u8>), ScanError> {
+        if let Some(bytes) = self.read(tile, most)? {
+            return Ok((tile, bytes));
+        }
+        if tile.is_full() {
+            return Err(self.missing(tile));
+        }
+        let folder = self.chain.join(tile.partials());
+        let names = durable::list(&*self.files, &folder).map_err(ScanError::io(&folder))?;
+        let widths = names.iter().filter_map(|name| name.to_str()?.parse::<u16>().ok());
+        let widest = widths.filter(|width| *width > tile.width).max();
+        for width in [u16::try_from(WIDTH).ok(), widest].into_iter().flatten() {
+            let wider = Tile { width, ..tile };
+            if let Some(bytes) = self.read(wider, most)? {
+                return Ok((wider, bytes));
+            }
+        }
+        Err(self.missing(tile))
+    }
+
+    fn read(&self, tile: Tile, most: u64) -> Result<Option<Vec<u8>>, ScanError> {
+        let path = self.chain.join(tile.path());
+        match durable::read_file(&*self.files, &path, most) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(finding(tile, damage_of(tile)).into()),
+            other => other.map_err(ScanError::io(&path)),
+        }
+    }
+
+    fn missing(&self, tile: Tile) -> ScanError {
+        finding(tile, Damage::Missing).into()
+    }
+}
+
+fn damage_of(tile: Tile) -> Damage {
+    if tile.kind == Kind::Entries { Damage::Bundle } else { Damage::Tile }
+}
+
+/// Something wrong with a tile or bundle.
+pub(crate) fn finding(tile: Tile, damage: Damage) -> Finding {
+    let height = match tile.kind {
+        Kind::Entries => HEIGHT,
+        Kind::Hashes(level) => HEIGHT.saturating_mul(u32::from(level).saturating_add(1)),
+    };
+    let first = tile.index.checked_mul(1u64.checked_shl(height).unwrap_or(0)).unwrap_or(u64::MAX);
+    Finding { file: tile.path(), offset: 0, seq: Some(Seq(first)), damage }
+}
+
+/// Where the sealed contents of the entries of a bundle lie, below the folder of the vault.
+pub(crate) fn content_path(vault: &Path, index: u64) -> PathBuf {
+    vault.join("content").join(tile::number_path(index))
+}
+
+/// The name of that file in a finding.
+pub(crate) fn content_name(index: u64) -> PathBuf {
+    content_path(Path::new("vault"), index)
+}
+
+/// The sealed contents of one bundle, read one after another.
+pub(crate) struct Contents {
+    file: Option<Arc<dyn File>>,
+    offset: u64,
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Contents {
+    /// How much is read at once.
+    const STRIDE: usize = 256 << 10;
+
+    /// Opens the contents of a bundle. A bundle without contents has no file.
+    pub(crate) fn open(vault: &Path, files: &dyn Files, index: u64) -> io::Result<Self> {
+        let file = durable::open_existing(files, &content_path(vault, index), Open::Read)?;
+        Ok(Self { file, offset: 0, buffer: Vec::new(), start: 0 })
+    }
+
+    /// The next `length` bytes, if there are as many.
+    pub(crate) fn take(&mut self, length: usize) -> io::Result<Option<&[u8]>> {
+        if self.buffer.len().saturating_sub(self.start) < length {
+            self.fill(length)?;
+        }
+        let end = self.start.saturating_add(length);
+        let found = self.buffer.get(self.start..end);
+        if found.is_some() {
+            self.start = end;
+            self.offset = self.offset.saturating_add(length as u64);
+        }
+        Ok(found)
+    }
+
+    /// Passes over the next `length` bytes without reading them.
+    pub(crate) fn skip(&mut self, length: u64) {
+        self.offset = self.offset.saturating_add(length);
+        let kept = self.buffer.len().saturating_sub(self.start);
+        let skipped = usize::try_from(length).unwrap_or(usize::MAX).min(kept);
+        self.start = self.start.saturating_add(skipped);
+    }
+
+    /// Where the next content begins.
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The length of the file.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        self.file.as_ref().map_or(Ok(0), |file| file.len())
+    }
+
+    fn fill(&mut self, length: usize) -> io::Result<()> {
+        self.start = 0;
+        self.buffer.resize(length.max(Self::STRIDE), 0);
+        let filled = match &self.file {
+            Some(file) => durable::read_full(&**file, &mut self.buffer, self.offset)?,
+            None => 0,
+        };
+        self.buffer.truncate(filled);
+        Ok(())
+    }
+}
