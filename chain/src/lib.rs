@@ -49,6 +49,7 @@ mod rules;
 mod scan;
 pub mod segment;
 mod signer;
+pub mod snapshot;
 pub mod tile;
 pub mod tree;
 pub mod vault;

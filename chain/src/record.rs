@@ -7,6 +7,8 @@ use ephor_base::{
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
+use crate::snapshot::Snapshot;
+
 /// One thing that happened, before it has a place in the chain.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -252,6 +254,9 @@ pub enum Fact {
         #[n(2)]
         report: TurnReport,
     },
+    /// What the entries so far amount to, so that reading can begin here.
+    #[n(16)]
+    Snapshot(#[n(0)] Snapshot),
 }
 
 impl Fact {
@@ -275,6 +280,7 @@ impl Fact {
             Self::Ruling { .. } => "ruling",
             Self::Lease { .. } => "lease",
             Self::TurnEnd { .. } => "turn_end",
+            Self::Snapshot(_) => "snapshot",
         }
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! Entries count up without gaps and never go back, neither in time nor in the version of their form. The first is an origin and no other is. Boots count up, and
 //! after a stop only a boot follows. An intent stands right behind the permitting verdict it names, in the same batch and
-//! about the same thing. An outcome ends an intent that is still open, under the same subject.
+//! about the same thing. An outcome ends an intent that is still open, under the same subject. A snapshot says exactly what
+//! the entries before it amount to.
+//!
+//! Whoever begins in the middle of a log knows nothing of what came before. Until the next snapshot, only places and times
+//! are checked.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +15,7 @@ use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, S
 use crate::{
     entry::{ENTRY_VERSION, Entry},
     record::{Fact, Follows, LastNumbers, RulingOn, Subject},
+    snapshot::{self, Snapshot, Unsettled},
 };
 
 /// An intent that has no outcome yet.
@@ -40,7 +45,7 @@ struct Permitted {
 }
 
 /// What the entries so far amount to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) size: u64,
     /// Of the last entry; 0 before the first.
@@ -50,10 +55,53 @@ pub(crate) struct Rules {
     pub(crate) stopped: bool,
     pub(crate) intents: BTreeMap<Seq, OpenIntent>,
     pub(crate) used: Used,
+    /// The digest of the keys in force, as a snapshot has it.
+    pub(crate) keys: Digest,
     permitted: Option<Permitted>,
+    known: Known,
+    /// The part that comes next of a snapshot that has begun.
+    next_part: Option<u32>,
+}
+
+/// How much is known of what came before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    All,
+    Nothing,
+    /// A snapshot is being taken in.
+    Some,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            version: 0,
+            time: None,
+            boots: 0,
+            stopped: false,
+            intents: BTreeMap::new(),
+            used: Used::default(),
+            keys: Digest([0; 32]),
+            permitted: None,
+            known: Known::All,
+            next_part: None,
+        }
+    }
 }
 
 impl Rules {
+    /// The rules for a reader that begins at the entry `size`.
+    pub(crate) fn from_middle(size: u64) -> Self {
+        let known = if size == 0 { Known::All } else { Known::Nothing };
+        Self { size, known, ..Self::default() }
+    }
+
+    /// Whether everything before is accounted for.
+    pub(crate) fn know(&self) -> bool {
+        self.known == Known::All
+    }
+
     /// A batch begins: a verdict of the one before it permits nothing here.
     pub(crate) fn begin_batch(&mut self) {
         self.permitted = None;
@@ -65,7 +113,9 @@ impl Rules {
         self.check_fact(entry)?;
         self.size = self.size.saturating_add(1);
         (self.version, self.time) = (entry.version, Some(entry.time));
-        self.stopped = matches!(entry.fact, Fact::Stop { .. });
+        if !matches!(entry.fact, Fact::Snapshot(_)) {
+            self.stopped = matches!(entry.fact, Fact::Stop { .. });
+        }
         self.used.note(entry);
         Ok(())
     }
@@ -93,8 +143,14 @@ impl Rules {
         let permitted = self.permitted.take();
         match &entry.fact {
             Fact::Origin { .. } if self.size > 0 => Err("an origin is only ever first"),
-            Fact::Origin { .. } => Ok(()),
+            Fact::Origin { ed25519, ml_dsa_65, .. } => {
+                self.keys = snapshot::keys_digest(ed25519, ml_dsa_65);
+                Ok(())
+            }
             _ if self.size == 0 => Err("the first entry is not an origin"),
+            Fact::Snapshot(snapshot) => self.check_snapshot(entry, snapshot),
+            _ if self.next_part.is_some() => Err("it stands between the parts of a snapshot"),
+            _ if self.known == Known::Nothing => Ok(()),
             Fact::Boot { number, clean, .. } => self.check_boot(*number, *clean),
             _ if self.stopped => Err("it follows a stop and is no boot"),
             Fact::Stop { number } if *number != self.boots => Err("it stops another boot"),
@@ -127,6 +183,47 @@ impl Rules {
             return Err("it is wrong about whether the boot before it stopped cleanly");
         }
         self.boots = number;
+        Ok(())
+    }
+
+    fn check_snapshot(&mut self, entry: &Entry, snapshot: &Snapshot) -> Result<(), &'static str> {
+        if entry.content.is_some() || entry.subject != Subject::default() {
+            return Err("it is a snapshot with a subject or with content");
+        }
+        let part = self.next_part.unwrap_or(0);
+        match self.known {
+            // Parts of a snapshot that began before this reader did.
+            Known::Nothing if snapshot.part > 0 => return Ok(()),
+            Known::Nothing | Known::Some => self.load(part, snapshot)?,
+            Known::All => {
+                let expected = snapshot::parts(self);
+                if expected.get(part as usize) != Some(snapshot) {
+                    return Err("it is not a snapshot of the entries before it");
+                }
+            }
+        }
+        let next = part.saturating_add(1);
+        self.next_part = (next < snapshot.of).then_some(next);
+        if self.next_part.is_none() {
+            self.known = Known::All;
+        }
+        Ok(())
+    }
+
+    /// Takes over what a part of a snapshot says.
+    fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
+        let Snapshot { part: found, of, boots, stopped, used, keys, open } = snapshot;
+        if *found != part || found >= of {
+            return Err("it is another part of a snapshot than the one that comes next");
+        }
+        if part == 0 {
+            self.intents.clear();
+        }
+        (self.boots, self.stopped, self.keys, self.known) = (*boots, *stopped, *keys, Known::Some);
+        self.used = Used::from_last(*used);
+        for Unsettled { intent, subject, reserved } in open {
+            self.intents.insert(*intent, OpenIntent { subject: subject.clone(), reserved: *reserved });
+        }
         Ok(())
     }
 
@@ -178,6 +275,16 @@ impl Used {
             Fact::Ruling { on: RulingOn::Ticket(id), .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::TurnEnd { message, .. } => self.message = self.message.max(Some(*message)),
             _ => {}
+        }
+    }
+
+    fn from_last(LastNumbers { pid, call, message, ticket }: LastNumbers) -> Self {
+        let used = |number| Some(number).filter(|number| *number > 0);
+        Self {
+            pid: used(pid).map(Pid),
+            call: used(call).map(CallId),
+            message: used(message).map(MessageId),
+            ticket: used(ticket).map(TicketId),
         }
     }
 
