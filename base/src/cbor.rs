@@ -32,5 +32,19 @@ pub fn to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
 /// [`NotCanonical`] if it is anything else.
 pub fn from_slice<T: for<'b> Decode<'b, ()> + Encode<()>>(bytes: &[u8]) -> Result<T, NotCanonical> {
     let value: T = minicbor::decode(bytes).map_err(|error| NotCanonical::Malformed(error.to_string()))?;
-    if to_vec(&value) == bytes { Ok(value) } else { Err(NotCanonical::OtherForm) }
+    let mut rest = Rest(bytes);
+    let same = minicbor::encode(&value, &mut rest).is_ok() && rest.0.is_empty();
+    if same { Ok(value) } else { Err(NotCanonical::OtherForm) }
+}
+
+/// What an encoding still has to match. It is compared as it is made, so that nothing has to be kept of it.
+struct Rest<'a>(&'a [u8]);
+
+impl minicbor::encode::Write for Rest<'_> {
+    type Error = NotCanonical;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), NotCanonical> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(NotCanonical::OtherForm)?;
+        Ok(())
+    }
 }

@@ -126,7 +126,7 @@ async fn append(log: &Log, appender: u64, each: u64) -> Vec<Duration> {
 
 /// How many batches the log has; it is verified on the way.
 fn batches(home: &Home) -> u64 {
-    let against = Against { keys: home.keys.verifier(), head: None };
+    let against = Against { keys: home.keys.verifier(), head: None, vault: None, from: None };
     ephor_chain::verify(&home.config().folder, &home.files(), against, |_| ()).unwrap().checkpoints
 }
 

@@ -4,7 +4,8 @@
 //! keys, and its first entry names the last head of the old one that can still be trusted.
 //!
 //! The new chain is made ready under `quarantine/N/draft`, renamed to `quarantine/N/new`, and then swapped in: pinned
-//! head, chain, keys. Between any two of these steps the home does not open, because head, chain and keys are not of one
+//! head, chain, keys. The sealed contents of the old chain move aside with it, because those of the new one take their
+//! names; the keys of the sessions stay in the vault and still open them. Between any two of these steps the home does not open, because head, chain and keys are not of one
 //! log; accepting again goes on where it was interrupted.
 
 use std::{
@@ -20,14 +21,17 @@ use crate::{
     damage::{Damage, Finding, ScanError},
     durable,
     error::OpenError,
+    history::{self, History, Measure},
     keys::{KeyError, SigningKeys, VerifierKeys},
     log::Config,
     marks,
     open::{self, World},
     read::read,
-    record::{Fact, Follows, LastNumbers},
-    scan::Scan,
+    record::{Fact, Follows},
+    rules::Rules,
+    scan::{self, Scan},
     vault::VaultKey,
+    verify::{Against, verify},
 };
 
 /// The new chain.
@@ -115,22 +119,62 @@ impl Home<'_> {
             // The keys were never without a journal but for a moment of the first start, and that moment needs no help.
             Ok(looked) if looked.scan.tree.size() == 0 => Ok(open::journal_missing()),
             Ok(looked) if lost => Ok(looked.scan.end_finding(Damage::SigningKeysLost)),
-            Ok(_) => Err(AcceptError::NothingWrong),
+            Ok(looked) => self.find_published(keys, looked.scan.start.size),
             Err(ScanError::Damaged(finding)) => Ok(finding),
             Err(error) => Err(AcceptError::Scan(error)),
         }
     }
 
+    /// What is wrong with what lies before the journal. What the journal still holds is published again by opening.
+    fn find_published(&self, keys: &VerifierKeys, journal: u64) -> Result<Finding, AcceptError> {
+        let against = Against { keys, head: None, vault: Some(&self.config.vault), from: None };
+        match verify(&self.config.folder, self.files, against, |_| ()) {
+            Err(ScanError::Damaged(finding)) if finding.seq.is_some_and(|seq| seq.0 < journal) => Ok(finding),
+            Ok(_) | Err(ScanError::Damaged(_)) => Err(AcceptError::NothingWrong),
+            Err(error) => Err(AcceptError::Scan(error)),
+        }
+    }
+
+    /// What can be trusted of the published part: up to where, and what the entries up to there amount to.
+    fn published(&self, keys: &VerifierKeys) -> Result<(Head, Rules), ScanError> {
+        let (folder, files) = (&self.config.folder, self.files);
+        let nothing = (Head::empty(), Rules::default());
+        let published = marks::read_published(folder, &**files)?;
+        let Some((_, published)) = published.filter(|(_, published)| published.check(keys).is_ok()) else {
+            return Ok(nothing);
+        };
+        if scan::is_unpublished(folder, &**files)? {
+            return Ok(nothing);
+        }
+        let kept = history::kept_sizes(folder, &**files)?;
+        let mut history = History::new(folder, files, Measure { keys, vault: None, kept });
+        match history.run(&published, |_| ()) {
+            Ok(()) | Err(ScanError::Damaged(_)) => Ok(history.trusted.unwrap_or(nothing)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The last head that follows from whole entries under good signatures.
     fn follows(&self, keys: &VerifierKeys, finding: &Finding) -> Result<Follows, AcceptError> {
-        let (mut trusted, mut used) = (Head::empty(), LastNumbers::default());
+        let (mut trusted, rules) = match self.published(keys) {
+            Ok(published) => published,
+            Err(ScanError::Damaged(_)) => (Head::empty(), Rules::default()),
+            Err(error) => return Err(AcceptError::Scan(error)),
+        };
+        let mut used = rules.used.last();
         let scanned = Scan::open(&self.config.folder, self.files).and_then(|mut scan| {
+            if scan.start.size == trusted.size {
+                scan.rules = rules;
+            } else if scan.start.size > trusted.size {
+                return Ok(());
+            }
             while let Some(batch) = scan.next()? {
                 if batch.checkpoint.check(keys).is_err() {
                     break;
                 }
-                trusted = batch.checkpoint.head;
-                used = scan.rules.used.last();
+                if batch.checkpoint.head.size >= trusted.size {
+                    (trusted, used) = (batch.checkpoint.head, scan.rules.used.last());
+                }
             }
             Ok(())
         });
@@ -224,6 +268,10 @@ impl Home<'_> {
             self.shift(&new.join("head"), &self.config.head)?;
         }
         if has("chain") {
+            let (contents, kept) = (self.config.vault.join("content"), place.join("content"));
+            if self.exists(&contents)? && !self.exists(&kept)? {
+                self.shift(&contents, &kept)?;
+            }
             let aside = place.join("chain");
             if self.exists(&self.config.folder)? && !self.exists(&aside)? {
                 self.shift(&self.config.folder, &aside)?;

@@ -84,3 +84,17 @@ impl Checkpoint {
 pub(crate) fn path(folder: &std::path::Path) -> PathBuf {
     folder.join("checkpoint")
 }
+
+/// The folder of the kept checkpoints, below that of the chain.
+pub(crate) const KEPT: &str = "checkpoints";
+
+/// The kept checkpoint of a size.
+pub(crate) fn kept_path(folder: &std::path::Path, size: u64) -> PathBuf {
+    folder.join(KEPT).join(format!("{size:020}"))
+}
+
+/// The size in a name, if it is the name of a kept checkpoint.
+pub(crate) fn kept_size(name: &std::path::Path) -> Option<u64> {
+    let size = name.to_str()?.parse().ok()?;
+    (kept_path(std::path::Path::new(""), size).file_name() == name.file_name()).then_some(size)
+}

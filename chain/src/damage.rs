@@ -187,6 +187,11 @@ pub enum ScanError {
 }
 
 impl ScanError {
+    /// Whether a file that was there a moment ago is gone: of a log that is being written, that is no damage.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }

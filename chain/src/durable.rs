@@ -91,6 +91,14 @@ pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Res
     Ok(Some(bytes))
 }
 
+/// The first `length` bytes of a file, or as many as it has.
+pub(crate) fn read_start(files: &dyn Files, path: &Path, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let filled = read_full(&*files.open(path, Open::Read)?, &mut bytes, 0)?;
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 /// The whole of a file of any length up to `most`; nothing if there is none. A longer one is an error.
 pub(crate) fn read_file(files: &dyn Files, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };

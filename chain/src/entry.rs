@@ -53,6 +53,19 @@ pub struct Commitment {
     pub length: u32,
 }
 
+/// The length of the sealed content of an entry, 0 if it has none, without reading the rest of it. Nothing if these bytes
+/// are no entry.
+pub(crate) fn sealed_length(bytes: &[u8]) -> Option<u32> {
+    let mut decoder = minicbor::Decoder::new(bytes);
+    for _ in 0..decoder.map().ok()?? {
+        match decoder.u32().ok()? {
+            5 => return Some(decoder.decode::<Commitment>().ok()?.length),
+            _ => decoder.skip().ok()?,
+        }
+    }
+    Some(0)
+}
+
 impl Entry {
     /// The canonical bytes.
     #[must_use]

@@ -34,6 +34,10 @@ pub enum AppendError {
     /// The log is being closed. The caller came too late. Nothing was recorded.
     #[error("the record was not taken: the log is closed")]
     Closed,
+    /// Everything is on the disk, and could not be published. The store's fault. The log goes on, and the next round tries
+    /// again.
+    #[error("the chain could not be published: {0}")]
+    Unpublished(io::Error),
     /// The log has stopped, for this reason. Whether the record is on the disk shows when the node starts again.
     #[error(transparent)]
     Failed(#[from] Arc<Failure>),

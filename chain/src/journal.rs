@@ -22,6 +22,9 @@ use crate::{
 /// what was not used.
 pub(crate) const STEP: u64 = 1 << 20;
 
+/// A segment of which everything is published is left for a new one when it has more than this. Less is not worth a file.
+const IDLE_BYTES: u64 = 256 << 10;
+
 /// The last segment.
 pub(crate) struct Journal {
     files: Arc<dyn Files>,
@@ -132,9 +135,20 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether a frame of this length belongs into the next segment.
-    pub(crate) const fn is_full_for(&self, frame: u64) -> bool {
-        self.offset.saturating_add(frame) > self.segment_bytes && self.offset > segment::HEADER as u64
+    /// Whether the next batch should begin a segment: this one is full, or nothing in it is needed for long and there is
+    /// enough to be worth it.
+    pub(crate) const fn is_due(&self, published: bool) -> bool {
+        self.offset >= self.segment_bytes || (published && self.offset > IDLE_BYTES)
+    }
+
+    /// Whether the segment has no batch yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.offset <= segment::HEADER as u64
+    }
+
+    /// The sequence the segment begins at.
+    pub(crate) const fn first(&self) -> u64 {
+        self.first
     }
 
     /// Goes on in a new segment. What was reserved here is reserved there; says how much more. If the disk is too full

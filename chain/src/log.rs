@@ -18,8 +18,9 @@ use crate::{
     intent::{Durable, Intent, IntentRecord},
     keys::SigningKeys,
     open,
+    publisher::Publisher,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
-    read::Entries,
+    read::{Entries, ReadError, Stored},
     record::{Content, Fact, Record},
     recovered::Recovered,
     vault::{Sealed, SessionKey, VaultKey, sealed_length},
@@ -83,6 +84,7 @@ pub struct Log(Arc<Handle>);
 
 struct Handle {
     shared: Arc<Shared>,
+    publisher: Arc<Publisher>,
     thread: Mutex<Option<JoinHandle<()>>>,
     config: Config,
     files: Arc<dyn Files>,
@@ -108,8 +110,10 @@ impl Log {
         let world = open::World { config: &config, files: &files, clock, random };
         let (writer, recovered) = open::open(world, keys, vault, version, None)?;
         let shared = Arc::clone(&writer.shared);
+        let publisher = Arc::clone(&writer.publisher);
         let thread = writer.start().map_err(open::io("starting the writer"))?;
-        Ok((Self(Arc::new(Handle { shared, thread: Mutex::new(Some(thread)), config, files })), recovered))
+        let handle = Handle { shared, publisher, thread: Mutex::new(Some(thread)), config, files };
+        Ok((Self(Arc::new(handle)), recovered))
     }
 
     /// Records something without waiting for the disk. It has its place at once and goes with the next batch, within
@@ -210,6 +214,22 @@ impl Log {
         }
     }
 
+    /// Brings everything recorded so far to the disk and publishes it, instead of waiting for the next round.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the log has stopped or is closed, or it could not be published: then the next round tries again.
+    pub fn publish(&self) -> impl Future<Output = Result<Head, AppendError>> + Send + 'static + use<> {
+        let (flushed, publisher) = (self.flush(), Arc::clone(&self.0.publisher));
+        async move {
+            let head = flushed.await?;
+            match publisher.ask().await {
+                Ok(Ok(())) => Ok(head),
+                Ok(Err(source)) => Err(AppendError::Unpublished(source)),
+                Err(_) => Err(AppendError::Closed),
+            }
+        }
+    }
+
     /// The head of what is on the disk.
     #[must_use]
     pub fn head(&self) -> Head {
@@ -220,7 +240,7 @@ impl Log {
     #[must_use]
     pub fn usage(&self) -> Usage {
         let queue = self.0.shared.lock();
-        Usage { used: queue.used, reserved: queue.reserved }
+        Usage { used: queue.used.saturating_sub(self.0.publisher.recycled()), reserved: queue.reserved }
     }
 
     /// Reads everything that is on the disk now, contents opened.
@@ -228,6 +248,15 @@ impl Log {
     pub fn entries(&self) -> Entries {
         let vault = Arc::clone(&self.0.shared.vault);
         Entries::open(&self.0.config.folder, &self.0.files).up_to(self.head().size).unsealing(vault)
+    }
+
+    /// The entry `seq`, if it is on the disk, its content opened.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is there and cannot be read.
+    pub fn entry(&self, seq: Seq) -> Result<Option<Stored>, ReadError> {
+        let end = self.head().size.min(seq.0.saturating_add(1));
+        self.entries().from(seq).up_to(end).next().transpose()
     }
 
     /// Records the stop, brings everything to the disk, publishes the checkpoint, pins the head, gives back the disk that

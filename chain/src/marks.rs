@@ -10,6 +10,7 @@
 //!   damage as soon as there is more than the first batch: it is published before the second is written.
 //! - The **pinned head** is made before the journal, so it is missing only if somebody took it. A verifier that is
 //!   given none checks without it, and then cannot notice a log that was cut back together with its checkpoint.
+//! - What lies **before the oldest segment** is published; tiles and checkpoint must agree with the segment on it.
 //! - A **missing segment** shows as a gap, at the end as a journal shorter than the marks. A file that nobody writes
 //!   there is a finding too: a segment under another name is a lost segment.
 //! - `*.tmp` files of ours are half-made replacements. They never count.
@@ -26,6 +27,7 @@ use crate::{
     keys::VerifierKeys,
     record::Fact,
     scan::{Batch, Scan},
+    snapshot,
 };
 
 /// The marks, and how far the journal has met them.
@@ -35,6 +37,8 @@ pub(crate) struct Marks {
     head: Option<PinnedHead>,
     head_met: bool,
     batches: u64,
+    /// A batch was seen.
+    begun: bool,
 }
 
 impl Marks {
@@ -43,14 +47,38 @@ impl Marks {
         let published = read_published(chain, &**files)?;
         let head_met = head.as_ref().is_none_or(|head| head.head.size == 0);
         let published_met = published.is_none();
-        Ok(Self { published, published_met, head, head_met, batches: 0 })
+        Ok(Self { published, published_met, head, head_met, batches: 0, begun: false })
+    }
+
+    /// Holds the place where the journal begins against the marks. What lies before it is published.
+    pub(crate) fn begin(&mut self, scan: &Scan, keys: &VerifierKeys) -> Result<(), ScanError> {
+        let start = scan.start;
+        let Some((_, published)) = self.published.as_ref().filter(|_| start.size > 0) else { return Ok(()) };
+        self.batches = self.batches.saturating_add(1);
+        if published.head.size == start.size {
+            let foreign = || finding("checkpoint", 0, Some(start.size), Damage::PublishedForeign);
+            let wrong = |fault| finding("checkpoint", 0, Some(start.size), Damage::Signature(fault));
+            published.check(keys).map_err(wrong)?;
+            if published.head != start {
+                return Err(foreign());
+            }
+            self.published_met = true;
+        }
+        if let Some(pinned) = self.head.as_ref().filter(|pinned| (1..=start.size).contains(&pinned.head.size)) {
+            self.check_head_origin(keys)?;
+            if scan.earlier(pinned.head.size)? != pinned.head {
+                return Err(finding("head", 0, Some(pinned.head.size), Damage::HeadForeign));
+            }
+            self.head_met = true;
+        }
+        Ok(())
     }
 
     /// Holds the next batch against the marks.
     pub(crate) fn pass(&mut self, batch: &Batch, keys: &VerifierKeys) -> Result<(), ScanError> {
         self.batches = self.batches.saturating_add(1);
         let head = batch.checkpoint.head;
-        if self.batches == 1 {
+        if !std::mem::replace(&mut self.begun, true) {
             // With the wrong keys everything is foreign, so that is said first.
             check_origin(batch, keys)?;
             self.check_head_origin(keys)?;
@@ -120,9 +148,19 @@ impl Marks {
         })
     }
 
-    /// Whether a checkpoint was published.
-    pub(crate) const fn is_published(&self) -> bool {
-        self.published.is_some()
+    /// The published checkpoint.
+    pub(crate) fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.published.as_ref().map(|(_, published)| published)
+    }
+
+    /// How many entries there are, as far as the marks say.
+    pub(crate) fn promised(&self) -> u64 {
+        self.published().max(self.head.as_ref().map_or(0, |pinned| pinned.head.size))
+    }
+
+    /// How many entries were published; 0 if there is no checkpoint.
+    pub(crate) fn published(&self) -> u64 {
+        self.published.as_ref().map_or(0, |(_, published)| published.head.size)
     }
 }
 
@@ -160,13 +198,15 @@ pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(
     Ok(Some((bytes, parsed)))
 }
 
-/// The first entry says under which keys the log was begun.
+/// The first entry says under which keys the log was begun, or which keys are in force.
 fn check_origin(batch: &Batch, keys: &VerifierKeys) -> Result<(), ScanError> {
-    let first = batch.entries.first().map(|item| &item.entry.fact);
-    let ours = matches!(first, Some(Fact::Origin { ed25519, ml_dsa_65, .. })
-        if ed25519 == keys.ed25519() && ml_dsa_65 == keys.ml_dsa_65());
-    if ours && batch.checkpoint.origin == keys.origin() {
-        return Ok(());
-    }
-    Err(Finding { file: batch.file.clone(), offset: batch.offset, seq: Some(Seq(0)), damage: Damage::Keys }.into())
+    let first = batch.entries.first().map(|item| &item.entry);
+    let wrong =
+        |damage| Finding { file: batch.file.clone(), offset: batch.offset, seq: first.map(|entry| entry.seq), damage };
+    let ours = match first.map(|entry| &entry.fact) {
+        Some(Fact::Origin { ed25519, ml_dsa_65, .. }) => ed25519 == keys.ed25519() && ml_dsa_65 == keys.ml_dsa_65(),
+        Some(Fact::Snapshot(snapshot)) => snapshot.keys == snapshot::keys_digest(keys.ed25519(), keys.ml_dsa_65()),
+        _ => return Err(wrong(Damage::Rule("a segment that is the oldest begins with an origin or a snapshot")).into()),
+    };
+    if ours && batch.checkpoint.origin == keys.origin() { Ok(()) } else { Err(wrong(Damage::Keys).into()) }
 }

@@ -18,12 +18,15 @@ use crate::{
     keys::{SigningKeys, VerifierKeys},
     log::Config,
     marks::{self, Marks},
-    publisher::{Publisher, Signed},
+    migrate,
+    press::Press,
+    published::Published,
+    publisher::{Begin, Places, Publisher, Recycle, Signed},
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
     record::{Fact, Follows, Record, Subject},
     recovered::{self, Recovered},
     rules::Rules,
-    scan::{End, Scan},
+    scan::{self, End, Scan},
     segment::{self, Format},
     vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
@@ -42,7 +45,8 @@ pub(crate) struct Looked {
     pub(crate) scan: Scan,
     pub(crate) torn: u64,
     head: Option<PinnedHead>,
-    published: bool,
+    /// The size of the published checkpoint; 0 if there is none.
+    published: u64,
     /// The checkpoint of the last batch.
     last: Option<Signed>,
 }
@@ -52,6 +56,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
     let mut scan = Scan::open(&config.folder, files)?;
     let head = marks::load_head(&config.head, &**files)?;
     let mut marks = Marks::new(&config.folder, files, head.clone())?;
+    marks.begin(&scan, keys)?;
     let mut last = None;
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;
@@ -65,7 +70,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         batch.checkpoint.check(keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
     }
     let last = last.map(|batch| (batch.checkpoint.head, batch.note));
-    Ok(Looked { scan, torn, head, published: marks.is_published(), last })
+    Ok(Looked { scan, torn, head, published: marks.published(), last })
 }
 
 /// Opens a chain, or begins it, and writes its first batch.
@@ -77,6 +82,7 @@ pub(crate) fn open(
     follows: Option<Follows>,
 ) -> Result<(Writer, Recovered), OpenError> {
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
+    check_migrated(world.config, &**world.files)?;
     let looked = look(world.config, world.files, keys.verifier())?;
     check_format(&looked.scan)?;
     let fresh = looked.scan.tree.size() == 0;
@@ -88,21 +94,56 @@ pub(crate) fn open(
     }
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
-    let mut writer = prepare(&world, keys, vault, looked)?;
+    let mut writer = prepare(&world, keys, vault, looked, Recycle::Segments)?;
     let records = first_records(&rules, writer.keys.verifier(), version, torn, follows);
     let head = write_first(&mut writer, &records)?;
-    writer.publish(false).map_err(io("publishing the checkpoint"))?;
+    writer.publish(false).map_err(full_or_io("publishing the chain"))?;
     Ok((writer, recovered(&rules, torn, head)))
+}
+
+/// Goes on with a chain of an older format in a segment of the one that is written, which begins with a snapshot, and
+/// publishes everything. The old segments stay.
+pub(crate) fn carry_over(world: World<'_>, keys: SigningKeys, vault: Arc<VaultKey>) -> Result<(), OpenError> {
+    let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
+    let looked = look(world.config, world.files, keys.verifier())?;
+    let stopped = looked.scan.rules.stopped;
+    let mut writer = prepare(&world, keys, vault, looked, Recycle::Nothing)?;
+    make_room(&mut writer, STEP)?;
+    let shared = Arc::clone(&writer.shared);
+    let mut batch = {
+        let mut queue = shared.lock();
+        queue.snapshot_due = true;
+        let taken = queue.take(&[], Reserve::None, (shared.clock.now(), shared.clock.monotonic()));
+        taken.map_err(|_| AppendError::from(Arc::new(Failure::Bug)))?;
+        std::mem::take(&mut queue.batch)
+    };
+    writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
+    writer.journal.trim().map_err(io("trimming the journal"))?;
+    writer.publish(stopped).map_err(full_or_io("publishing the chain"))
+}
+
+/// A migration that was interrupted while it moved segments is to be finished first.
+fn check_migrated(config: &Config, files: &dyn Files) -> Result<(), OpenError> {
+    let left = durable::list(files, &migrate::aside(&config.folder)).map_err(io("reading what is aside"))?;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let old = scan::formats(&config.folder, files)?.into_iter().find(|(_, format)| *format != Format::WRITTEN);
+    old.map_or(Ok(()), |(first, format)| Err(older(first, format)))
+}
+
+fn older(first: u64, format: Format) -> OpenError {
+    OpenError::OlderFormat {
+        path: Path::new("journal").join(segment::name(first)),
+        found: format.number(),
+        written: segment::FORMAT_VERSION,
+    }
 }
 
 /// Nothing is added to a segment in another format than the one that is written.
 fn check_format(scan: &Scan) -> Result<(), OpenError> {
     match scan.end() {
-        Some(End { first, format, .. }) if *format != Format::WRITTEN => Err(OpenError::OlderFormat {
-            path: Path::new("journal").join(segment::name(*first)),
-            found: format.number(),
-            written: segment::FORMAT_VERSION,
-        }),
+        Some(End { first, format, .. }) if *format != Format::WRITTEN => Err(older(*first, *format)),
         _ => Ok(()),
     }
 }
@@ -113,27 +154,43 @@ pub(crate) fn journal_missing() -> Finding {
 }
 
 /// From here on the chain is being written.
-fn prepare(world: &World<'_>, keys: SigningKeys, vault: Arc<Vault>, looked: Looked) -> Result<Writer, OpenError> {
+fn prepare(
+    world: &World<'_>,
+    keys: SigningKeys,
+    vault: Arc<Vault>,
+    looked: Looked,
+    recycle: Recycle,
+) -> Result<Writer, OpenError> {
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
     let Looked { scan, torn, head: pinned, published, last } = looked;
     let (files, head) = (world.files, scan.head());
+    // What the press goes on with is looked at before anything is written.
+    let begun = Published::new(folder, files, published.max(scan.start.size));
+    let press = Press::at(&begun, &world.config.vault, scan.start.size)?;
     vault.make().map_err(io("making the vault"))?;
     let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref())
         .map_err(io("making the pinned head"))?;
-    let publisher = Arc::new(Publisher::new(files, folder, pin, *publish_every));
     // The head says that the node runs before anything follows a stop.
-    publisher.pin(head).map_err(io("pinning the head"))?;
+    pin.pin(head, false).map_err(io("pinning the head"))?;
     let origin = origin_digest(&keys);
     let journal = match scan.end() {
         None => Journal::begin(files, folder, origin, *segment_bytes),
         Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0),
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
-    let shared = Shared::new(Queue::new(scan.rules, head), Arc::clone(&world.clock), Arc::clone(&world.random), vault);
+    let begin = Begin { from: scan.start.size, published, size: head.size, last: scan.rules.time, recycle };
+    let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
+    let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), &begin, press);
+    let publisher = publisher.map_err(io("tidying the chain folder"))?;
+    let mut queue = Queue::new(scan.rules, head);
+    // A segment that begins without a snapshot could not be the oldest.
+    queue.snapshot_due = journal.is_empty() && journal.first() > 0;
+    let shared = Shared::new(queue, Arc::clone(&world.clock), Arc::clone(&world.random), vault);
+    let publisher = Arc::new(publisher);
     let (shared, keys) = (Arc::new(shared), Arc::new(keys));
     let writer = Writer { shared, journal, tree: scan.tree, keys, signer: None, publisher, last };
-    if !published {
-        writer.publish(false).map_err(io("publishing the checkpoint"))?;
+    if published == 0 {
+        writer.publish(false).map_err(full_or_io("publishing the chain"))?;
     }
     Ok(writer)
 }
@@ -181,8 +238,8 @@ fn write_first(writer: &mut Writer, records: &[Record]) -> Result<Head, OpenErro
             Err(Hold::Batch) => return Err(AppendError::from(Arc::new(Failure::Bug)).into()),
         }
     }
-    let batch = std::mem::take(&mut shared.lock().batch);
-    let head = writer.commit(&batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
+    let mut batch = std::mem::take(&mut shared.lock().batch);
+    let head = writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
     keep_for_stop(writer)?;
     Ok(head)
 }

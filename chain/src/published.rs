@@ -46,6 +46,14 @@ impl Published {
         self.size
     }
 
+    pub(crate) fn chain(&self) -> &Path {
+        &self.chain
+    }
+
+    pub(crate) const fn files(&self) -> &Arc<dyn Files> {
+        &self.files
+    }
+
     /// The hash of a node: the root over the `2^height` entries from `index · 2^height` on.
     ///
     /// # Errors
@@ -88,11 +96,28 @@ impl Published {
         let mut levels = Vec::new();
         for kind in (0..LEVELS).map(Kind::Hashes).take_while(|kind| tile::count(*kind, size) > 0) {
             let count = tile::count(kind, size);
-            let mut hashes = if count % WIDTH == 0 { Vec::new() } else { smaller.within(self, kind, count / WIDTH)? };
+            let mut hashes =
+                if count.is_multiple_of(WIDTH) { Vec::new() } else { smaller.within(self, kind, count / WIDTH)? };
             hashes.truncate(usize::try_from(count % WIDTH).unwrap_or(0));
             levels.push(hashes);
         }
         Ok(Edge::from_levels(size, levels))
+    }
+
+    /// The tile that is to blame when the tiles do not give the root of a log of `size` entries: the lowest one that its
+    /// parent does not know, or else the one at the very edge.
+    pub(crate) fn suspect(&self, size: u64) -> Result<Finding, ScanError> {
+        let edge = self.edge(size)?;
+        for (tile, hashes) in edge.partials() {
+            let (Kind::Hashes(level @ 1..), Some(last)) = (tile.kind, hashes.last()) else { continue };
+            let child = tile::count(tile.kind, size).saturating_sub(1);
+            let below = self.hashes(Kind::Hashes(level.saturating_sub(1)), child)?;
+            if tree::root_of_full(&below) != *last {
+                return Ok(finding(tile, Damage::Tile));
+            }
+        }
+        let edge = edge.partials().next().map(|(tile, _)| tile);
+        Ok(finding(edge.unwrap_or(Tile::full(Kind::Hashes(0), 0)), Damage::Tile))
     }
 
     /// The hashes of a tile of an earlier size. The tile of the later one has them as well.
@@ -149,7 +174,7 @@ pub(crate) fn finding(tile: Tile, damage: Damage) -> Finding {
         Kind::Entries => HEIGHT,
         Kind::Hashes(level) => HEIGHT.saturating_mul(u32::from(level).saturating_add(1)),
     };
-    let first = tile.index.checked_mul(1u64.checked_shl(height).unwrap_or(0)).unwrap_or(u64::MAX);
+    let first = tile.index.saturating_mul(1u64.checked_shl(height).unwrap_or(0));
     Finding { file: tile.path(), offset: 0, seq: Some(Seq(first)), damage }
 }
 
@@ -215,7 +240,8 @@ impl Contents {
 
     fn fill(&mut self, length: usize) -> io::Result<()> {
         self.start = 0;
-        self.buffer.resize(length.max(Self::STRIDE), 0);
+        let left = usize::try_from(self.length()?.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        self.buffer.resize(length.max(Self::STRIDE).min(left), 0);
         let filled = match &self.file {
             Some(file) => durable::read_full(&**file, &mut self.buffer, self.offset)?,
             None => 0,

@@ -1,67 +1,190 @@
-//! Publishes checkpoints and pins heads, at most once in a while, without holding up the writer.
+//! Publishes what the journal has, pins heads and recycles segments, at most once in a while, without holding up the writer.
+//!
+//! The writer hands its batches over in memory. When that would be too much it lets go of them, and they are read back from
+//! the journal. A round writes what is new, waits for all of it at once, replaces the checkpoint, pins the head, and only
+//! then takes away what nobody needs any more. An error in a round is no error of the log: the next one begins again at what
+//! is published.
 
 use std::{
+    collections::VecDeque,
     io,
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
 
-use ephor_base::files::Files;
+use ephor_base::{Clock, Timestamp, files::Files};
+use tokio::sync::oneshot;
 
 use crate::{
     checkpoint::{self, Head},
+    damage::ScanError,
     durable,
     head::HeadFile,
+    press::Press,
+    published::Published,
+    tail::{Handed, Tail},
 };
 
 /// A head and its signed checkpoint.
 pub(crate) type Signed = (Head, Vec<u8>);
 
+/// What is handed over is kept in memory up to this many bytes; beyond, it is read back from the journal.
+const HANDED_BYTES: usize = 16 << 20;
+
+/// A round's pause is taken in so many slices. After each, what was handed over is written, and not waited for.
+const SLICES: u32 = 10;
+
+/// Micro-seconds of the time within which one checkpoint is kept for good.
+const KEPT_EVERY: u64 = 3_600_000_000;
+
+/// Where things lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    pub(crate) chain: PathBuf,
+    pub(crate) vault: PathBuf,
+}
+
 /// What the writer and the publishing thread share.
 pub(crate) struct Publisher {
     files: Arc<dyn Files>,
-    chain: PathBuf,
+    places: Places,
     head: HeadFile,
     every: Duration,
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
     work: Condvar,
+    shop: Mutex<Shop>,
+    published: AtomicU64,
+    recycled: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
+    handed: VecDeque<Handed>,
+    bytes: usize,
     latest: Option<Signed>,
+    asked: Vec<oneshot::Sender<io::Result<()>>>,
     ending: bool,
 }
 
+/// What the next round has to do.
+struct Due {
+    signed: Option<Signed>,
+    asked: Vec<oneshot::Sender<io::Result<()>>>,
+}
+
+/// What whoever publishes works with.
+struct Shop {
+    /// None after an error: what it had in memory may not be what is in the files.
+    press: Option<Press>,
+    /// The size before the one that is published.
+    before: u64,
+    /// The hour of the last kept checkpoint.
+    kept: Option<u64>,
+    recycle: Recycle,
+}
+
+/// Where publishing begins.
+pub(crate) struct Begin {
+    /// The first entry the journal holds: from here on everything is published anew, if it is not there as it should be.
+    pub(crate) from: u64,
+    /// The size that is published.
+    pub(crate) published: u64,
+    /// How many entries the journal has.
+    pub(crate) size: u64,
+    /// The time of the last entry.
+    pub(crate) last: Option<Timestamp>,
+    pub(crate) recycle: Recycle,
+}
+
+/// What is taken away of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Recycle {
+    /// The segments of which everything is published.
+    Segments,
+    Nothing,
+}
+
 impl Publisher {
-    pub(crate) fn new(files: &Arc<dyn Files>, chain: &Path, head: HeadFile, every: Duration) -> Self {
-        let (files, chain) = (Arc::clone(files), chain.to_owned());
-        Self { files, chain, head, every, state: Mutex::default(), work: Condvar::new() }
+    pub(crate) fn new(
+        files: &Arc<dyn Files>,
+        places: Places,
+        head: HeadFile,
+        every: Duration,
+        clock: Arc<dyn Clock>,
+        begin: &Begin,
+        press: Press,
+    ) -> io::Result<Self> {
+        press.tidy(begin.from, begin.size, begin.published)?;
+        let shop =
+            Shop { press: Some(press), before: begin.published, kept: begin.last.map(hour), recycle: begin.recycle };
+        Ok(Self {
+            files: Arc::clone(files),
+            places,
+            head,
+            every,
+            clock,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            shop: Mutex::new(shop),
+            published: AtomicU64::new(begin.published),
+            recycled: AtomicU64::new(0),
+        })
     }
 
-    /// Notes the head of a batch at once, and hands its checkpoint over to be published.
-    pub(crate) fn offer(&self, signed: Signed) {
+    /// Notes the head of a batch at once, and hands it over to be published.
+    pub(crate) fn offer(&self, signed: Signed, batch: Handed) {
         if let Err(error) = self.head.note(signed.0) {
             // The batch is on the disk. What suffers is only how soon a cut-back log would be noticed.
             tracing::warn!(%error, "the pinned head could not be written");
         }
+        let mut state = self.lock();
+        let idle = state.latest.replace(signed).is_none();
+        state.bytes = state.bytes.saturating_add(batch.bytes());
+        if state.bytes > HANDED_BYTES {
+            state.handed.clear();
+            state.bytes = 0;
+        } else {
+            state.handed.push_back(batch);
+        }
+        drop(state);
         // Who has something to do already need not be woken.
-        if self.lock().latest.replace(signed).is_none() {
+        if idle {
             self.work.notify_one();
         }
     }
 
-    /// Publishes a checkpoint and pins its head, and waits for both to be on the disk.
-    pub(crate) fn publish(&self, (head, note): &Signed, stopped: bool) -> io::Result<()> {
-        durable::replace(&*self.files, &checkpoint::path(&self.chain), note)?;
-        self.head.pin(*head, stopped)
+    /// How many entries are published.
+    pub(crate) fn published(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
     }
 
-    /// Pins a head alone.
-    pub(crate) fn pin(&self, head: Head) -> io::Result<()> {
-        self.head.pin(head, false)
+    /// How many bytes of the journal were given back.
+    pub(crate) fn recycled(&self) -> u64 {
+        self.recycled.load(Ordering::Relaxed)
+    }
+
+    /// Publishes up to this checkpoint and pins its head, and waits for all of it to be on the disk.
+    pub(crate) fn publish(&self, signed: &Signed, stopped: bool) -> io::Result<()> {
+        let mut shop = self.shop.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.round(&mut shop, signed, stopped);
+        if done.is_err() {
+            shop.press = None;
+        }
+        done
+    }
+
+    /// Asks for a round as soon as may be.
+    pub(crate) fn ask(&self) -> oneshot::Receiver<io::Result<()>> {
+        let (reply, answer) = oneshot::channel();
+        self.lock().asked.push(reply);
+        self.work.notify_one();
+        answer
     }
 
     /// Starts the thread that publishes.
@@ -79,28 +202,159 @@ impl Publisher {
     fn run(&self) {
         // Opening has just published, so the first wait is a whole one.
         while self.pause() {
-            let Some(signed) = self.next() else { return };
-            if let Err(error) = self.publish(&signed, false) {
+            let Some(Due { signed, asked }) = self.next() else { return };
+            let done = signed.as_ref().map_or(Ok(()), |signed| self.publish(signed, false));
+            if let Err(error) = &done {
                 // The journal is the truth; the next round tries again.
-                tracing::warn!(%error, "the checkpoint could not be published");
+                tracing::warn!(%error, "the chain could not be published");
+                let mut state = self.lock();
+                state.latest = state.latest.take().or(signed);
+            }
+            for reply in asked {
+                // Nobody who has gone away needs an answer.
+                let _ = reply.send(done.as_ref().copied().map_err(|error| error.kind().into()));
             }
         }
     }
 
     /// Waits for the length of a round; says whether to go on.
     fn pause(&self) -> bool {
-        let wait = self.work.wait_timeout_while(self.lock(), self.every, |state| !state.ending);
-        !wait.unwrap_or_else(PoisonError::into_inner).0.ending
+        for _ in 0..SLICES {
+            let idle = |state: &mut State| !state.ending && state.asked.is_empty();
+            let wait = self.work.wait_timeout_while(self.lock(), self.every / SLICES, idle);
+            let (state, _) = wait.unwrap_or_else(PoisonError::into_inner);
+            if state.ending || !state.asked.is_empty() {
+                return !state.ending;
+            }
+            let much = state.bytes > HANDED_BYTES / 4;
+            drop(state);
+            if much {
+                self.drain();
+            }
+        }
+        true
     }
 
-    /// Waits for something to publish.
-    fn next(&self) -> Option<Signed> {
-        let idle = |state: &mut State| state.latest.is_none() && !state.ending;
+    /// Writes what is full, so that less is left in memory and for the end of the round.
+    fn drain(&self) {
+        let mut shop = self.shop.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = shop.press.as_ref().map_or(0, Press::size);
+        let size = self.lock().handed.back().map_or(reached, Handed::end);
+        if let Err(error) = self.catch_up(&mut shop.press, size) {
+            tracing::warn!(%error, "the chain could not be published");
+            shop.press = None;
+        }
+    }
+
+    /// Waits for something to publish, or somebody who asks for it.
+    fn next(&self) -> Option<Due> {
+        let idle = |state: &mut State| state.latest.is_none() && state.asked.is_empty() && !state.ending;
         let mut state = self.work.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
-        if state.ending { None } else { state.latest.take() }
+        let due = Due { signed: state.latest.take(), asked: std::mem::take(&mut state.asked) };
+        (!state.ending).then_some(due)
+    }
+
+    fn round(&self, shop: &mut Shop, signed: &Signed, stopped: bool) -> io::Result<()> {
+        let (head, note) = signed;
+        let published = self.published();
+        if head.size > published {
+            let press = self.catch_up(&mut shop.press, head.size)?;
+            press.settle()?;
+            durable::replace(&*self.files, &checkpoint::path(&self.places.chain), note)?;
+            self.published.store(head.size, Ordering::Release);
+        }
+        self.head.pin(*head, stopped)?;
+        if head.size > published {
+            // Everything that counts is on the disk; what follows can wait for a round that has more luck.
+            let done = self.keep(&mut shop.kept, signed).and_then(|()| self.clean_up(shop, published, head.size));
+            if let Err(error) = done {
+                tracing::warn!(%error, "the chain folder could not be tidied");
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the press to `size`.
+    fn catch_up<'a>(&self, press: &'a mut Option<Press>, size: u64) -> io::Result<&'a mut Press> {
+        let press = match press {
+            Some(press) => press,
+            None => {
+                let published = Published::new(&self.places.chain, &self.files, self.published());
+                press.insert(Press::at(&published, &self.places.vault, published.size()).map_err(as_io)?)
+            }
+        };
+        while let Some(batch) = self.handed(size) {
+            if batch.first > press.size() {
+                self.read_back(press, batch.first)?;
+            }
+            if batch.first == press.size() {
+                press.take(&batch)?;
+            }
+        }
+        self.read_back(press, size)?;
+        Ok(press)
+    }
+
+    /// Takes what is missing up to `size` from the journal.
+    fn read_back(&self, press: &mut Press, size: u64) -> io::Result<()> {
+        if press.size() >= size {
+            return Ok(());
+        }
+        let mut tail = Tail::open(&self.places.chain, &self.files, press.size())?;
+        while press.size() < size {
+            let batch = tail.next()?.filter(|batch| batch.first == press.size());
+            press.take(&batch.ok_or_else(|| io::Error::other("the journal does not hold what is to be published"))?)?;
+        }
+        Ok(())
+    }
+
+    /// The next batch that was handed over, if it belongs to a log of `size` entries.
+    fn handed(&self, size: u64) -> Option<Handed> {
+        let mut state = self.lock();
+        state.handed.front().filter(|batch| batch.end() <= size)?;
+        let batch = state.handed.pop_front()?;
+        state.bytes = state.bytes.saturating_sub(batch.bytes());
+        Some(batch)
+    }
+
+    /// Keeps the first checkpoint of each hour.
+    fn keep(&self, kept: &mut Option<u64>, (head, note): &Signed) -> io::Result<()> {
+        let now = hour(self.clock.now());
+        if *kept == Some(now) {
+            return Ok(());
+        }
+        let path = checkpoint::kept_path(&self.places.chain, head.size);
+        durable::make_folder(&*self.files, durable::parent(&path))?;
+        durable::replace(&*self.files, &path, note)?;
+        *kept = Some(now);
+        Ok(())
+    }
+
+    /// Takes away what no reader of this or the last checkpoint needs.
+    fn clean_up(&self, shop: &mut Shop, last: u64, size: u64) -> io::Result<()> {
+        let Some(press) = &shop.press else { return Ok(()) };
+        press.clear(shop.before, [last, size])?;
+        shop.before = last;
+        if shop.recycle == Recycle::Segments {
+            let bytes = press.recycle(size)?;
+            self.recycled.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The hour a time lies in.
+fn hour(time: Timestamp) -> u64 {
+    time.0 / KEPT_EVERY
+}
+
+fn as_io(error: ScanError) -> io::Error {
+    match error {
+        ScanError::Io { source, .. } => source,
+        other => io::Error::new(io::ErrorKind::InvalidData, other.to_string()),
     }
 }

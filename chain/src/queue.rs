@@ -15,6 +15,7 @@ use crate::{
     frame,
     record::{Fact, Record, Subject},
     rules::Rules,
+    snapshot,
     vault::Sealed,
 };
 
@@ -79,6 +80,8 @@ pub(crate) struct Pending {
     pub(crate) waiters: Vec<Waiter>,
     /// The room it was given.
     pub(crate) charged: u64,
+    /// It begins with a snapshot, and so a segment can begin with it.
+    pub(crate) begins_segment: bool,
     since: Duration,
     /// The writer was told that it has begun.
     told: bool,
@@ -130,12 +133,14 @@ pub(crate) struct Queue {
     pub(crate) used: u64,
     pub(crate) reserved: u64,
     pub(crate) closer: Option<Reply>,
+    /// The next batch should begin with a snapshot.
+    pub(crate) snapshot_due: bool,
 }
 
 impl Queue {
     pub(crate) fn new(rules: Rules, head: Head) -> Self {
         let (phase, batch, chores) = (Phase::Open, Pending::default(), Vec::new());
-        Self { phase, rules, batch, chores, room: 0, head, used: 0, reserved: 0, closer: None }
+        Self { phase, rules, batch, chores, room: 0, head, used: 0, reserved: 0, closer: None, snapshot_due: false }
     }
 
     /// Whether records are taken.
@@ -169,19 +174,61 @@ impl Queue {
             return Err(Hold::Batch);
         }
         let time = self.rules.time.map_or(time, |last| last.max(time));
-        let mut drafts = Vec::with_capacity(offers.len());
-        for (seq, offer) in (self.rules.size..).zip(offers) {
+        if self.snapshot_due && self.batch.leaves.is_empty() {
+            match self.take_drafts(self.snapshot(time), offers, reserve, (time, monotonic)) {
+                // What was promised room has it without a snapshot; the snapshot waits for the next batch.
+                Err(Hold::Room(_)) if reserve == Reserve::Use || !matches!(self.phase, Phase::Open) => {}
+                taken => return taken,
+            }
+        }
+        self.take_drafts(Vec::new(), offers, reserve, (time, monotonic))
+    }
+
+    /// Takes records behind the parts of a snapshot, if there are any.
+    fn take_drafts<'a>(
+        &mut self,
+        mut drafts: Vec<Draft<'a>>,
+        offers: &'a [Offer<'_>],
+        reserve: Reserve,
+        (time, monotonic): (Timestamp, Duration),
+    ) -> Result<Vec<Receipt>, Hold> {
+        let parts = drafts.len();
+        let first = self.rules.size.saturating_add(parts as u64);
+        for (seq, offer) in (first..).zip(offers) {
             drafts.push(Draft::new(Seq(seq), time, offer).map_err(Hold::Refused)?);
         }
         let charge = self.charge(&drafts);
         let room = self.find_room(charge, reserve)?;
-        let receipts = self.admit(drafts)?;
+        if parts > 0 {
+            self.check_all(&drafts)?;
+            (self.batch.begins_segment, self.snapshot_due) = (true, false);
+        }
+        let mut receipts = self.admit(drafts)?;
         if self.batch.charged == 0 {
             self.batch.since = monotonic;
         }
         self.batch.charged = self.batch.charged.saturating_add(charge);
         self.room = room;
-        Ok(receipts)
+        Ok(receipts.split_off(parts))
+    }
+
+    /// The parts of a snapshot of everything so far.
+    fn snapshot(&self, time: Timestamp) -> Vec<Draft<'static>> {
+        let drafts = (self.rules.size..).zip(snapshot::parts(&self.rules)).map(|(seq, part)| {
+            let (subject, fact) = (Subject::default(), Fact::Snapshot(part));
+            let entry = Entry { version: ENTRY_VERSION, seq: Seq(seq), time, subject, fact, content: None };
+            let bytes = entry.to_bytes();
+            Draft { entry, bytes, sealed: &[] }
+        });
+        drafts.collect()
+    }
+
+    /// Whether all of these would be admitted. A snapshot must not stay alone when the record behind it is refused.
+    fn check_all(&self, drafts: &[Draft<'_>]) -> Result<(), Hold> {
+        let mut trial = self.rules.clone();
+        trial.begin_batch();
+        let admitted = drafts.iter().try_for_each(|draft| trial.admit(&draft.entry));
+        admitted.map_err(|rule| Hold::Refused(AppendError::Misplaced(rule)))
     }
 
     /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
@@ -302,8 +349,8 @@ impl<'a> Draft<'a> {
 /// Which facts a caller may append: the others have ways of their own into the log.
 pub(crate) fn check_appendable(fact: &Fact) -> Result<(), AppendError> {
     match fact {
-        Fact::Origin { .. } | Fact::Boot { .. } | Fact::Stop { .. } => {
-            Err(AppendError::Misplaced("the log itself writes origins, boots and stops"))
+        Fact::Origin { .. } | Fact::Boot { .. } | Fact::Stop { .. } | Fact::Snapshot(_) => {
+            Err(AppendError::Misplaced("the log itself writes origins, boots, stops and snapshots"))
         }
         Fact::Intent { .. } => Err(AppendError::Misplaced("an intent goes through `intend`")),
         Fact::Outcome { .. } => Err(AppendError::Misplaced("an outcome goes through `settle`")),

@@ -1,13 +1,19 @@
-//! Reading a chain from its first entry on.
+//! Reading a chain: what is published and the journal, as one.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use ephor_base::{Receipt, files::Files};
+use ephor_base::{Digest, Receipt, Seq, cbor, files::Files};
 
 use crate::{
-    damage::ScanError,
+    bundle,
+    damage::{Damage, Finding, ScanError},
     entry::Entry,
+    published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
+    tile::{Kind, Tile, WIDTH},
     vault::{Private, Vault, VaultError},
 };
 
@@ -33,15 +39,32 @@ pub enum ReadError {
     Vault(#[from] VaultError),
 }
 
-/// The entries of a chain, in order, one batch in memory at a time. A torn end is the end.
+/// The entries of a chain, in order, one bundle or batch in memory at a time: those that are published first, then those of
+/// the journal. A torn end is the end.
 ///
 /// Structure and hashes are checked on the way; signatures are the business of [`crate::verify()`].
 pub struct Entries {
-    scan: Option<Result<Scan, ScanError>>,
-    batch: std::vec::IntoIter<Item>,
+    folder: PathBuf,
+    files: Arc<dyn Files>,
     vault: Option<Arc<Vault>>,
+    source: Source,
+    items: std::vec::IntoIter<Item>,
+    next: u64,
     end: u64,
 }
+
+/// Where the next entries come from.
+enum Source {
+    /// That has to be looked up.
+    Unknown,
+    /// From the bundles, up to the entry at which the journal began when that was looked up.
+    Published(Published),
+    Journal(Box<Scan>),
+    Nowhere,
+}
+
+/// A log that is being written gives segments back that a reader was about to open. Then what was in them is published.
+const TRIES: u32 = 100;
 
 /// The entries of the chain in `folder`, contents sealed.
 #[must_use]
@@ -53,13 +76,28 @@ impl Entries {
     /// The entries of the chain in `folder`, contents sealed.
     #[must_use]
     pub fn open(folder: &Path, files: &Arc<dyn Files>) -> Self {
-        Self { scan: Some(Scan::open(folder, files)), batch: Vec::new().into_iter(), vault: None, end: u64::MAX }
+        Self {
+            folder: folder.to_owned(),
+            files: Arc::clone(files),
+            vault: None,
+            source: Source::Unknown,
+            items: Vec::new().into_iter(),
+            next: 0,
+            end: u64::MAX,
+        }
     }
 
     /// Opens contents with the keys of this vault.
     #[must_use]
     pub fn unsealing(mut self, vault: Arc<Vault>) -> Self {
         self.vault = Some(vault);
+        self
+    }
+
+    /// Begins at the entry `seq`, without reading what is published before it.
+    #[must_use]
+    pub const fn from(mut self, seq: Seq) -> Self {
+        self.next = seq.0;
         self
     }
 
@@ -71,30 +109,111 @@ impl Entries {
     }
 
     fn next_item(&mut self) -> Result<Option<Item>, ScanError> {
-        loop {
-            if let Some(item) = self.batch.next() {
-                return Ok(Some(item).filter(|item| item.entry.seq.0 < self.end));
+        let mut tries = 0;
+        while self.next < self.end {
+            if let Some(item) = self.items.find(|item| item.entry.seq.0 >= self.next) {
+                self.next = item.entry.seq.0.saturating_add(1);
+                return Ok(Some(item));
             }
-            let Some(scan) = self.scan.take() else { return Ok(None) };
-            let mut scan = scan?;
-            if scan.tree.size() >= self.end {
-                return Ok(None);
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) if error.is_gone() && tries < TRIES => {
+                    self.source = Source::Unknown;
+                    tries = tries.saturating_add(1);
+                }
+                Err(error) => {
+                    self.source = Source::Nowhere;
+                    return Err(error);
+                }
             }
-            let Some(batch) = scan.next()? else { return Ok(None) };
-            self.batch = batch.entries.into_iter();
-            self.scan = Some(Ok(scan));
         }
+        Ok(None)
+    }
+
+    /// Reads the next entries; says whether there can be any.
+    fn fill(&mut self) -> Result<bool, ScanError> {
+        match &mut self.source {
+            Source::Unknown => {
+                let scan = Scan::open(&self.folder, &self.files)?;
+                let start = scan.start.size;
+                self.source = if self.next < start {
+                    Source::Published(Published::new(&self.folder, &self.files, start))
+                } else {
+                    Source::Journal(Box::new(scan))
+                };
+            }
+            Source::Published(published) if self.next >= published.size() => self.source = Source::Unknown,
+            Source::Published(published) => {
+                let items = bundle_items(published, self.next, self.vault.as_deref())?;
+                self.items = items.into_iter();
+            }
+            Source::Journal(scan) => {
+                let batch = scan.next()?;
+                self.items = batch.map_or_else(Vec::new, |batch| batch.entries).into_iter();
+                return Ok(self.items.len() > 0);
+            }
+            Source::Nowhere => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn store(&self, Item { entry, leaf, sealed }: Item) -> Result<Stored, ReadError> {
         let receipt = Receipt { seq: entry.seq, leaf };
-        let content = match (sealed, &self.vault) {
-            (None, _) => Private::None,
-            (Some(_), None) => Private::Sealed,
-            (Some(sealed), Some(vault)) => vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open),
+        let content = match (&self.vault, sealed) {
+            _ if entry.content.is_none() => Private::None,
+            (Some(vault), Some(sealed)) => vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open),
+            _ => Private::Sealed,
         };
         Ok(Stored { entry, receipt, content })
     }
+}
+
+/// The entries of the bundle that holds the entry `seq`, from that on. Their contents are read if there is a vault.
+fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault>) -> Result<Vec<Item>, ScanError> {
+    let index = seq / WIDTH;
+    let (bytes, width) = published.bundle(index)?;
+    let hashes = published.hashes(Kind::Hashes(0), index)?;
+    let damaged = |damage| finding(Tile { kind: Kind::Entries, index, width }, damage);
+    let mut contents = match vault {
+        Some(vault) => {
+            let folder = vault.folder();
+            let path = content_path(folder, index);
+            Some(Contents::open(folder, &**published.files(), index).map_err(ScanError::io(&path))?)
+        }
+        None => None,
+    };
+    let mut items = Vec::with_capacity(usize::from(width));
+    let mut rest = bytes.as_slice();
+    for (at, hash) in (index.saturating_mul(WIDTH)..).zip(hashes) {
+        let (bytes, after) = bundle::take(rest).ok_or_else(|| damaged(Damage::Bundle))?;
+        rest = after;
+        let leaf = Entry::leaf(bytes);
+        let entry: Entry = cbor::from_slice(bytes).map_err(|error| damaged(Damage::Entry(error.to_string())))?;
+        if leaf != hash || entry.seq.0 != at {
+            return Err(damaged(Damage::Bundle).into());
+        }
+        let sealed = contents.as_mut().map(|contents| take_sealed(contents, index, &entry, at < seq)).transpose()?;
+        if at >= seq {
+            items.push(Item { entry, leaf, sealed: sealed.flatten() });
+        }
+    }
+    Ok(items)
+}
+
+/// The sealed content of an entry, if it has one and it is not passed over.
+fn take_sealed(contents: &mut Contents, index: u64, entry: &Entry, passed: bool) -> Result<Option<Vec<u8>>, ScanError> {
+    let Some(commitment) = entry.content else { return Ok(None) };
+    let (offset, length) = (contents.offset(), commitment.length);
+    if passed {
+        contents.skip(u64::from(length));
+        return Ok(None);
+    }
+    let file = published::content_name(index);
+    let sealed = contents.take(length as usize).map_err(ScanError::io(&file))?;
+    let own = sealed.filter(|sealed| Digest::of(sealed) == commitment.sealed);
+    let damaged = || Finding { file, offset, seq: Some(entry.seq), damage: Damage::Content };
+    Ok(Some(own.ok_or_else(damaged)?.to_vec()))
 }
 
 impl Iterator for Entries {

@@ -97,11 +97,6 @@ impl Rules {
         Self { size, known, ..Self::default() }
     }
 
-    /// Whether everything before is accounted for.
-    pub(crate) fn know(&self) -> bool {
-        self.known == Known::All
-    }
-
     /// A batch begins: a verdict of the one before it permits nothing here.
     pub(crate) fn begin_batch(&mut self) {
         self.permitted = None;

@@ -14,13 +14,16 @@ use ephor_base::{
 };
 
 use crate::{
-    checkpoint::{Checkpoint, Head},
+    checkpoint::{self, Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     durable,
     entry::Entry,
     frame::{self, FrameHeader, Sections},
+    marks,
+    published::Published,
     rules::Rules,
     segment::{self, BadHeader, Format, SegmentHeader},
+    tile,
     tree::Tree,
 };
 
@@ -88,6 +91,10 @@ pub(crate) struct Scan {
     origin: Option<Digest>,
     /// Of the segments so far.
     format: Format,
+    /// What lies before the oldest segment.
+    published: Published,
+    /// The log before the oldest segment.
+    pub(crate) start: Head,
     pub(crate) tree: Tree,
     pub(crate) rules: Rules,
     /// Bytes in use in the segments that are read.
@@ -112,21 +119,35 @@ enum Found {
 }
 
 impl Scan {
-    /// Opens the journal of a chain and lists its segments.
+    /// Opens the journal of a chain and lists its segments. What lies before the oldest is published, and the tiles say what
+    /// the root over it is.
     pub(crate) fn open(chain: &Path, files: &Arc<dyn Files>) -> Result<Self, ScanError> {
+        let segments = list(chain, &**files)?;
+        let first = segments.first().copied().unwrap_or(0);
+        // The segments are listed first: of a log that is being written, more is published from one moment to the next.
+        let published = Published::new(chain, files, if first > 0 { published_size(chain, files, first)? } else { 0 });
+        let tree = published.edge(first)?.tree();
+        let start = Head { size: first, root: tree.root() };
         Ok(Self {
             files: Arc::clone(files),
             chain: chain.to_owned(),
-            segments: list(chain, &**files)?,
+            segments,
             next_segment: 0,
             current: None,
             origin: None,
             format: Format::One,
-            tree: Tree::new(),
-            rules: Rules::default(),
+            published,
+            start,
+            tree,
+            rules: Rules::from_middle(first),
             used: 0,
             end: None,
         })
+    }
+
+    /// The head of the log at a size before that at which the journal begins.
+    pub(crate) fn earlier(&self, size: u64) -> Result<Head, ScanError> {
+        self.published.head(size)
     }
 
     /// The head over all batches read so far.
@@ -202,6 +223,10 @@ impl Scan {
         if header.before.size != expected || first != expected {
             let found = if header.before.size == expected { first } else { header.before.size };
             return Err(damaged(Damage::Gap { expected, found }).into());
+        }
+        if header.before.root != self.tree.root() && expected > 0 && expected == self.start.size {
+            // The header is whole, so it is the tiles that are not.
+            return Err(self.published.suspect(expected)?.into());
         }
         if header.before != self.head() || self.origin.is_some_and(|origin| origin != header.origin) {
             return Err(damaged(Damage::Foreign).into());
@@ -327,7 +352,8 @@ fn take_content<'a>(entry: &Entry, contents: &'a [u8]) -> Option<(Option<Vec<u8>
 fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
     for name in durable::list(files, chain).map_err(ScanError::io(chain))? {
         // `checkpoint.tmp` is what a crash can leave behind.
-        if !["journal", "checkpoint", "checkpoint.tmp"].iter().any(|known| name == Path::new(known)) {
+        let known = ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, "minimum"];
+        if !known.iter().any(|known| name == Path::new(known)) {
             return Err(unknown(name));
         }
     }
@@ -340,12 +366,54 @@ fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
     Ok(segments)
 }
 
-fn unknown(file: PathBuf) -> ScanError {
+/// Whether the chain is one of format 1 of which nothing was ever published. A newer format than this one is an error.
+pub(crate) fn is_unpublished(chain: &Path, files: &dyn Files) -> Result<bool, ScanError> {
+    let old = formats(chain, files)?.iter().any(|(_, format)| *format == Format::One);
+    let names = durable::list(files, chain).map_err(ScanError::io(chain))?;
+    Ok(old && !names.iter().any(|name| name == Path::new(tile::FOLDER)))
+}
+
+/// The segments of a chain with their formats, oldest first. Those whose headers are damaged are named where they are read.
+pub(crate) fn formats(chain: &Path, files: &dyn Files) -> Result<Vec<(u64, Format)>, ScanError> {
+    let mut formats = Vec::new();
+    for first in list(chain, files)? {
+        let name = Path::new("journal").join(segment::name(first));
+        let path = chain.join(&name);
+        let bytes = durable::read_start(files, &path, segment::HEADER).map_err(ScanError::io(&path))?;
+        match SegmentHeader::parse(&bytes) {
+            Ok(header) => formats.push((first, header.format)),
+            Err(BadHeader::Newer(found)) => {
+                return Err(ScanError::NewerFormat { path: name, found, known: segment::FORMAT_VERSION });
+            }
+            Err(BadHeader::Damaged) => {}
+        }
+    }
+    Ok(formats)
+}
+
+/// How many entries are published. It must be as many as lie before the journal, or more.
+fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u64, ScanError> {
+    let published = marks::read_published(chain, &**files)?;
+    let missing = || marks::finding("checkpoint", 0, None, Damage::PublishedMissing);
+    let (_, Checkpoint { head, .. }) = published.ok_or_else(missing)?;
+    if head.size < first {
+        let file = Path::new("journal").join(segment::name(first));
+        let damage = Damage::Gap { expected: head.size, found: first };
+        return Err(Finding { file, offset: 0, seq: Some(Seq(head.size)), damage }.into());
+    }
+    Ok(head.size)
+}
+
+pub(crate) fn unknown(file: PathBuf) -> ScanError {
     Finding { file, offset: 0, seq: None, damage: Damage::UnknownFile }.into()
 }
 
 /// The frame at `offset`, if there is one with a right checksum.
-fn read_frame(format: Format, file: &dyn File, offset: u64) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
+pub(crate) fn read_frame(
+    format: Format,
+    file: &dyn File,
+    offset: u64,
+) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
     let mut start = [0; frame::HEADER];
     durable::read_full(file, &mut start, offset)?;
     let Some(header) = FrameHeader::parse(format, &start) else { return Ok(None) };

@@ -127,6 +127,11 @@ impl Vault {
         Self { folder: folder.to_owned(), files, key, sessions: Mutex::default() }
     }
 
+    /// The folder of the vault.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Opens the sealed content of an entry; nothing if the entry has none, or its session's key is gone.
     ///
     /// # Errors

@@ -1,22 +1,24 @@
 //! The verifier: needs nothing but the files and the public keys.
 //!
-//! It holds every entry, hash, checkpoint and both signatures of each checkpoint against the rules, one batch in memory
-//! at a time. A broken end that was never published is no finding: a crash leaves one, and the next boot reports it. Only
+//! It holds every entry, hash, tile, sealed content and checkpoint, and both signatures of each checkpoint, against the rules,
+//! one bundle or batch in memory at a time: first what is published, then the journal. A broken end that was never published is no finding: a crash leaves one, and the next boot reports it. Only
 //! with a pinned head (or a checkpoint kept elsewhere) can it notice a log that was cut back together with its published
 //! checkpoint.
 
-use std::{io, path::Path, sync::Arc};
+use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 use ephor_base::files::Files;
 use serde::Serialize;
 
 use crate::{
-    checkpoint::Head,
+    checkpoint::{Checkpoint, Head},
     damage::{Damage, ScanError},
     head::PinnedHead,
+    history::{self, History, Measure},
     keys::VerifierKeys,
-    marks::Marks,
-    scan::Scan,
+    marks::{self, Marks},
+    scan::{self, Scan},
+    strays,
 };
 
 /// What a verifier is given beside the files.
@@ -25,6 +27,11 @@ pub struct Against<'a> {
     pub keys: &'a VerifierKeys,
     /// A head known from elsewhere.
     pub head: Option<PinnedHead>,
+    /// The folder of the vault, if the published sealed contents are to be checked as well.
+    pub vault: Option<&'a Path>,
+    /// A head up to which the log was verified before. What lies before it is not read again, and until the next snapshot
+    /// behind it entries are not held against the rules.
+    pub from: Option<Head>,
 }
 
 /// How far a verification is.
@@ -32,6 +39,8 @@ pub struct Against<'a> {
 pub struct Progress {
     /// Entries checked.
     pub entries: u64,
+    /// How many entries there are at least.
+    pub total: u64,
     /// Bytes of the journal read.
     pub bytes: u64,
 }
@@ -43,6 +52,10 @@ pub struct Report {
     pub origin: String,
     /// How many entries it has, and their root.
     pub head: Head,
+    /// The first entry that was checked; 0 unless something was known before.
+    pub since: u64,
+    /// How many entries are published.
+    pub published: u64,
     /// How many checkpoints were checked, each with both signatures.
     pub checkpoints: u64,
     /// The bytes of the journal in use.
@@ -59,6 +72,9 @@ pub struct Report {
     pub against_head: bool,
 }
 
+/// Of a log that is being written, more is published and segments go while it is read. Then the rest is read again.
+const TRIES: u32 = 100;
+
 /// Verifies the chain in `folder`.
 ///
 /// # Errors
@@ -69,32 +85,109 @@ pub fn verify(
     against: Against<'_>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, ScanError> {
-    let Against { keys, head } = against;
-    let against_head = head.is_some();
-    let mut scan = Scan::open(folder, files)?;
-    let mut marks = Marks::new(folder, files, head)?;
-    let mut checkpoints: u64 = 0;
-    while let Some(batch) = scan.next()? {
-        marks.pass(&batch, keys)?;
-        batch.checkpoint.check(keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
-        checkpoints = checkpoints.saturating_add(1);
-        progress(Progress { entries: scan.tree.size(), bytes: scan.bytes() });
+    let measure = Measure { keys: against.keys, vault: against.vault, kept: VecDeque::new() };
+    let mut history = History::new(folder, files, measure);
+    let mut tries = 0;
+    loop {
+        match attempt(folder, files, &against, &mut history, &mut progress) {
+            Ok(Some(report)) => return Ok(report),
+            Err(error) if !error.is_gone() || tries >= TRIES => return Err(error),
+            _ => tries = tries.saturating_add(1),
+        }
     }
+}
+
+/// Verifies what is not verified yet. Gives nothing if more was published meanwhile than it knew of.
+fn attempt(
+    folder: &Path,
+    files: &Arc<dyn Files>,
+    against: &Against<'_>,
+    history: &mut History<'_>,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Option<Report>, ScanError> {
+    let keys = against.keys;
+    let kept = history::kept_sizes(folder, &**files)?;
+    let mut marks = Marks::new(folder, files, against.head.clone())?;
+    let total = marks.promised();
+    let unpublished = scan::is_unpublished(folder, &**files)?;
+    if let Some(published) = marks.checkpoint().filter(|_| !unpublished) {
+        history.expect(kept);
+        begin_at(history, against.from, published)?;
+        history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;
+        let wrong = |fault| marks::finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault));
+        published.check(keys).map_err(wrong)?;
+    } else if let Some(size) = kept.front() {
+        return Err(marks::finding("checkpoint", 0, Some(*size), Damage::PublishedMissing));
+    }
+    let mut scan = Scan::open(folder, files)?;
+    if scan.start.size > history.size() {
+        return Ok(None);
+    }
+    if scan.start.size == history.size() {
+        scan.rules = history.rules.clone();
+    }
+    marks.begin(&scan, keys)?;
+    let checkpoints = read_journal(&mut scan, &mut marks, against, |scan| {
+        let entries = scan.tree.size().max(history.size());
+        progress(Progress { entries, total: total.max(entries), bytes: scan.bytes() });
+    })?;
     let torn_bytes = marks.judge(&scan, keys)?;
     if scan.end().is_none() {
-        let source = io::Error::new(io::ErrorKind::NotFound, "there is no journal");
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "there is no journal");
         return Err(ScanError::Io { path: folder.to_owned(), source });
     }
-    let (head, rules) = (scan.head(), &scan.rules);
-    Ok(Report {
-        origin: keys.origin().to_owned(),
-        head,
+    strays::check_tiles(folder, files, history.size())?;
+    if let Some(vault) = against.vault {
+        strays::check_contents(vault, &**files)?;
+    }
+    let checkpoints = checkpoints.saturating_add(history.kept);
+    Ok(Some(report(&scan, against, history, checkpoints, torn_bytes)))
+}
+
+/// Goes on behind what was verified before, if that is more than nothing.
+fn begin_at(history: &mut History<'_>, from: Option<Head>, published: &Checkpoint) -> Result<(), ScanError> {
+    match from.filter(|from| from.size > 0 && history.size() == 0) {
+        // What is known and not published stands in the journal.
+        Some(from) if from.size > published.head.size => history.resume(published.head, published.head.size),
+        Some(from) => history.resume(from, published.head.size),
+        None => Ok(()),
+    }
+}
+
+/// Verifies the journal; says how many checkpoints it has.
+fn read_journal(
+    scan: &mut Scan,
+    marks: &mut Marks,
+    against: &Against<'_>,
+    mut progress: impl FnMut(&Scan),
+) -> Result<u64, ScanError> {
+    let mut checkpoints: u64 = 0;
+    while let Some(batch) = scan.next()? {
+        marks.pass(&batch, against.keys)?;
+        batch.checkpoint.check(against.keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        let head = batch.checkpoint.head;
+        if against.from.is_some_and(|from| from.size == head.size && from.root != head.root) {
+            return Err(batch.finding(Damage::Foreign).into());
+        }
+        checkpoints = checkpoints.saturating_add(1);
+        progress(scan);
+    }
+    Ok(checkpoints)
+}
+
+fn report(scan: &Scan, against: &Against<'_>, history: &History<'_>, checkpoints: u64, torn_bytes: u64) -> Report {
+    let rules = &scan.rules;
+    Report {
+        origin: against.keys.origin().to_owned(),
+        head: scan.head(),
+        since: history.since.min(scan.head().size),
+        published: history.size(),
         checkpoints,
         bytes: scan.bytes(),
         boots: rules.boots,
         stopped: rules.stopped,
         open_intents: rules.intents.len() as u64,
         torn_bytes,
-        against_head,
-    })
+        against_head: against.head.is_some(),
+    }
 }

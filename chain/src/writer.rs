@@ -26,6 +26,7 @@ use crate::{
     publisher::{Publisher, Signed},
     queue::{Chore, Pending, Phase, Queue, Reply},
     signer::Signer,
+    tail::Handed,
     tree::Tree,
     vault::{SessionKey, Vault},
 };
@@ -169,9 +170,9 @@ impl Writer {
         }
     }
 
-    fn serve_batch(&mut self, batch: Pending) -> Result<(), Arc<Failure>> {
+    fn serve_batch(&mut self, mut batch: Pending) -> Result<(), Arc<Failure>> {
         self.shared.turn.notify_waiters();
-        match self.commit(&batch) {
+        match self.commit(&mut batch) {
             Ok(head) => {
                 // Nobody who has gone away needs an answer.
                 batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
@@ -199,8 +200,8 @@ impl Writer {
         self.journal.prime().map_err(|source| Failure::Io { doing: "preparing the journal", source })
     }
 
-    /// Brings a batch to the disk, under a checkpoint with both signatures.
-    pub(crate) fn commit(&mut self, batch: &Pending) -> Result<Head, Failure> {
+    /// Brings a batch to the disk, under a checkpoint with both signatures, and hands its bytes over to be published.
+    pub(crate) fn commit(&mut self, batch: &mut Pending) -> Result<Head, Failure> {
         if batch.leaves.is_empty() {
             return Ok(self.shared.lock().head);
         }
@@ -211,10 +212,17 @@ impl Writer {
         let frame = frame::build(batch.first, batch.leaves.len(), &batch.entries, &batch.contents, &note);
         let frame = frame.ok_or(Failure::Bug)?;
         let length = frame.len() as u64;
-        let more = self.rotate_for(length, before)?;
+        let more = if batch.begins_segment { self.rotate(before)? } else { 0 };
         self.journal.write(&frame).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
-        self.settle_accounts(head, more.saturating_add(batch.charged.saturating_sub(length)));
-        self.publisher.offer((head, note.clone()));
+        let snapshot_due = self.journal.is_due(self.publisher.published() >= before.size);
+        self.settle_accounts(head, more.saturating_add(batch.charged.saturating_sub(length)), snapshot_due);
+        let handed = Handed {
+            first: batch.first,
+            leaves: std::mem::take(&mut batch.leaves),
+            entries: std::mem::take(&mut batch.entries),
+            contents: std::mem::take(&mut batch.contents),
+        };
+        self.publisher.offer((head, note.clone()), handed);
         self.last = Some((head, note));
         Ok(head)
     }
@@ -229,15 +237,17 @@ impl Writer {
         Ok(note.to_bytes())
     }
 
-    fn rotate_for(&mut self, length: u64, before: Head) -> Result<u64, Failure> {
-        if !self.journal.is_full_for(length) {
+    /// Begins a segment, unless one has just been begun.
+    fn rotate(&mut self, before: Head) -> Result<u64, Failure> {
+        if self.journal.is_empty() {
             return Ok(0);
         }
         self.journal.rotate(before).map_err(|source| Failure::Io { doing: "beginning a segment", source })
     }
 
-    fn settle_accounts(&self, head: Head, room: u64) {
+    fn settle_accounts(&self, head: Head, room: u64, snapshot_due: bool) {
         let mut queue = self.shared.lock();
+        queue.snapshot_due = snapshot_due;
         queue.head = head;
         queue.room = queue.room.saturating_add(room);
         queue.used = self.journal.used();
@@ -315,12 +325,12 @@ impl Writer {
     /// Records the stop and leaves everything in order, without a thread ever having been started.
     pub(crate) fn stop_at_once(&mut self) -> Result<(), AppendError> {
         let shared = Arc::clone(&self.shared);
-        let batch = {
+        let mut batch = {
             let mut queue = shared.lock();
             queue.take_stop((shared.clock.now(), shared.clock.monotonic()))?;
             std::mem::take(&mut queue.batch)
         };
-        self.commit(&batch).map_err(Arc::new)?;
+        self.commit(&mut batch).map_err(Arc::new)?;
         self.stop()
     }
 

@@ -122,7 +122,7 @@ fn keys(place: &Place) -> VerifierKeys {
 fn verified(place: &Place, keys: &VerifierKeys) -> Result<Report, ScanError> {
     let files: Arc<dyn Files> = Arc::new(Disk);
     let head = PinnedHead::load(&place.home.join("head"), &*files).expect("a head");
-    verify(&place.home.join("chain"), &files, Against { keys, head }, |_| {})
+    verify(&place.home.join("chain"), &files, Against { keys, head, vault: None, from: None }, |_| {})
 }
 
 fn finding(place: &Place, keys: &VerifierKeys, what: &str) -> Finding {

@@ -21,7 +21,9 @@ fn damaged() -> (Memory, World) {
     let (log, _) = world.open().unwrap();
     block_on(log.append(message(1, "hello"))).unwrap();
     block_on(log.append(plain(2))).unwrap();
-    block_on(log.close()).unwrap();
+    block_on(log.append(plain(3))).unwrap();
+    // Without a clean stop, only what was there at the start is published.
+    drop(log);
     let segment = memory.paths().into_iter().find(|path| path.starts_with("/home/chain/journal")).unwrap();
     let mut bytes = memory.get(&segment);
     let third = bytes.windows(8).enumerate().filter(|(_, window)| window == b"EphFrame").nth(2).unwrap().0;
@@ -69,6 +71,32 @@ fn the_old_chain_is_moved_aside_whole_and_the_new_one_names_its_head() {
     assert!(matches!(log.entries().last().unwrap().unwrap().content, Private::Open(_)));
     block_on(log.close()).unwrap();
     assert_eq!(read(Path::new("/home/quarantine/1/chain"), &world.files).filter(Result::is_ok).count(), 3);
+}
+
+#[test]
+fn what_is_published_is_trusted_although_the_journal_is_damaged() {
+    let memory = Memory::default();
+    let world = World::new(memory.files(), Path::new("/home"));
+    world.keys().save(Path::new(SIGNING), &*world.files).unwrap();
+    let (log, _) = world.open().unwrap();
+    block_on(log.append(message(1, "hello"))).unwrap();
+    block_on(log.close()).unwrap();
+    let segment = memory.paths().into_iter().find(|path| path.starts_with("/home/chain/journal")).unwrap();
+    let mut bytes = memory.get(&segment);
+    bytes[200] ^= 1;
+    memory.put(&segment, bytes);
+    assert!(matches!(open_as_it_is(&world), Err(OpenError::Quarantined { .. })));
+    let accepted = accept_on(&world).unwrap();
+    assert_eq!(accepted.follows.size, 4);
+    // The old contents went with their chain, and those of the new one do not meet them.
+    let log = open_as_it_is(&world).unwrap();
+    block_on(log.append(message(2, "again"))).unwrap();
+    block_on(log.close()).unwrap();
+    let contents = |folder: &str| memory.get(&Path::new(folder).join("content/000"));
+    assert_ne!(contents("/home/vault"), contents("/home/quarantine/1"));
+    let keys = SigningKeys::load(Path::new(SIGNING), &*world.files).unwrap().verifier().clone();
+    let against = ephor_chain::Against { keys: &keys, head: None, vault: Some(&world.config.vault), from: None };
+    ephor_chain::verify(&world.config.folder, &world.files, against, |_| ()).unwrap();
 }
 
 #[test]

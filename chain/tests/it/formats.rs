@@ -3,9 +3,16 @@
 use std::{fs, path::Path, sync::Arc};
 
 use ephor_base::Digest;
-use ephor_chain::{Content, Damage, Entry, Fact, OpenError, Private, ScanError, Vault, entry::ENTRY_VERSION};
+use ephor_chain::{
+    Content, Damage, Entry, Fact, MigrateError, Migrated, OpenError, Private, ScanError, Vault, entry::ENTRY_VERSION,
+    migrate,
+};
 
-use crate::common::{World, block_on, memory::Memory, message, tag};
+use crate::common::{
+    World, block_on,
+    memory::{After, Fault, Memory},
+    message, tag,
+};
 
 const FIRST: &str = "/home/chain/journal/00000000000000000000.seg";
 
@@ -49,6 +56,71 @@ fn a_log_of_format_1_is_verified_and_read_with_its_contents() {
     assert_eq!(said.len(), 7);
     assert_eq!(said[..2], ["message 1", "message 2"]);
     assert!(entries.iter().all(|stored| stored.content != Private::Sealed));
+}
+
+fn migrate_it(world: &World) -> Result<Migrated, MigrateError> {
+    let random: Arc<dyn ephor_base::Random> = Arc::clone(&world.random) as _;
+    migrate(&world.config, world.keys(), world.vault_key(), &world.files, Arc::clone(&world.clock), random)
+}
+
+/// Everything of the log of format 1 is there, whole, and the log goes on.
+fn must_be_migrated(world: &World, what: &str) {
+    let (log, recovered) = world.open().unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!((recovered.boot, recovered.clean, recovered.indeterminate.len()), (3, true, 1), "{what}");
+    block_on(log.append(message(99, "and on"))).unwrap();
+    let entries: Vec<_> = log.entries().map(Result::unwrap).collect();
+    assert!(entries.iter().all(|stored| stored.content != Private::Sealed), "{what}");
+    assert_eq!(entries.iter().filter(|stored| stored.entry.version == 1).count(), 38);
+    block_on(log.close()).unwrap();
+    let report = world.verify(world.pinned()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(report.stopped && report.boots == 3 && report.published == report.head.size);
+}
+
+#[test]
+fn a_log_of_format_1_is_migrated_and_goes_on() {
+    let (memory, world) = format_1();
+    let before: Vec<_> = memory.everything().into_iter().filter(|(path, _)| path.ends_with("checkpoint")).collect();
+    let Ok(Migrated::Done(report)) = migrate_it(&world) else { panic!("it was not migrated") };
+    assert_eq!((report.head.size, report.published, report.boots, report.stopped), (39, 39, 2, true));
+    let journal: Vec<_> = memory.paths().into_iter().filter(|path| path.starts_with("/home/chain/journal")).collect();
+    assert_eq!(journal, [Path::new("/home/chain/journal/00000000000000000038.seg")]);
+    assert!(!memory.paths().iter().any(|path| path.starts_with("/home/migrated")));
+    assert_ne!(memory.get(&before[0].0), before[0].1);
+    let after = memory.everything();
+    assert!(matches!(migrate_it(&world), Ok(Migrated::Nothing)));
+    assert_eq!(memory.everything(), after);
+    must_be_migrated(&world, "migrated");
+}
+
+#[test]
+fn a_damaged_log_of_format_1_is_not_migrated() {
+    let (memory, world) = format_1();
+    let mut bytes = memory.get(Path::new(FIRST));
+    bytes[3000] ^= 1;
+    memory.put(Path::new(FIRST), bytes);
+    let before = memory.everything();
+    assert!(matches!(migrate_it(&world), Err(MigrateError::Open(OpenError::Quarantined { .. }))));
+    assert_eq!(memory.everything(), before);
+}
+
+#[test]
+fn a_crash_at_every_operation_of_migrating_leaves_a_home_that_can_be_migrated() {
+    let (memory, world) = format_1();
+    for operation in 1.. {
+        for after in [After::Kill, After::PowerCut, After::Mixed(operation)] {
+            let copy = memory.copy();
+            copy.fail_at(operation, Fault::Crash);
+            let done = migrate_it(&world.with_files(copy.files())).is_ok();
+            if done && copy.operations() < operation {
+                assert!(operation > 150, "migrating has {operation} operations");
+                return;
+            }
+            let what = format!("crash at operation {operation}, {after:?}");
+            let left = world.with_files(copy.after(after).files());
+            migrate_it(&left).unwrap_or_else(|error| panic!("{what}: {error}"));
+            must_be_migrated(&left, &what);
+        }
+    }
 }
 
 #[test]
@@ -112,7 +184,10 @@ fn log_of_two_segments() -> (Memory, World) {
     world.config.segment_bytes = 14_000;
     let (log, _) = world.open().unwrap();
     block_on(log.append(message(1, "hello"))).unwrap();
-    block_on(log.close()).unwrap();
+    block_on(log.append(message(2, "again"))).unwrap();
+    block_on(log.append(message(3, "and again"))).unwrap();
+    // Without a clean stop nothing is published, and no segment given back.
+    drop(log);
     (memory, world)
 }
 

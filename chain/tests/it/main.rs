@@ -12,5 +12,6 @@ mod disk;
 mod faults;
 mod formats;
 mod golden;
+mod growth;
 mod story;
 mod tamper;

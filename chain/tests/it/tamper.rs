@@ -10,14 +10,33 @@ use crate::common::{World, block_on, intent, memory::Memory, message, outcome, p
 
 const SEGMENT_HEADER: usize = 128;
 
-/// A small log after a clean stop, in two segments.
+/// A small log after a clean stop: all of it is published, and the journal still holds all of it.
 fn small() -> (Memory, World) {
     let memory = Memory::default();
-    let mut world = World::new(memory.files(), Path::new("/home"));
-    world.config.segment_bytes = 14_000;
+    let world = World::new(memory.files(), Path::new("/home"));
     let (log, _) = world.open().unwrap();
     block_on(log.append(message(1, "hello"))).unwrap();
     block_on(log.close()).unwrap();
+    (memory, world)
+}
+
+/// A log of which the journal holds only the end.
+fn recycled(notes: u64) -> (Memory, World) {
+    let memory = Memory::default();
+    let mut world = World::new(memory.files(), Path::new("/home"));
+    world.config.segment_bytes = 10_000;
+    let (log, _) = world.open().unwrap();
+    block_on(log.append(message(1, "hello"))).unwrap();
+    for number in 0..notes {
+        block_on(log.note(plain(number))).unwrap();
+    }
+    block_on(log.append(message(2, "you"))).unwrap();
+    block_on(log.publish()).unwrap();
+    block_on(log.append(message(3, "there"))).unwrap();
+    block_on(log.close()).unwrap();
+    let journal: Vec<_> =
+        chain_files(&memory).into_iter().filter(|path| path.starts_with("/home/chain/journal")).collect();
+    assert!(!journal.contains(&PathBuf::from("/home/chain/journal/00000000000000000000.seg")), "{journal:?}");
     (memory, world)
 }
 
@@ -78,69 +97,207 @@ fn reframe(frame: &[u8], change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>, &mut Ve
     new
 }
 
-/// Runs a case on a copy, and sees that both faces find it and that nothing was written.
+/// Runs a case on a copy, and sees that the verifier finds it. Opening refuses and writes nothing; or else what is wrong was
+/// published, and opening, which has the journal, publishes it again or leaves it to the verifier.
 fn must_find(memory: &Memory, world: &World, what: &str, change: impl FnOnce(&Memory)) -> Finding {
     let copy = memory.copy();
     change(&copy);
     let before = copy.everything();
-    let finding = world.with_files(copy.files()).must_be_damaged(what);
-    assert_eq!(copy.everything(), before, "{what}: something was written");
+    let world = world.with_files(copy.files());
+    let finding = match world.verify(world.pinned()) {
+        Err(ScanError::Damaged(finding)) => finding,
+        other => panic!("{what}: verify said {other:?}"),
+    };
+    assert_eq!(copy.everything(), before, "{what}: verifying wrote something");
+    match world.open() {
+        Err(OpenError::Quarantined { .. }) => {
+            assert_eq!(copy.everything(), before, "{what}: something was written");
+        }
+        Err(other) => panic!("{what}: open said {other}"),
+        Ok(_) => {
+            let published = ["tile", "checkpoints", "vault"].iter().any(|folder| finding.file.starts_with(folder));
+            assert!(published, "{what}: the log opened with {finding}");
+        }
+    }
     finding
 }
 
-fn flip_each_byte(part: usize, parts: usize) {
-    let (memory, world) = small();
-    assert_eq!(chain_files(&memory).len(), 3, "two segments and the checkpoint");
-    for path in chain_files(&memory) {
+/// Everything the verifier is given: the chain and the sealed contents.
+fn given(memory: &Memory) -> Vec<(PathBuf, PathBuf)> {
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix("/home/chain").or_else(|_| path.strip_prefix("/home")).ok()?.to_owned();
+        (path.starts_with("/home/chain") || name.starts_with("vault/content")).then_some((path, name))
+    };
+    memory.paths().into_iter().filter_map(named).collect()
+}
+
+/// Flips a bit in every byte whose number is `part` modulo `parts`, in every file.
+fn flip_each_byte((memory, world): &(Memory, World), part: usize, parts: usize) {
+    for (path, name) in given(memory) {
         let bytes = memory.get(&path);
-        let name = path.strip_prefix("/home/chain").unwrap();
         let starts: Vec<_> = if name.starts_with("journal") { frames(&bytes) } else { Vec::new() };
         for at in (part..bytes.len()).step_by(parts) {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             let what = format!("{} flipped at {at}", name.display());
-            let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, changed));
-            let frame = starts.iter().rfind(|(start, _)| *start <= at).map_or(0, |(start, _)| *start);
-            assert_eq!((finding.file.as_path(), finding.offset), (name, frame as u64), "{what}: {finding}");
+            let finding = must_find(memory, world, &what, |copy| copy.put(&path, changed));
+            assert_eq!(finding.file, name, "{what}: {finding}");
+            if name.starts_with("journal") {
+                let frame = starts.iter().rfind(|(start, _)| *start <= at).map_or(0, |(start, _)| *start);
+                assert_eq!(finding.offset, frame as u64, "{what}: {finding}");
+            }
         }
     }
 }
 
 #[test]
 fn a_flipped_byte_is_found_wherever_it_is_first_half() {
-    flip_each_byte(0, 2);
+    flip_each_byte(&small(), 0, 2);
 }
 
 #[test]
 fn a_flipped_byte_is_found_wherever_it_is_second_half() {
-    flip_each_byte(1, 2);
+    flip_each_byte(&small(), 1, 2);
+}
+
+#[test]
+fn a_flipped_byte_is_found_where_the_journal_no_longer_reaches() {
+    flip_each_byte(&recycled(3), 3, 11);
+}
+
+#[test]
+fn a_flipped_byte_is_found_in_tiles_and_bundles_that_are_full() {
+    let log = recycled(300);
+    let names: Vec<_> = given(&log.0).into_iter().map(|(_, name)| name).collect();
+    for name in ["tile/0/000", "tile/1/000.p/1", "tile/entries/000", "vault/content/000", "vault/content/001"] {
+        assert!(names.contains(&PathBuf::from(name)), "{name} of {names:?}");
+    }
+    flip_each_byte(&log, 5, 41);
 }
 
 #[test]
 fn a_file_cut_anywhere_is_found() {
-    let (memory, world) = small();
-    for path in chain_files(&memory) {
-        let bytes = memory.get(&path);
-        for length in (0..bytes.len()).step_by(7).chain(bytes.len() - 40..bytes.len()) {
-            let what = format!("{} cut at {length}", path.display());
-            let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bytes[..length].to_vec()));
-            assert!(
-                path.ends_with(&finding.file) || finding.damage.to_string().contains("comes next"),
-                "{what}: {finding}"
-            );
+    for (memory, world) in [small(), recycled(3)] {
+        for (path, name) in given(&memory) {
+            let bytes = memory.get(&path);
+            for length in (0..bytes.len()).step_by(29).chain(bytes.len() - 40.min(bytes.len())..bytes.len()) {
+                let what = format!("{} cut at {length}", path.display());
+                let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bytes[..length].to_vec()));
+                assert!(finding.file == name || finding.damage.to_string().contains("comes next"), "{what}: {finding}");
+            }
         }
     }
 }
 
 #[test]
 fn a_file_that_is_gone_or_does_not_belong_is_found() {
-    let (memory, world) = small();
-    for path in chain_files(&memory) {
-        must_find(&memory, &world, &format!("{} gone", path.display()), |copy| copy.take_away(&path));
+    for (memory, world) in [small(), recycled(3), recycled(300)] {
+        let partial = |name: &Path| name.parent().is_some_and(|folder| folder.extension().is_some());
+        for (path, name) in given(&memory) {
+            // What was kept beyond the published checkpoint is not missed, nor what an earlier checkpoint needed.
+            if name.starts_with("checkpoints") || partial(&name) && is_superseded(&memory, &name) {
+                continue;
+            }
+            let finding = must_find(&memory, &world, &format!("{} gone", path.display()), |copy| copy.take_away(&path));
+            assert!(finding.file == name || name.starts_with("journal"), "{} gone: {finding}", name.display());
+        }
+        let strange = [
+            "other",
+            "journal/00000000000000000007.bak",
+            "journal/7.seg",
+            "tile/other",
+            "tile/0/0",
+            "tile/0/000.bak",
+            "tile/entries/000.p/256",
+            "tile/entries/x000/000",
+            "checkpoints/7",
+            "checkpoints/other",
+        ];
+        for name in strange {
+            let path = Path::new("/home/chain").join(name);
+            let finding = must_find(&memory, &world, name, |copy| copy.put_deep(&path, b"x".to_vec()));
+            assert_eq!((finding.damage, finding.file), (Damage::UnknownFile, PathBuf::from(name)));
+        }
     }
-    for path in ["/home/chain/other", "/home/chain/journal/00000000000000000007.bak", "/home/chain/journal/7.seg"] {
-        let finding = must_find(&memory, &world, path, |copy| copy.put(Path::new(path), b"x".to_vec()));
-        assert_eq!((finding.damage, Path::new("/home/chain").join(finding.file)), (Damage::UnknownFile, path.into()));
+}
+
+/// Whether a wider tile of the same index lies beside it.
+fn is_superseded(memory: &Memory, name: &Path) -> bool {
+    let width = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let path = Path::new("/home/chain").join(name);
+    let beside = memory.paths().into_iter().filter(|other| other.parent() == path.parent());
+    let whole = path.parent().unwrap().with_extension("");
+    memory.paths().contains(&whole) || beside.into_iter().any(|other| width(&other) > width(&path))
+}
+
+#[test]
+fn published_files_swapped_with_each_other_are_found() {
+    let (memory, world) = recycled(300);
+    let files: Vec<_> = given(&memory).into_iter().filter(|(_, name)| !name.starts_with("journal")).collect();
+    for (number, (one, _)) in files.iter().enumerate() {
+        for (other, _) in &files[number + 1..] {
+            let (first, second) = (memory.get(one), memory.get(other));
+            if first == second {
+                continue;
+            }
+            must_find(&memory, &world, &format!("{} for {}", one.display(), other.display()), |copy| {
+                copy.put(one, second);
+                copy.put(other, first);
+            });
+        }
+    }
+}
+
+#[test]
+fn entries_of_a_bundle_swapped_dropped_or_repeated_are_found() {
+    let (memory, world) = recycled(3);
+    let width = Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap().head.size;
+    let name = PathBuf::from(format!("tile/entries/000.p/{width}"));
+    let path = Path::new("/home/chain").join(&name);
+    let bytes = memory.get(&path);
+    let entries = ephor_chain::bundle::parse(&bytes, u16::try_from(width).unwrap()).unwrap();
+    let must_find = |what: String, order: Vec<usize>| {
+        let mut bundle = Vec::new();
+        order.iter().for_each(|place| ephor_chain::bundle::push(&mut bundle, entries[*place]).unwrap());
+        let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bundle));
+        assert_eq!(finding.file, name, "{what}");
+    };
+    let all: Vec<_> = (0..entries.len()).collect();
+    for at in 0..entries.len() {
+        let (mut dropped, mut repeated) = (all.clone(), all.clone());
+        dropped.remove(at);
+        repeated.insert(at, at);
+        must_find(format!("entry {at} dropped"), dropped);
+        must_find(format!("entry {at} repeated"), repeated);
+        for other in at + 1..entries.len() {
+            let mut swapped = all.clone();
+            swapped.swap(at, other);
+            must_find(format!("entries {at} and {other} swapped"), swapped);
+        }
+    }
+}
+
+#[test]
+fn a_published_log_cut_back_to_any_earlier_checkpoint_is_found_with_the_pinned_head() {
+    let memory = Memory::default();
+    let mut world = World::new(memory.files(), Path::new("/home"));
+    world.config.segment_bytes = 10_000;
+    let (log, _) = world.open().unwrap();
+    let mut earlier = Vec::new();
+    for number in 0..6 {
+        block_on(log.append(message(number, "hello"))).unwrap();
+        block_on(log.publish()).unwrap();
+        earlier.push(memory.copy());
+    }
+    block_on(log.close()).unwrap();
+    let head = memory.get(Path::new("/home/head"));
+    for (number, copy) in earlier.into_iter().enumerate() {
+        // From the folder alone it cannot be seen.
+        let world = world.with_files(copy.files());
+        assert!(world.verify(None).is_ok());
+        copy.put(Path::new("/home/head"), head.clone());
+        let finding = world.must_be_damaged(&format!("cut back to round {number}"));
+        assert!(matches!(finding.damage, Damage::CutBack { .. }), "{finding}");
     }
 }
 

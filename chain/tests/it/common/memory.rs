@@ -275,6 +275,16 @@ impl Memory {
         state.kept.insert(path.to_owned(), node);
     }
 
+    /// As `put`, with its folders.
+    pub(crate) fn put_deep(&self, path: &Path, bytes: Vec<u8>) {
+        for folder in path.ancestors().skip(1).filter(|folder| !is_given(folder)) {
+            let mut state = self.0.lock().unwrap();
+            state.names.insert(folder.to_owned(), FOLDER);
+            state.kept.insert(folder.to_owned(), FOLDER);
+        }
+        self.put(path, bytes);
+    }
+
     pub(crate) fn take_away(&self, path: &Path) {
         let mut state = self.0.lock().unwrap();
         state.names.remove(path);

@@ -50,6 +50,9 @@ impl StillClock {
     pub(crate) fn at(micros: u64) -> Self {
         Self(AtomicU64::new(micros))
     }
+    pub(crate) fn later(&self, micros: u64) {
+        self.0.fetch_add(micros, Ordering::Relaxed);
+    }
     pub(crate) fn set(&self, micros: u64) {
         self.0.store(micros, Ordering::Relaxed);
     }
@@ -115,6 +118,7 @@ impl Random for Seeded {
 pub(crate) struct World {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) still: Arc<StillClock>,
     pub(crate) random: Arc<Seeded>,
     pub(crate) config: Config,
     pub(crate) seed: u64,
@@ -126,7 +130,13 @@ impl World {
         let config = Config { publish_every: Duration::MAX, ..Config::in_home(home) };
         let clock = Arc::new(StillClock::at(1_795_226_899_000_000));
         let verifier = SigningKeys::generate(&Seeded::new(42)).verifier().clone();
-        Self { files, clock, random: Arc::new(Seeded::new(7)), config, seed: 42, verifier }
+        let still = Arc::clone(&clock);
+        Self { files, clock, still, random: Arc::new(Seeded::new(7)), config, seed: 42, verifier }
+    }
+
+    /// Time passes, on the clock the world began with.
+    pub(crate) fn later(&self, micros: u64) {
+        self.still.later(micros);
     }
 
     /// The same home, with other signing keys.
@@ -169,7 +179,8 @@ impl World {
         head: Option<ephor_chain::PinnedHead>,
     ) -> Result<ephor_chain::Report, ephor_chain::ScanError> {
         let keys = self.verifier();
-        ephor_chain::verify(&self.config.folder, &self.files, ephor_chain::Against { keys: &keys, head }, |_| ())
+        let against = ephor_chain::Against { keys: &keys, head, vault: Some(&self.config.vault), from: None };
+        ephor_chain::verify(&self.config.folder, &self.files, against, |_| ())
     }
 
     pub(crate) fn pinned(&self) -> Option<ephor_chain::PinnedHead> {

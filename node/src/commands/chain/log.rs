@@ -102,5 +102,8 @@ fn told(fact: &Fact) -> String {
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }
+        Fact::Snapshot(snapshot) => {
+            format!("part {} of {}, {} open intents", snapshot.part.saturating_add(1), snapshot.of, snapshot.open.len())
+        }
     }
 }

@@ -22,6 +22,8 @@ use crate::{home::Home, terminal};
 /// What is verified against what.
 struct Given {
     folder: PathBuf,
+    /// Where the sealed contents are, if they were copied too.
+    vault: Option<PathBuf>,
     keys: VerifierKeys,
     head: Option<PinnedHead>,
 }
@@ -35,10 +37,11 @@ pub(crate) fn verify(
 ) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
     let verified = match given(home, directory, key, head, &*files)? {
-        Ok(Given { folder, keys, head }) => {
+        Ok(Given { folder, vault, keys, head }) => {
             let mut bar = Bar::new();
             let show = |progress| bar.show(progress);
-            let verified = verifier::verify(&folder, &files, Against { keys: &keys, head }, show);
+            let against = Against { keys: &keys, head, vault: vault.as_deref(), from: None };
+            let verified = verifier::verify(&folder, &files, against, show);
             bar.end();
             verified
         }
@@ -128,7 +131,8 @@ fn given(
         }
         None => None,
     };
-    Ok(Ok(Given { folder, keys, head }))
+    let vault = Some(around.join("vault")).filter(|vault| vault.join("content").is_dir());
+    Ok(Ok(Given { folder, vault, keys, head }))
 }
 
 fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
@@ -171,7 +175,7 @@ impl Bar {
         };
         if due {
             self.shown = Some(Instant::now());
-            eprint!("\r{} entries, {} MiB …", progress.entries, progress.bytes >> 20);
+            eprint!("\r{} of {} entries …", progress.entries, progress.total.max(progress.entries));
             let _unshown = std::io::stderr().flush();
         }
     }

@@ -1,0 +1,272 @@
+//! Verifies the published part of a chain: every bundle, every tile, every kept checkpoint and every sealed content.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{Digest, Seq, cbor, files::Files};
+
+use crate::{
+    bundle,
+    checkpoint::{self, Checkpoint, Head},
+    damage::{Damage, Finding, ScanError},
+    durable,
+    edge::Edge,
+    entry::Entry,
+    keys::VerifierKeys,
+    published::{self, Contents, Published, content_path, finding},
+    record::Fact,
+    rules::Rules,
+    tile::{Kind, Tile, WIDTH},
+    tree,
+};
+
+/// What the published part is held against.
+pub(crate) struct Measure<'a> {
+    pub(crate) keys: &'a VerifierKeys,
+    /// The folder of the vault, if the sealed contents are to be checked.
+    pub(crate) vault: Option<&'a Path>,
+    /// The sizes of the kept checkpoints, smallest first.
+    pub(crate) kept: VecDeque<u64>,
+}
+
+/// The published part, as far as it was verified.
+pub(crate) struct History<'a> {
+    chain: PathBuf,
+    files: Arc<dyn Files>,
+    measure: Measure<'a>,
+    edge: Edge,
+    pub(crate) rules: Rules,
+    /// The first entry that is checked.
+    pub(crate) since: u64,
+    /// How many kept checkpoints were checked.
+    pub(crate) kept: u64,
+    /// The last head that follows from whole entries and that a checkpoint with both signatures has, and the rules there.
+    pub(crate) trusted: Option<(Head, Rules)>,
+}
+
+impl<'a> History<'a> {
+    /// Begins at the first entry.
+    pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, measure: Measure<'a>) -> Self {
+        let (chain, files) = (chain.to_owned(), Arc::clone(files));
+        let (edge, rules) = (Edge::new(), Rules::default());
+        Self { chain, files, measure, edge, rules, since: 0, kept: 0, trusted: None }
+    }
+
+    /// Begins behind a head that is known to be right.
+    pub(crate) fn resume(&mut self, known: Head, published: u64) -> Result<(), ScanError> {
+        let published = Published::new(&self.chain, &self.files, published);
+        let edge = published.edge(known.size)?;
+        if edge.root() != known.root {
+            return Err(published.suspect(known.size)?.into());
+        }
+        (self.edge, self.rules) = (edge, Rules::from_middle(known.size));
+        self.since = known.size;
+        self.measure.kept.retain(|size| *size > known.size);
+        Ok(())
+    }
+
+    /// Names kept checkpoints that are to be met on the way, smallest first.
+    pub(crate) fn expect(&mut self, mut kept: VecDeque<u64>) {
+        kept.retain(|size| *size > self.size());
+        self.measure.kept = kept;
+    }
+
+    /// How many entries were verified.
+    pub(crate) const fn size(&self) -> u64 {
+        self.edge.size()
+    }
+
+    /// Verifies up to the published checkpoint.
+    pub(crate) fn run(&mut self, to: &Checkpoint, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
+        let published = Published::new(&self.chain, &self.files, to.head.size);
+        while self.size() < to.head.size {
+            self.take_bundle(&published, to)?;
+            progress(self.size());
+        }
+        for (tile, hashes) in self.edge.partials() {
+            if published.hashes(tile.kind, tile.index)? != hashes {
+                return Err(finding(tile, Damage::Tile).into());
+            }
+        }
+        if let Some(size) = self.measure.kept.front() {
+            // It is published before it is kept.
+            let file = checkpoint::kept_path(Path::new(""), *size);
+            return Err(Finding { file, offset: 0, seq: Some(Seq(*size)), damage: Damage::Kept }.into());
+        }
+        if self.edge.root() != to.head.root {
+            let damage = Damage::PublishedForeign;
+            return Err(Finding { file: "checkpoint".into(), offset: 0, seq: Some(Seq(to.head.size)), damage }.into());
+        }
+        self.trusted = Some((to.head, self.rules.clone()));
+        Ok(())
+    }
+
+    fn take_bundle(&mut self, published: &Published, to: &Checkpoint) -> Result<(), ScanError> {
+        let index = self.size() / WIDTH;
+        let (bytes, width) = published.bundle(index)?;
+        let tile = Tile { kind: Kind::Entries, index, width };
+        let entries = bundle::parse(&bytes, width).ok_or_else(|| finding(tile, Damage::Bundle))?;
+        let leaves: Vec<_> = entries.iter().map(|entry| Entry::leaf(entry)).collect();
+        let hashes = published.hashes(Kind::Hashes(0), index)?;
+        if leaves != hashes {
+            return Err(self.blame(published, tile, &leaves, to)?.into());
+        }
+        let mut contents = self.contents(index)?;
+        // A verification that begins in the middle of a bundle passes over what it knows.
+        let known = usize::try_from(self.size() % WIDTH).unwrap_or(0);
+        for (position, (bytes, leaf)) in entries.iter().zip(leaves).enumerate() {
+            let length = self.take_entry(tile, bytes, leaf, position < known, published)?;
+            if let (Some(contents), Some((length, sealed))) = (&mut contents, length) {
+                let seq = Seq(index.saturating_mul(WIDTH).saturating_add(position as u64));
+                check_content(contents, index, seq, length, &sealed, position < known)?;
+            }
+        }
+        match contents {
+            Some(contents) => check_end(&contents, index, tile.is_full()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes an entry; gives what it says of its sealed content.
+    fn take_entry(
+        &mut self,
+        tile: Tile,
+        bytes: &[u8],
+        leaf: Digest,
+        known: bool,
+        published: &Published,
+    ) -> Result<Option<(u32, Digest)>, ScanError> {
+        let damaged = |seq, damage| Finding { seq: Some(Seq(seq)), ..finding(tile, damage) };
+        let entry: Entry =
+            cbor::from_slice(bytes).map_err(|error| damaged(self.size(), Damage::Entry(error.to_string())))?;
+        let sealed = entry.content.map(|commitment| (commitment.length, commitment.sealed));
+        if known {
+            return Ok(sealed);
+        }
+        if let Fact::Origin { ed25519, ml_dsa_65, .. } = &entry.fact
+            && (ed25519 != self.measure.keys.ed25519() || ml_dsa_65 != self.measure.keys.ml_dsa_65())
+        {
+            return Err(damaged(self.size(), Damage::Keys).into());
+        }
+        self.rules.admit(&entry).map_err(|rule| damaged(self.size(), Damage::Rule(rule)))?;
+        for (tile, hashes) in self.edge.push(leaf) {
+            // That of level 0 was compared with the bundle.
+            let same = tile.kind == Kind::Hashes(0) || published.hashes(tile.kind, tile.index)? == hashes;
+            if !same {
+                return Err(finding(tile, Damage::Tile).into());
+            }
+        }
+        self.meet()?;
+        Ok(sealed)
+    }
+
+    /// Holds the heads that have this size against the tree.
+    fn meet(&mut self) -> Result<(), ScanError> {
+        let size = self.size();
+        if self.measure.kept.front().is_some_and(|kept| *kept <= size) {
+            let kept = self.measure.kept.pop_front().unwrap_or(size);
+            let keys = self.measure.keys;
+            check_kept(&self.chain, &*self.files, Head { size: kept, root: self.edge.root() }, keys)?;
+            self.kept = self.kept.saturating_add(1);
+            self.trusted = Some((Head { size, root: self.edge.root() }, self.rules.clone()));
+        }
+        Ok(())
+    }
+
+    /// Which is wrong when the entries of a bundle do not give the hashes of their tile: the one that the hashes above, or
+    /// the signed root, do not confirm.
+    fn blame(
+        &self,
+        published: &Published,
+        entries: Tile,
+        leaves: &[Digest],
+        to: &Checkpoint,
+    ) -> Result<Finding, ScanError> {
+        let confirmed = if entries.is_full() {
+            let parents = published.hashes(Kind::Hashes(1), entries.index / WIDTH)?;
+            let parent = parents.get(usize::try_from(entries.index % WIDTH).unwrap_or(0)).copied();
+            parent == Some(tree::root_of_full(leaves))
+        } else {
+            let mut edge = self.edge.clone();
+            let known = usize::try_from(edge.size() % WIDTH).unwrap_or(0);
+            leaves.iter().skip(known).for_each(|leaf| drop(edge.push(*leaf)));
+            edge.root() == to.head.root
+        };
+        let tile = Tile { kind: Kind::Hashes(0), ..entries };
+        Ok(if confirmed { finding(tile, Damage::Tile) } else { finding(entries, Damage::Bundle) })
+    }
+
+    fn contents(&self, index: u64) -> Result<Option<Contents>, ScanError> {
+        let Some(vault) = self.measure.vault else { return Ok(None) };
+        let path = content_path(vault, index);
+        Contents::open(vault, &*self.files, index).map(Some).map_err(ScanError::io(&path))
+    }
+}
+
+/// A sealed content is the one its entry commits to.
+fn check_content(
+    contents: &mut Contents,
+    index: u64,
+    seq: Seq,
+    length: u32,
+    sealed: &Digest,
+    known: bool,
+) -> Result<(), ScanError> {
+    if known {
+        contents.skip(u64::from(length));
+        return Ok(());
+    }
+    let (file, offset) = (published::content_name(index), contents.offset());
+    let found = contents.take(length as usize).map_err(ScanError::io(&file))?;
+    if found.is_some_and(|found| Digest::of(found) == *sealed) {
+        return Ok(());
+    }
+    Err(Finding { file, offset, seq: Some(seq), damage: Damage::Content }.into())
+}
+
+/// Behind the last content of a full bundle nothing follows. To others the journal may already have added.
+fn check_end(contents: &Contents, index: u64, full: bool) -> Result<(), ScanError> {
+    let file = published::content_name(index);
+    let length = contents.length().map_err(ScanError::io(&file))?;
+    if !full || length == contents.offset() {
+        return Ok(());
+    }
+    Err(Finding { file, offset: contents.offset(), seq: None, damage: Damage::ContentEnd }.into())
+}
+
+fn check_kept(chain: &Path, files: &dyn Files, head: Head, keys: &VerifierKeys) -> Result<(), ScanError> {
+    let path = checkpoint::kept_path(chain, head.size);
+    let name = checkpoint::kept_path(Path::new(""), head.size);
+    let damaged = |damage| Finding { file: name.clone(), offset: 0, seq: Some(Seq(head.size)), damage };
+    let bytes = match durable::read_file(files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64) {
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(damaged(Damage::Kept).into()),
+        other => other.map_err(ScanError::io(&path))?,
+    };
+    let bytes = bytes.ok_or_else(|| damaged(Damage::Missing))?;
+    let kept = Checkpoint::parse(&bytes).map_err(|_| damaged(Damage::Kept))?;
+    kept.check(keys).map_err(|fault| damaged(Damage::Signature(fault)))?;
+    if kept.head == head { Ok(()) } else { Err(damaged(Damage::Kept).into()) }
+}
+
+/// The sizes of the kept checkpoints of a chain, smallest first.
+pub(crate) fn kept_sizes(chain: &Path, files: &dyn Files) -> Result<VecDeque<u64>, ScanError> {
+    let folder = chain.join(checkpoint::KEPT);
+    let names = durable::list(files, &folder).map_err(ScanError::io(&folder))?;
+    let names = names.into_iter().filter(|name| !is_draft(name));
+    let sizes = names.map(|name| {
+        let file = Path::new(checkpoint::KEPT).join(&name);
+        checkpoint::kept_size(&name).ok_or_else(|| crate::scan::unknown(file))
+    });
+    let mut sizes = sizes.collect::<Result<Vec<_>, _>>()?;
+    sizes.sort_unstable();
+    Ok(sizes.into())
+}
+
+/// Whether a crash may have left it when a checkpoint was kept.
+fn is_draft(name: &Path) -> bool {
+    let whole = name.to_str().and_then(|name| name.strip_suffix(".tmp"));
+    whole.is_some_and(|whole| checkpoint::kept_size(Path::new(whole)).is_some())
+}

@@ -1,0 +1,99 @@
+//! Looks for files in the published folders that do not belong there.
+//!
+//! What belongs there and counts was verified before. Left are tiles of sizes that are not published yet, which a crash may
+//! have torn, and partial tiles of sizes before the published one, which must agree with the ones that replaced them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::files::Files;
+
+use crate::{
+    bundle,
+    damage::{Damage, ScanError},
+    durable, edge,
+    published::{Published, finding},
+    scan::unknown,
+    tile::{self, Kind, Tile, WIDTH, count},
+};
+
+/// Looks at everything below the tiles of a log of `size` entries.
+pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Result<(), ScanError> {
+    let published = Published::new(chain, files, size);
+    let mut folders = vec![PathBuf::from(tile::FOLDER)];
+    while let Some(folder) = folders.pop() {
+        let path = chain.join(&folder);
+        for name in durable::list(&**files, &path).map_err(ScanError::io(&path))? {
+            let name = folder.join(name);
+            match Tile::parse(&name) {
+                Some(tile) => check_tile(&published, chain, tile)?,
+                None if may_be_folder(&name, folder == Path::new(tile::FOLDER)) => folders.push(name),
+                None => return Err(unknown(name)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at everything below the sealed contents.
+pub(crate) fn check_contents(vault: &Path, files: &dyn Files) -> Result<(), ScanError> {
+    let mut folders = vec![PathBuf::from("content")];
+    while let Some(folder) = folders.pop() {
+        let path = vault.join(&folder);
+        for name in durable::list(files, &path).map_err(ScanError::io(&path))? {
+            let number = name.to_str().filter(|name| name.len() == 3 && name.parse::<u16>().is_ok());
+            let name = folder.join(&name);
+            if may_be_folder(&name, false) && number.is_none() {
+                folders.push(name);
+            } else if number.is_none() {
+                return Err(unknown(Path::new("vault").join(name)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder of this name can lie there: `entries` or a level, then `xNNN`, then `NNN.p`.
+fn may_be_folder(name: &Path, top: bool) -> bool {
+    let Some(name) = name.file_name().and_then(|name| name.to_str()) else { return false };
+    let digits = |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if top {
+        return name == "entries" || name.len() == 1 && name.bytes().all(|byte| (b'0'..b'8').contains(&byte));
+    }
+    name.strip_prefix('x').is_some_and(digits) || name.strip_suffix(".p").is_some_and(digits)
+}
+
+fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), ScanError> {
+    let end = tile.index.saturating_mul(WIDTH).saturating_add(u64::from(tile.width));
+    let own = Tile::of(tile.kind, tile.index, published.size());
+    if end > count(tile.kind, published.size()) || own == Some(tile) {
+        return Ok(());
+    }
+    let path = chain.join(tile.path());
+    let found = match durable::read_file(&**published.files(), &path, 1 << 25) {
+        // Of a log that is being written it may have been taken away.
+        Ok(None) => return Ok(()),
+        Ok(Some(found)) => found,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(damaged(tile)),
+        Err(error) => return Err(ScanError::io(&path)(error)),
+    };
+    let same = match tile.kind {
+        Kind::Entries => {
+            let (whole, _) = published.bundle(tile.index)?;
+            whole.starts_with(&found) && bundle::parse(&found, tile.width).is_some()
+        }
+        Kind::Hashes(_) => {
+            let hashes = published.hashes(tile.kind, tile.index)?;
+            let part = hashes.get(..usize::from(tile.width)).unwrap_or_default();
+            edge::to_bytes(part) == found
+        }
+    };
+    if same { Ok(()) } else { Err(damaged(tile)) }
+}
+
+fn damaged(tile: Tile) -> ScanError {
+    finding(tile, if tile.kind == Kind::Entries { Damage::Bundle } else { Damage::Tile }).into()
+}
