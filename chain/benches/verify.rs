@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::signature::{ED25519, ML_DSA_65, ParsedPublicKey};
 use ed25519_dalek::Signer as _;
@@ -32,7 +32,8 @@ fn main() {
             true => println!("entries of {ENTRY} bytes, each with a sealed content of {SEALED}"),
         }
         for (batch, batches) in [(256, 1000), (64, 2000), (1, 4000)] {
-            let home = Home::new();
+            let mut home = Home::new();
+            home.publish_every = Duration::MAX;
             let log = home.open();
             runtime.block_on(fill(&log, batch, batches, with_content));
             // Without a clean stop only the first batch is published.

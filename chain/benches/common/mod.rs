@@ -43,6 +43,8 @@ impl Random for SystemRandom {
 
 /// A home on the disk that holds the build products. The usual folder for temporary files is memory on many machines.
 pub(crate) struct Home {
+    /// How often is published.
+    pub(crate) publish_every: Duration,
     folder: tempfile::TempDir,
     seeds: Arc<dyn Random>,
     pub(crate) keys: SigningKeys,
@@ -53,7 +55,7 @@ impl Home {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let keys = SigningKeys::generate(&SystemRandom);
         keys.save(&folder.path().join("keys"), &Disk).unwrap();
-        Self { folder, seeds: Arc::new(SystemRandom), keys }
+        Self { publish_every: Duration::from_secs(1), folder, seeds: Arc::new(SystemRandom), keys }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -61,7 +63,7 @@ impl Home {
     }
 
     pub(crate) fn config(&self) -> Config {
-        Config::in_home(self.path())
+        Config { publish_every: self.publish_every, ..Config::in_home(self.path()) }
     }
 
     pub(crate) fn files(&self) -> Arc<dyn Files> {
