@@ -1,6 +1,6 @@
 //! Remembers: the ExoChain, its signatures, payload vault and verifier.
 //!
-//! The ExoChain is one signed journal, and both things at once: the record an auditor verifies, and the log from which a
+//! The ExoChain is one signed log, and both things at once: the record an auditor verifies, and the log from which a
 //! killed node goes on. A [`Log`] gives every [`Record`] its place at once, writes what has gathered as one batch with one
 //! `fdatasync`, under a checkpoint with an Ed25519 and an ML-DSA-65 signature, and acknowledges it only then. What the
 //! public may see is the [`Entry`]; private [`Content`] is sealed in the [`vault`] and committed to by digests.
@@ -18,7 +18,9 @@
 //!   is the one that publishes.
 //! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
 //! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
-//! - `scan`: the one reader, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
+//! - [`tile`], [`bundle`], `edge`: the published form, as functions of sizes; `press` writes it, [`published`] reads it,
+//!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
+//! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
