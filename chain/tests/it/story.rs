@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::common::{self, World, block_on, intent, memory::Memory, message, outcome, plain, subject, tag, verdict};
 use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
-use ephor_chain::{AppendError, Checkpoint, Content, Fact, Log, Private, Record, Vault};
+use ephor_chain::{Against, AppendError, Checkpoint, Content, Fact, Head, Log, Private, Record, Vault, verify};
 
 fn world() -> (Memory, World) {
     let memory = Memory::default();
@@ -399,5 +399,70 @@ fn the_keys_of_a_log_are_two_lines_and_read_back() {
     let swapped: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
     for other in [text.replace('+', "-"), swapped, text.replacen("ephor/", "other/", 2), String::new()] {
         assert!(other.parse::<ephor_chain::VerifierKeys>().is_err(), "{other}");
+    }
+}
+
+#[test]
+fn a_verification_goes_on_where_an_earlier_one_ended() {
+    let (memory, mut world) = world();
+    world.config.segment_bytes = 20_000;
+    let (log, _) = world.open().unwrap();
+    for number in 0..300 {
+        block_on(log.note(plain(number))).unwrap();
+    }
+    let head = block_on(log.publish()).unwrap();
+    for number in 300..320 {
+        block_on(log.append(message(number, &"x".repeat(2000)))).unwrap();
+    }
+    block_on(log.close()).unwrap();
+    let keys = world.verifier();
+    let verify_from = |world: &World, from| {
+        let against = Against { keys: &keys, head: world.pinned(), vault: Some(&world.config.vault), from: Some(from) };
+        let mut told = Vec::new();
+        let report = verify(&world.config.folder, &world.files, against, |progress| told.push(progress));
+        report.map(|report| (report, told))
+    };
+    let whole = world.verify(world.pinned()).unwrap();
+    let (report, told) = verify_from(&world, head).unwrap();
+    assert_eq!((report.since, report.head, report.boots), (head.size, whole.head, 1));
+    assert!(told.iter().all(|progress| progress.entries <= progress.total && progress.entries > head.size));
+    // What was known is not read again, and what follows is.
+    let copy = memory.copy();
+    let damage = |name: &str| {
+        let path = Path::new("/home/chain").join(name);
+        let mut bytes = copy.get(&path);
+        bytes[40] ^= 1;
+        copy.put(&path, bytes);
+    };
+    damage("tile/entries/000");
+    let left = world.with_files(copy.files());
+    assert!(left.verify(None).is_err() && verify_from(&left, head).is_ok());
+    let wrong = Head { root: ephor_base::Digest::of(b"another"), ..head };
+    assert!(verify_from(&left, wrong).is_err());
+    damage(&format!("tile/entries/001.p/{}", whole.head.size - 256));
+    assert!(verify_from(&left, head).is_err());
+}
+
+#[test]
+fn what_the_journal_holds_and_the_published_part_lacks_is_published_again() {
+    let (memory, world) = world();
+    let (log, _) = world.open().unwrap();
+    for number in 0..300 {
+        block_on(log.note(message(number, "text"))).unwrap();
+    }
+    block_on(log.close()).unwrap();
+    let published = |path: &Path| path.starts_with("/home/chain/tile") || path.starts_with("/home/vault/content");
+    let before: Vec<_> = memory.everything().into_iter().filter(|(path, _)| published(path)).collect();
+    for (path, bytes) in &before {
+        for change in [None, Some(bytes[1..].to_vec()), Some([&bytes[..], b"more"].concat())] {
+            let copy = memory.copy();
+            copy.take_away(path);
+            if let Some(bytes) = change {
+                copy.put(path, bytes);
+            }
+            let world = world.with_files(copy.files());
+            block_on(world.open().unwrap().0.close()).unwrap();
+            world.verify(world.pinned()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
     }
 }

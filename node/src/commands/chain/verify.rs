@@ -131,7 +131,8 @@ fn given(
         }
         None => None,
     };
-    let vault = Some(around.join("vault")).filter(|vault| vault.join("content").is_dir());
+    // Of a home, contents that are not there are missing.
+    let vault = Some(around.join("vault")).filter(|vault| begun || vault.join("content").is_dir());
     Ok(Ok(Given { folder, vault, keys, head }))
 }
 
