@@ -122,8 +122,11 @@ impl Journal {
         if to <= from || from.saturating_sub(self.offset) >= STEP / 2 {
             return Ok(());
         }
-        self.file.prime(from, to.saturating_sub(from))?;
-        self.primed = to;
+        match self.file.prime(from, to.saturating_sub(from)) {
+            // What is reserved stays reserved; the batches there only take longer.
+            Err(error) if !durable::is_full(&error) => return Err(error),
+            _ => self.primed = to,
+        }
         Ok(())
     }
 
