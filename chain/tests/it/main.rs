@@ -13,5 +13,6 @@ mod faults;
 mod formats;
 mod golden;
 mod growth;
+mod kill;
 mod story;
 mod tamper;
