@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// The type byte of Ed25519 in a note key.
-const ED25519_TYPE: u8 = 0x01;
+pub(crate) const ED25519_TYPE: u8 = 0x01;
 /// C2SP gives ML-DSA no type byte. 0xff means that a long identifier follows, which nobody else will choose.
-const OTHER_TYPE: u8 = 0xff;
-const ML_DSA_65_IDENTIFIER: &[u8] = b"ML-DSA-65 FIPS-204 pure empty-context";
+pub(crate) const OTHER_TYPE: u8 = 0xff;
+pub(crate) const ML_DSA_65_IDENTIFIER: &[u8] = b"ML-DSA-65 FIPS-204 pure empty-context";
 /// Bytes of an ML-DSA-65 public key.
 const ML_DSA_65_PUBLIC: usize = 1952;
 /// Bytes of an ML-DSA-65 signature.

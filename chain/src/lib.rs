@@ -21,6 +21,7 @@
 //! - [`tile`], [`bundle`], `edge`: the published form, as functions of sizes; `press` writes it, [`published`] reads it,
 //!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
+//! - [`proof`]: that an entry is in a log, and that one log continues another.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
@@ -44,6 +45,7 @@ pub mod migrate;
 pub mod note;
 mod open;
 mod press;
+pub mod proof;
 pub mod published;
 mod publisher;
 mod queue;
