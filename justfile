@@ -50,6 +50,10 @@ bench-sandbox:
 bench-chain:
     cargo bench -p ephor-chain --bench append --bench verify
 
+# How long a proof takes in a log of ten million entries
+bench-proof:
+    cargo bench -p ephor-chain --bench proof
+
 # How soon a run shows its first event, beside the start of the program alone
 bench-start:
     cargo test --release -p ephor-node --test start -- --ignored --nocapture

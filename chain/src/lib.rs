@@ -22,27 +22,33 @@
 //!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
 //! - [`proof`]: that an entry is in a log, and that one log continues another.
+//! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files.
+//! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
 pub mod bundle;
 pub mod checkpoint;
+pub mod cosignature;
 pub mod damage;
 pub mod disk;
 mod durable;
 mod edge;
 pub mod entry;
 pub mod error;
+pub mod fork;
 mod frame;
 pub mod head;
 mod history;
 pub mod intent;
 mod journal;
 pub mod keys;
+pub mod known;
 pub mod log;
 mod marks;
 pub mod migrate;
 pub mod note;
+pub mod offline;
 mod open;
 mod press;
 pub mod proof;
@@ -55,6 +61,7 @@ pub mod recovered;
 mod rules;
 mod scan;
 pub mod segment;
+pub mod signature;
 mod signer;
 pub mod snapshot;
 mod strays;
@@ -64,19 +71,24 @@ pub mod tree;
 pub mod vault;
 pub mod veil;
 pub mod verify;
+pub mod witness;
 mod writer;
 
 pub use accept::{AcceptError, Accepted, accept};
 pub use checkpoint::{Checkpoint, Head};
+pub use cosignature::{Cosignature, CosignerKey, CosignerKeys};
 pub use damage::{Damage, Finding, ScanError};
 pub use entry::{Commitment, Entry};
 pub use error::{AppendError, Failure, OpenError};
+pub use fork::{CheckedFork, ForkProof};
 pub use head::PinnedHead;
 pub use intent::{Durable, Intent, IntentRecord};
 pub use keys::{KeyError, SigningKeys, VerifierKeys};
+pub use known::{KnownLog, LogKey};
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use published::Published;
+pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
@@ -85,3 +97,4 @@ pub use snapshot::{Snapshot, Unsettled};
 pub use vault::{Private, Vault, VaultError, VaultKey};
 pub use veil::Veil;
 pub use verify::{Against, Progress, Report, verify};
+pub use witness::{Answer, Response, Submission, SubmissionError, Witness, WitnessError};

@@ -14,5 +14,7 @@ mod formats;
 mod golden;
 mod growth;
 mod kill;
+mod offline;
 mod story;
 mod tamper;
+mod witness;
