@@ -17,4 +17,6 @@ mod kill;
 mod offline;
 mod story;
 mod tamper;
+mod third_parties;
+mod vectors;
 mod witness;
