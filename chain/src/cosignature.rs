@@ -11,7 +11,10 @@ use aws_lc_rs::{
     signature::{KeyPair as _, ML_DSA_44_SIGNING, PqdsaKeyPair},
 };
 use ed25519_dalek::Signer as _;
-use ephor_base::{Random, Secret, files::Files};
+use ephor_base::{
+    Random, Secret,
+    files::{Files, Open},
+};
 use pqcrypto_mldsa::mldsa44;
 use pqcrypto_traits::sign::{DetachedSignature as _, SecretKey as _};
 use zeroize::{Zeroize, Zeroizing};
@@ -19,7 +22,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     checkpoint::Head,
     durable,
-    keys::{KeyError, save_new},
+    keys::KeyError,
     known::read_text,
     note::{self, Note, SignatureLine},
     signature::{Ed25519Public, MlDsaPublic},
@@ -232,8 +235,14 @@ impl CosignerKeys {
     /// # Errors
     /// [`KeyError`] if there already is a file or it cannot be written.
     pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
+        let io = |source| KeyError::Io { path: path.to_owned(), source };
+        if durable::open_existing(files, path, Open::Read).map_err(io)?.is_some() {
+            return Err(KeyError::Exists(path.to_owned()));
+        }
         let body = Zeroizing::new([self.seeds.expose().as_slice(), self.name.as_bytes()].concat());
-        save_new(files, path, KEYS_MARK, &body)
+        let bytes = Zeroizing::new(durable::envelope(KEYS_MARK, &body));
+        durable::make_folder(files, durable::parent(path)).map_err(io)?;
+        durable::replace(files, path, &bytes).map_err(io)
     }
 
     /// The public keys, Ed25519 first.

@@ -19,6 +19,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     durable,
     note::{self, Note, SignatureLine},
+    signature,
 };
 
 /// The type byte of Ed25519 in a note key.
@@ -251,16 +252,13 @@ impl VerifierKeys {
     /// Both implementations must accept: the strict rules of the one leave no second signature for the same text, and a
     /// fault in either is caught by the other.
     fn check_ed25519(&self, text: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
-        let parsed = ed25519_dalek::Signature::from_slice(signature).map_err(|_| SignatureFault::Ed25519)?;
-        self.ed25519.verify_strict(text, &parsed).map_err(|_| SignatureFault::Ed25519)?;
-        self.ed25519_again.verify_sig(text, signature).map_err(|_| SignatureFault::Ed25519)
+        let holds = signature::ed25519_holds(&self.ed25519, &self.ed25519_again, text, signature);
+        holds.then_some(()).ok_or(SignatureFault::Ed25519)
     }
 
     fn check_ml_dsa(&self, text: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
-        if signature.len() != ML_DSA_65_SIGNATURE {
-            return Err(SignatureFault::MlDsa65);
-        }
-        self.ml_dsa.verify_sig(text, signature).map_err(|_| SignatureFault::MlDsa65)
+        let holds = signature::ml_dsa_holds(&self.ml_dsa, ML_DSA_65_SIGNATURE, text, signature);
+        holds.then_some(()).ok_or(SignatureFault::MlDsa65)
     }
 }
 

@@ -29,9 +29,7 @@ impl Ed25519Public {
     /// one leave no second signature for the same text, and a fault in either is caught by the other.
     #[must_use]
     pub fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
-        let parsed = ed25519_dalek::Signature::from_slice(signature);
-        parsed.is_ok_and(|parsed| self.strict.verify_strict(message, &parsed).is_ok())
-            && self.again.verify_sig(message, signature).is_ok()
+        ed25519_holds(&self.strict, &self.again, message, signature)
     }
 }
 
@@ -62,6 +60,23 @@ impl MlDsaPublic {
     /// Whether this is one of the key's signatures over the message.
     #[must_use]
     pub fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
-        signature.len() == self.signature && self.parsed.verify_sig(message, signature).is_ok()
+        ml_dsa_holds(&self.parsed, self.signature, message, signature)
     }
+}
+
+/// Where every check of an Ed25519 signature ends.
+pub(crate) fn ed25519_holds(
+    strict: &ed25519_dalek::VerifyingKey,
+    again: &ParsedPublicKey,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let parsed = ed25519_dalek::Signature::from_slice(signature);
+    parsed.is_ok_and(|parsed| strict.verify_strict(message, &parsed).is_ok())
+        && again.verify_sig(message, signature).is_ok()
+}
+
+/// Where every check of an ML-DSA signature ends. `length` is that of the algorithm's signatures.
+pub(crate) fn ml_dsa_holds(key: &ParsedPublicKey, length: usize, message: &[u8], signature: &[u8]) -> bool {
+    signature.len() == length && key.verify_sig(message, signature).is_ok()
 }
