@@ -34,6 +34,25 @@ fn every_ed25519_vector_of_wycheproof_has_its_verdict() {
     assert!(count[0] >= 60 && count[1] >= 80);
 }
 
+/// Who holds the key can make a second signature with a point of small order, which rules that are less strict accept.
+#[test]
+fn there_is_no_second_signature_for_the_same_text() {
+    use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+    use curve25519_dalek::{EdwardsPoint, Scalar, scalar::clamp_integer, traits::Identity as _};
+    use sha2::{Digest as _, Sha512};
+    let expanded: [u8; 64] = Sha512::digest([1; 32]).into();
+    let secret = Scalar::from_bytes_mod_order(clamp_integer(expanded[..32].try_into().unwrap()));
+    let public = EdwardsPoint::mul_base(&secret).compress().0;
+    let small = EdwardsPoint::identity().compress().0;
+    let text = b"the same text";
+    let challenge = Sha512::new().chain_update(small).chain_update(public).chain_update(text).finalize();
+    let scalar = Scalar::from_bytes_mod_order_wide(&challenge.into()) * secret;
+    let signature = [small, scalar.to_bytes()].concat();
+    assert!(UnparsedPublicKey::new(&ED25519, public).verify(text, &signature).is_ok(), "the attack is none");
+    assert!(!Ed25519Public::new(&public).unwrap().accepts(text, &signature));
+    assert!(Ed25519Public::new(&small).is_none(), "a weak key");
+}
+
 /// With a context that is not empty a signature is for another purpose: we refuse it, valid or not.
 fn ml_dsa(name: mldsa_verify::TestName, key_of: fn(&[u8]) -> Option<MlDsaPublic>) {
     let set = mldsa_verify::TestSet::load(name).unwrap();
