@@ -77,7 +77,8 @@ impl Edge {
                 rest = after;
             }
         }
-        Tree::from_peaks(self.size, peaks)
+        // The rows have as many full subtrees as the size has bits.
+        Tree::from_peaks(self.size, peaks).unwrap_or_default()
     }
 
     /// The root over all entries.

@@ -24,6 +24,7 @@
 //! - [`proof`]: that an entry is in a log, and that one log continues another.
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
+//! - [`state`]: projections, which can be deleted at any time.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
@@ -64,6 +65,7 @@ pub mod segment;
 pub mod signature;
 mod signer;
 pub mod snapshot;
+pub mod state;
 mod strays;
 mod tail;
 pub mod tile;
@@ -94,6 +96,7 @@ pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use snapshot::{Snapshot, Unsettled};
+pub use state::State;
 pub use vault::{Private, Vault, VaultError, VaultKey};
 pub use veil::Veil;
 pub use verify::{Against, Progress, Report, verify};

@@ -16,9 +16,16 @@ impl Tree {
         Self { size: 0, peaks: Vec::new() }
     }
 
-    /// The tree whose full subtrees have these roots, largest first.
-    pub(crate) const fn from_peaks(size: u64, peaks: Vec<Digest>) -> Self {
-        Self { size, peaks }
+    /// The tree of `size` leaves with these full subtrees, if they are as many as it must have.
+    #[must_use]
+    pub fn from_peaks(size: u64, peaks: Vec<Digest>) -> Option<Self> {
+        (u32::try_from(peaks.len()) == Ok(size.count_ones())).then_some(Self { size, peaks })
+    }
+
+    /// The roots of its full subtrees, largest first.
+    #[must_use]
+    pub fn peaks(&self) -> &[Digest] {
+        &self.peaks
     }
 
     /// How many leaves it has.

@@ -16,10 +16,11 @@ const PREFIX: &str = "ephor-";
 const TABLE: [&str; 2] = ["<!-- edges -->", "<!-- /edges -->"];
 
 /// The libraries that are given, each with the crates that do its job with it.
-const GIVEN: [(&str, &[&str]); 6] = [
+const GIVEN: [(&str, &[&str]); 7] = [
     ("ed25519-dalek", &["chain"]),
     ("pqcrypto-mldsa", &["chain"]),
     ("serde", &["base"]),
+    ("sled", &["chain"]),
     ("tokio", &["kernel", "node"]),
     ("tracing", &["kernel", "node"]),
     ("wasmtime", &["sandbox"]),
@@ -36,6 +37,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
     ("pqcrypto-mldsa", &["chain"]),
     ("pqcrypto-traits", &["chain"]),
     ("reqwest", &["egress"]),
+    ("sled", &["chain"]),
     ("tokio", &["chain", "kernel", "egress", "sandbox", "models", "node"]),
     ("toml", &["node"]),
     ("wasmtime", &["sandbox"]),

@@ -15,6 +15,7 @@ mod golden;
 mod growth;
 mod kill;
 mod offline;
+mod state;
 mod story;
 mod tamper;
 mod third_parties;

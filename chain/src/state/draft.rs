@@ -1,0 +1,197 @@
+//! Some entries' changes, gathered in memory, so that a row that many of them change is written once.
+
+use std::collections::BTreeMap;
+
+use ephor_base::{Receipt, Seq};
+
+use super::{
+    applied::Applied,
+    change::{Change, changes},
+    key::{self, List, Table},
+    postings::Chunk,
+    row::{Day, Row, SeatLife, Session, Ticket, Unsettled},
+    store::{Broken, Store, Write},
+};
+use crate::read::Stored;
+
+/// What the next batch of rows will be.
+pub(super) struct Draft<'a> {
+    store: &'a Store,
+    applied: Applied,
+    sessions: Slots<Session>,
+    tickets: Slots<Ticket>,
+    unsettled: Slots<Unsettled>,
+    seats: Slots<SeatLife>,
+    days: Slots<Day>,
+    lists: BTreeMap<List, Vec<Seq>>,
+}
+
+/// Rows of a table by key: as they are kept, and as they will be.
+struct Slots<R>(BTreeMap<Vec<u8>, Slot<R>>);
+
+struct Slot<R> {
+    old: Option<Vec<u8>>,
+    new: Option<R>,
+}
+
+impl<R: Row> Slots<R> {
+    const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    fn edit(&mut self, store: &Store, key: Vec<u8>, edit: impl FnOnce(Option<R>) -> Option<R>) -> Result<(), Broken> {
+        if let Some(slot) = self.0.get_mut(&key) {
+            slot.new = edit(slot.new.take());
+            return Ok(());
+        }
+        let old = store.row(&key)?;
+        let row = old.as_deref().map(|bytes| parsed(R::parse(bytes))).transpose()?;
+        self.0.insert(key, Slot { old, new: edit(row) });
+        Ok(())
+    }
+
+    fn merge(&mut self, store: &Store, key: Vec<u8>, later: R) -> Result<(), Broken> {
+        self.edit(store, key, |row| {
+            Some(match row {
+                Some(row) => row.and_then(later),
+                None => later,
+            })
+        })
+    }
+}
+
+/// A row, or what is wrong without one.
+pub(super) fn parsed<T>(row: Option<T>) -> Result<T, Broken> {
+    row.ok_or_else(|| Broken("a row is not what it should be".to_owned()))
+}
+
+impl<'a> Draft<'a> {
+    pub(super) const fn new(store: &'a Store, applied: Applied) -> Self {
+        Self {
+            store,
+            applied,
+            sessions: Slots::new(),
+            tickets: Slots::new(),
+            unsettled: Slots::new(),
+            seats: Slots::new(),
+            days: Slots::new(),
+            lists: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the next entry in.
+    pub(super) fn apply(&mut self, stored: &Stored) -> Result<(), Broken> {
+        let Receipt { leaf, .. } = stored.receipt;
+        for change in changes(&stored.entry) {
+            self.change(stored.entry.seq, change)?;
+        }
+        self.applied.tree.push(leaf);
+        Ok(())
+    }
+
+    fn change(&mut self, seq: Seq, change: Change) -> Result<(), Broken> {
+        let store = self.store;
+        match change {
+            Change::Post(list) => {
+                self.lists.entry(list).or_default().push(seq);
+                Ok(())
+            }
+            Change::Session(row) => self.sessions.merge(store, key::session(row.id), row),
+            Change::Asked(row) => self.tickets.merge(store, key::ticket(row.id), row),
+            Change::Ruled(id, answer) => {
+                let ruled = |row: Option<Ticket>| row.map(|row| Ticket { answer: row.answer.or(Some(answer)), ..row });
+                self.tickets.edit(store, key::ticket(id), ruled)
+            }
+            Change::Began(row) => self.unsettled.merge(store, key::unsettled(row.intent.seq), row),
+            Change::Settled(intent) => self.unsettled.edit(store, key::unsettled(intent), |_| None),
+            Change::Seat(row) => self.seats.merge(store, key::seat(&row.seat), row),
+            Change::Day(row) => self.days.merge(store, key::day(row.day), row),
+        }
+    }
+
+    /// The rows to write, what was applied among them, and that itself.
+    pub(super) fn finish(self) -> Result<(Vec<Write>, Applied), Broken> {
+        let Self { store, applied, sessions, tickets, unsettled, seats, days, lists } = self;
+        let mut into = Writes { applied, writes: Vec::new() };
+        for slot in sessions.0.values().filter(|slot| slot.old.is_none()) {
+            if let Some(row) = &slot.new {
+                into.put(key::begun(row.first.seq), None, Some(row.id.0.to_vec()));
+            }
+        }
+        into.table(sessions);
+        into.table(tickets);
+        into.table(unsettled);
+        into.table(seats);
+        into.table(days);
+        for (list, places) in lists {
+            into.list(store, &list, &places)?;
+        }
+        let Writes { applied, mut writes } = into;
+        writes.push(Write { key: key::applied(), value: Some(applied.to_bytes()) });
+        Ok((writes, applied))
+    }
+}
+
+/// Rows to write, and the sum over all rows with them.
+struct Writes {
+    applied: Applied,
+    writes: Vec<Write>,
+}
+
+impl Writes {
+    fn put(&mut self, key: Vec<u8>, old: Option<&[u8]>, value: Option<Vec<u8>>) {
+        if old == value.as_deref() {
+            return;
+        }
+        let write = Write { key, value };
+        self.applied.sum.replace(old, &write);
+        self.writes.push(write);
+    }
+
+    fn table<R: Row>(&mut self, slots: Slots<R>) {
+        for (key, Slot { old, new }) in slots.0 {
+            self.put(key, old.as_deref(), new.map(|row| row.to_bytes()));
+        }
+    }
+
+    /// Adds places to the end of a list.
+    fn list(&mut self, store: &Store, list: &List, places: &[Seq]) -> Result<(), Broken> {
+        let prefix = list.prefix();
+        let newest = store.rows(prefix.clone()..key_after(&prefix))?.next_back().transpose()?;
+        let mut old = newest.as_ref().map(|pair| pair.value.as_slice());
+        let first = newest.as_ref().and_then(|pair| key::number(&pair.key));
+        let mut chunk = match (first, old) {
+            (Some(first), Some(bytes)) => Some(parsed(Chunk::parse(first, bytes))?),
+            _ => None,
+        };
+        let mut put = |chunk: &Chunk, old: Option<&[u8]>| {
+            let key = [&prefix[..], &chunk.first().to_be_bytes()].concat();
+            self.put(key, old, Some(chunk.to_bytes()));
+        };
+        for place in places {
+            if chunk.as_mut().is_some_and(|chunk| chunk.push(*place)) {
+                continue;
+            }
+            if let Some(full) = chunk.replace(Chunk::new(*place)) {
+                put(&full, old.take());
+            }
+        }
+        if let Some(last) = &chunk {
+            put(last, old);
+        }
+        Ok(())
+    }
+}
+
+/// The first key behind all that begin with `prefix`.
+pub(super) fn key_after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return end;
+        }
+    }
+    // Tables have small numbers, so no prefix is all ones.
+    vec![Table::Postings as u8 + 1]
+}

@@ -1,0 +1,274 @@
+//! What can be asked.
+
+use std::ops::Range;
+
+use ephor_base::{Seq, SessionId, TicketId, Timestamp};
+
+use super::{
+    change::day_of,
+    draft::{key_after, parsed},
+    key::{self, List, Table},
+    postings::Chunk,
+    row::{Day, Row, SeatLife, Session, Ticket, Unsettled},
+    store::{Broken, Pair, Rows, Store},
+};
+
+/// Which end comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// The newest.
+    Newest,
+    /// The oldest.
+    Oldest,
+}
+
+/// A part of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// Which end comes first.
+    pub order: Order,
+    /// The number that ended the page before; the page begins behind it. Nothing for the first page.
+    pub behind: Option<u64>,
+    /// The most it has.
+    pub most: usize,
+}
+
+impl Page {
+    /// The numbers that are still to come.
+    const fn numbers(&self) -> Range<u64> {
+        match (self.order, self.behind) {
+            (_, None) => 0..u64::MAX,
+            (Order::Newest, Some(behind)) => 0..behind,
+            (Order::Oldest, Some(behind)) => behind.saturating_add(1)..u64::MAX,
+        }
+    }
+}
+
+/// Projections as they were after a catch-up. The iterators read as they go; after an error they end.
+pub struct View<'a> {
+    store: &'a Store,
+    size: u64,
+}
+
+impl<'a> View<'a> {
+    pub(super) const fn new(store: &'a Store, size: u64) -> Self {
+        Self { store, size }
+    }
+
+    /// How many entries of the chain they are made from.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// A session.
+    ///
+    /// # Errors
+    /// [`Broken`], as everything here.
+    pub fn session(&self, id: SessionId) -> Result<Option<Session>, Broken> {
+        self.row(&key::session(id))
+    }
+
+    /// Sessions by the place of their first entry.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn sessions(&self, page: Page) -> Result<impl Iterator<Item = Result<Session, Broken>> + use<'_, 'a>, Broken> {
+        let ids = self.numbered(Table::Begun, page)?;
+        Ok(ids.map(|pair| {
+            let id = parsed(<[u8; 16]>::try_from(pair?.value).ok())?;
+            parsed(self.session(SessionId(id))?)
+        }))
+    }
+
+    /// A ticket.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn ticket(&self, id: TicketId) -> Result<Option<Ticket>, Broken> {
+        self.row(&key::ticket(id))
+    }
+
+    /// Tickets by number.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn tickets(&self, page: Page) -> Result<impl Iterator<Item = Result<Ticket, Broken>> + use<'a>, Broken> {
+        Ok(self.numbered(Table::Tickets, page)?.map(read_row))
+    }
+
+    /// Intents without an outcome, by place.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn unsettled(&self, page: Page) -> Result<impl Iterator<Item = Result<Unsettled, Broken>> + use<'a>, Broken> {
+        Ok(self.numbered(Table::Unsettled, page)?.map(read_row))
+    }
+
+    /// Days by number.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn days(&self, page: Page) -> Result<impl Iterator<Item = Result<Day, Broken>> + use<'a>, Broken> {
+        Ok(self.numbered(Table::Days, page)?.map(read_row))
+    }
+
+    /// All seats in which anything ever started or ended, by path.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn seats(&self) -> Result<impl Iterator<Item = Result<SeatLife, Broken>> + use<'a>, Broken> {
+        let prefix = Table::Seats.key(&[]);
+        Ok(self.store.rows(prefix.clone()..key_after(&prefix))?.map(read_row))
+    }
+
+    /// The first entry of the day of `time`, or of the next day that has any. Nothing before it is as late as `time`.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn since(&self, time: Timestamp) -> Result<Seq, Broken> {
+        let page = Page { order: Order::Oldest, behind: day_of(time).checked_sub(1), most: 1 };
+        let first = self.days(page)?.next().transpose()?.map(|day| day.first);
+        Ok(first.unwrap_or(Seq(self.size)))
+    }
+
+    /// The entries that are on all of these lists.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn entries(
+        &self,
+        lists: &[List],
+        page: Page,
+    ) -> Result<impl Iterator<Item = Result<Seq, Broken>> + use<'a>, Broken> {
+        let Range { start, end } = page.numbers();
+        let mut span = start..end.min(self.size);
+        let is_day = |list: &&List| matches!(list, List::Day(_));
+        for list in lists.iter().filter(is_day) {
+            if let List::Day(day) = list {
+                let entries = self.of_day(*day)?;
+                span = span.start.max(entries.start)..span.end.min(entries.end);
+            }
+        }
+        let mut streams: Vec<Places<'a>> = Vec::new();
+        for list in lists.iter().filter(|list| !is_day(list)) {
+            streams.push(self.posted(list, span.clone(), page.order)?);
+        }
+        if streams.is_empty() {
+            streams.push(whole(span, page.order));
+        }
+        Ok(Common { streams, order: page.order }.take(page.most))
+    }
+
+    fn row<R: Row>(&self, key: &[u8]) -> Result<Option<R>, Broken> {
+        self.store.row(key)?.map(|bytes| parsed(R::parse(&bytes))).transpose()
+    }
+
+    /// The rows of a table whose names are numbers.
+    fn numbered(
+        &self,
+        table: Table,
+        page: Page,
+    ) -> Result<impl Iterator<Item = Result<Pair, Broken>> + use<'a>, Broken> {
+        let Range { start, end } = page.numbers();
+        let rows = self.store.rows(table.key(&start.to_be_bytes())..table.key(&end.to_be_bytes()))?;
+        Ok(Ordered { rows, order: page.order }.take(page.most))
+    }
+
+    fn of_day(&self, day: u64) -> Result<Range<u64>, Broken> {
+        let row = self.row::<Day>(&key::day(day))?;
+        Ok(row.map_or(0..0, |day| day.first.0..day.last.0.saturating_add(1)))
+    }
+
+    fn posted(&self, list: &List, span: Range<u64>, order: Order) -> Result<Places<'a>, Broken> {
+        let prefix = list.prefix();
+        let key = |place: u64| [&prefix[..], &place.to_be_bytes()].concat();
+        // The chunk that begins before the span may reach into it.
+        let before = self.store.rows(prefix.clone()..key(span.start))?.next_back().transpose()?;
+        let start = before.map_or_else(|| key(span.start), |pair| pair.key);
+        let chunks = Ordered { rows: self.store.rows(start..key(span.end))?, order };
+        let within = move |place: &Result<Seq, Broken>| place.as_ref().map_or(true, |place| span.contains(&place.0));
+        Ok(Box::new(chunks.flat_map(move |pair| unpack(pair, order)).filter(within)))
+    }
+}
+
+/// Places, one after another in some order.
+type Places<'a> = Box<dyn Iterator<Item = Result<Seq, Broken>> + 'a>;
+
+fn whole<'a>(places: Range<u64>, order: Order) -> Places<'a> {
+    let places = places.map(|place| Ok(Seq(place)));
+    match order {
+        Order::Newest => Box::new(places.rev()),
+        Order::Oldest => Box::new(places),
+    }
+}
+
+fn read_row<R: Row>(pair: Result<Pair, Broken>) -> Result<R, Broken> {
+    parsed(R::parse(&pair?.value))
+}
+
+fn unpack(pair: Result<Pair, Broken>, order: Order) -> Vec<Result<Seq, Broken>> {
+    let chunk = pair.and_then(|pair| parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, &pair.value))));
+    match (chunk, order) {
+        (Err(broken), _) => vec![Err(broken)],
+        (Ok(chunk), Order::Oldest) => chunk.places().map(Ok).collect(),
+        (Ok(chunk), Order::Newest) => chunk.places().rev().map(Ok).collect(),
+    }
+}
+
+/// Rows from one end or the other.
+struct Ordered<'a> {
+    rows: Rows<'a>,
+    order: Order,
+}
+
+impl Iterator for Ordered<'_> {
+    type Item = Result<Pair, Broken>;
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.order {
+            Order::Newest => self.rows.next_back(),
+            Order::Oldest => self.rows.next(),
+        }
+    }
+}
+
+/// The places that all of these streams have, each of which is in order.
+struct Common<'a> {
+    streams: Vec<Places<'a>>,
+    order: Order,
+}
+
+impl Iterator for Common<'_> {
+    type Item = Result<Seq, Broken>;
+
+    /// Turns from stream to stream; each goes on to the place that is wanted, or names one behind it.
+    fn next(&mut self) -> Option<Self::Item> {
+        let (all, mut wanted, mut agreed) = (self.streams.len(), None, 0usize);
+        loop {
+            for stream in &mut self.streams {
+                let found = loop {
+                    match (stream.next()?, wanted) {
+                        (Ok(place), Some(wanted)) if is_before(self.order, place, wanted) => {}
+                        (found, _) => break found,
+                    }
+                };
+                let place = match found {
+                    Ok(place) => place,
+                    Err(broken) => return Some(Err(broken)),
+                };
+                agreed = if wanted == Some(place) { agreed.saturating_add(1) } else { 1 };
+                wanted = Some(place);
+                if agreed == all {
+                    return Some(Ok(place));
+                }
+            }
+        }
+    }
+}
+
+const fn is_before(order: Order, place: Seq, wanted: Seq) -> bool {
+    match order {
+        Order::Newest => place.0 > wanted.0,
+        Order::Oldest => place.0 < wanted.0,
+    }
+}

@@ -1,0 +1,104 @@
+//! Projections: whatever happens to their folder, they answer what the chain says.
+
+mod attacks;
+mod model;
+mod processes;
+
+use std::path::Path;
+
+use ephor_chain::state::{CaughtUp, Reason, Source, State};
+use proptest::prelude::*;
+
+use model::{History, Step};
+
+const ORIGIN: &str = "example.org/log";
+
+fn open(folder: &Path) -> State {
+    State::open(&folder.join("state"), ORIGIN)
+}
+
+fn catch_up(state: &mut State, chain: &dyn Source) -> CaughtUp {
+    state.catch_up(chain, &mut |_| ()).unwrap()
+}
+
+/// Asks everything and compares it with the model. Says what the first catch-up did.
+#[track_caller]
+fn answers_as_the_chain(state: &mut State, chain: &History) -> CaughtUp {
+    let caught_up = catch_up(state, chain);
+    assert_eq!(caught_up.size, chain.entries.len() as u64);
+    let answers = state.ask(chain, &mut |_| (), |view| chain.asked(view)).unwrap();
+    assert_eq!(answers, chain.answers());
+    caught_up
+}
+
+fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>(), 0u16..2000), 0..most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_applied_in_any_parts_is_answered_as_the_chain_says(
+        steps in steps(400),
+        cuts in proptest::collection::vec((0usize..400, any::<bool>()), 0..4),
+    ) {
+        let (folder, chain) = (tempfile::tempdir().unwrap(), History::new(&steps));
+        let mut cuts: Vec<_> = cuts.into_iter().map(|(cut, again)| (cut.min(steps.len()), again)).collect();
+        cuts.sort_unstable();
+        let mut state = open(folder.path());
+        for (cut, again) in cuts {
+            catch_up(&mut state, &chain.up_to(cut));
+            if again {
+                drop(state);
+                state = open(folder.path());
+            }
+        }
+        answers_as_the_chain(&mut state, &chain);
+        let rebuilt = state.rebuild(&chain, &mut |_| ()).unwrap();
+        prop_assert_eq!(rebuilt.rebuilt, Some(Reason::Asked));
+        answers_as_the_chain(&mut state, &chain);
+    }
+}
+
+#[test]
+fn nothing_is_written_before_the_first_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = open(folder.path());
+    assert_eq!(state.figures().applied, 0);
+    drop(state);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_was_applied_is_not_read_again() {
+    let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(10_000, 1));
+    let mut state = open(folder.path());
+    let mut seen = Vec::new();
+    state.catch_up(&chain.up_to(9000), &mut |progress| seen.push((progress.applied, progress.of))).unwrap();
+    assert_eq!(seen, [(4096, 9000), (8192, 9000), (9000, 9000)]);
+    drop(state);
+    let mut state = open(folder.path());
+    let caught_up = catch_up(&mut state, &chain);
+    assert_eq!(caught_up, CaughtUp { applied: 1000, size: 10_000, rebuilt: None });
+    assert_eq!(chain.read.get(), 1000);
+    assert_eq!(catch_up(&mut state, &chain), CaughtUp { applied: 0, size: 10_000, rebuilt: None });
+    assert_eq!(chain.read.get(), 1000);
+    let figures = state.figures();
+    assert!(figures.on_disk && figures.applied == 10_000 && figures.bytes > 0);
+}
+
+#[test]
+fn a_time_is_found_by_its_day() {
+    let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(2000, 2));
+    let mut state = open(folder.path());
+    let entries = || chain.entries.iter().map(|stored| &stored.entry);
+    let first = entries().next().unwrap().time.0;
+    for hours in (0..2000).step_by(7) {
+        let time = ephor_base::Timestamp(first - model::DAY + hours * 3_600_000_000);
+        let since = state.ask(&chain, &mut |_| (), |view| view.since(time)).unwrap();
+        let of_day = |entry: &&ephor_chain::Entry| entry.time.0 / model::DAY >= time.0 / model::DAY;
+        let expected = entries().find(of_day).map_or(2000, |entry| entry.seq.0);
+        assert_eq!(since.0, expected);
+    }
+}
