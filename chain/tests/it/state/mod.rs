@@ -6,7 +6,7 @@ mod processes;
 
 use std::path::Path;
 
-use ephor_chain::state::{CaughtUp, Reason, Source, State};
+use ephor_chain::state::{CaughtUp, List, Order, Page, Reason, Source, State, View};
 use proptest::prelude::*;
 
 use model::{History, Step};
@@ -101,4 +101,28 @@ fn a_time_is_found_by_its_day() {
         let expected = entries().find(of_day).map_or(2000, |entry| entry.seq.0);
         assert_eq!(since.0, expected);
     }
+}
+
+#[test]
+#[ignore = "prints figures; run it alone"]
+fn figures() {
+    let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(300_000, 9));
+    let timed = |what: &str, work: &mut dyn FnMut()| {
+        let began = std::time::Instant::now();
+        work();
+        println!("{what}: {:.1} ms", began.elapsed().as_secs_f64() * 1000.0);
+    };
+    let mut state = open(folder.path());
+    timed("300,000 entries applied", &mut || drop(catch_up(&mut state, &chain)));
+    println!("{} KiB", state.figures().bytes / 1024);
+    drop(state);
+    let mut state = open(folder.path());
+    timed("opened, every row read", &mut || drop(catch_up(&mut state, &chain)));
+    let page = Page { order: Order::Newest, behind: None, most: 20 };
+    let session = List::Session(ephor_base::SessionId([1; 16]));
+    timed("newest 20 of a session and a kind", &mut || {
+        let lists = [session.clone(), List::Kind("verdict".into())];
+        let ask = |view: &View<'_>| view.entries(&lists, page)?.collect::<Result<Vec<_>, _>>();
+        assert_eq!(state.ask(&chain, &mut |_| (), ask).unwrap().len(), 20);
+    });
 }
