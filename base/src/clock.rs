@@ -18,6 +18,27 @@ impl Timestamp {
         Self(self.0.saturating_add(u64::try_from(later.as_micros()).unwrap_or(u64::MAX)))
     }
 
+    /// Reads a day, `2026-11-21`, or a time in UTC, `2026-11-21T02:08:19Z`, with or without a fraction of milliseconds.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, time) = text.split_once('T').unwrap_or((text, "00:00:00Z"));
+        let [year, month, day] = numbers(date, '-')?;
+        let (clock, fraction) = match time.strip_suffix('Z')?.split_once('.') {
+            Some((clock, milli)) if milli.len() == 3 => (clock, digits(milli)?),
+            Some(_) => return None,
+            None => (time.strip_suffix('Z')?, 0),
+        };
+        let [hour, minute, second] = numbers(clock, ':')?;
+        let fits = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+        if !fits || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let days = days(year, month, day);
+        // What comes back as another day, such as the 30th of February, is none.
+        let same = civil(days) == (year, month, day);
+        same.then(|| Self(((days * 86_400 + hour * 3600 + minute * 60 + second) * 1000 + fraction) * 1000))
+    }
+
     /// The time from `earlier` to this one; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
@@ -51,6 +72,29 @@ const fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
+/// A day as days since 1970-01-01: the inverse of [`civil`], from the same source.
+const fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era).saturating_sub(719_468)
+}
+
+/// Three numbers; the first of four digits or two, the others of two.
+fn numbers(text: &str, separator: char) -> Option<[u64; 3]> {
+    let mut words = text.split(separator);
+    let numbers = [words.next()?, words.next()?, words.next()?];
+    let [first, second, third] = numbers.map(digits);
+    let lengths = numbers.map(str::len);
+    let right = matches!(lengths, [4 | 2, 2, 2]) && words.next().is_none();
+    Some([first?, second?, third?]).filter(|_| right)
+}
+
+fn digits(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
 /// The wall clock and the monotonic clock.
 pub trait Clock: Send + Sync + 'static {
     /// The wall clock. It may step, also backwards.
@@ -68,5 +112,29 @@ mod tests {
         assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp(951_782_400_000_000).to_string(), "2000-02-29T00:00:00.000Z");
         assert_eq!(Timestamp(1_795_226_899_004_000).to_string(), "2026-11-21T02:08:19.004Z");
+    }
+}
+
+#[cfg(test)]
+mod parse {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        for day in (0..40_000).step_by(13) {
+            let time = Timestamp(day * 86_400_000_000 + day % 86_400 * 1_000_000 + 17_000);
+            assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+        }
+        assert_eq!(Timestamp::parse("1970-01-02"), Some(Timestamp(86_400_000_000)));
+        assert_eq!(Timestamp::parse("2026-11-21T02:08:19Z").unwrap().to_string(), "2026-11-21T02:08:19.000Z");
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        let wrong =
+            ["", "yesterday", "2026-13-01", "2026-02-30", "2026-1-1", "2026-11-21T24:00:00Z", "2026-11-21T02:08:19"];
+        for text in wrong.into_iter().chain(["1969-12-31", "+026-11-21", "2026-11-21-02", "2026-11-21T02:08:19.1Z"]) {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
     }
 }
