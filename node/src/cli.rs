@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use ephor_base::ToolName;
+use ephor_base::{SessionId, Timestamp, ToolName};
 
 /// An operating system for agents: every agent a supervised process, every act permitted and on a signed record.
 #[derive(Parser, Debug)]
@@ -25,9 +25,45 @@ pub(crate) enum Command {
     Up(Up),
     /// Show the processes of the running node.
     Ps(Ps),
+    /// List the sessions on the record, newest first.
+    Sessions(Listing),
+    /// List the tickets on the record, newest first: what a person was asked, and what they said.
+    Tickets(Listing),
+    /// Show what is kept of the record for quick answers, or build it again.
+    State(State),
     /// Read, verify and keep the signed record.
     #[command(subcommand)]
     Chain(Chain),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Listing {
+    /// List all of them, not only the newest twenty.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct State {
+    #[command(subcommand)]
+    pub(crate) command: Option<StateCommand>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum StateCommand {
+    /// Delete it and build it again from the chain. Nothing is lost by that.
+    Rebuild {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -66,17 +102,7 @@ pub(crate) struct Ps {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Chain {
     /// Print the entries, oldest first.
-    Log {
-        /// Only those of this process.
-        #[arg(long, value_name = "N")]
-        pid: Option<u64>,
-        /// Print JSON lines.
-        #[arg(long)]
-        json: bool,
-        /// Also print private content, with the keys of this home.
-        #[arg(long)]
-        content: bool,
-    },
+    Log(ChainLog),
     /// Check every hash, signature and rule; exit status 1 if anything is wrong.
     Verify {
         /// A home, or a copied folder of a chain [default: the home].
@@ -105,4 +131,36 @@ pub(crate) enum Chain {
         #[arg(long)]
         yes: bool,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ChainLog {
+    /// Only those of this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<SessionId>,
+    /// Only those of this process.
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<u64>,
+    /// Only those of this call.
+    #[arg(long, value_name = "N")]
+    pub(crate) call: Option<u64>,
+    /// Only those of this kind, such as verdict or turn_end.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Only those since this time: 2026-11-21 or 2026-11-21T02:08:19Z, in UTC.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) since: Option<Timestamp>,
+    /// Only the newest so many of those.
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Print JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also print private content, with the keys of this home.
+    #[arg(long)]
+    pub(crate) content: bool,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "a time looks like 2026-11-21 or 2026-11-21T02:08:19Z".to_owned())
 }

@@ -3,6 +3,9 @@
 mod chain;
 mod ps;
 mod run;
+mod sessions;
+mod state;
+mod tickets;
 mod up;
 
 use std::process::ExitCode;
@@ -23,11 +26,15 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
         Command::Up(args) => up::up(home, &args),
         Command::Ps(args) => runtime(1)?.block_on(ps::ps(&home, &args)),
+        Command::Sessions(args) => sessions::sessions(&home, &args),
+        Command::Tickets(args) => tickets::tickets(&home, &args),
+        Command::State(args) => state::state(&home, &args),
         Command::Chain(args) => chain::chain(&home, args),
     }
 }
 
-fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
+/// A runtime for a command that is otherwise done on this thread.
+pub(crate) fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     runtime.context("no runtime")
 }

@@ -86,6 +86,10 @@ impl Home {
         self.0.join("vault")
     }
 
+    pub(crate) fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
     pub(crate) fn tools(&self) -> PathBuf {
         self.0.join("tools")
     }

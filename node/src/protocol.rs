@@ -6,9 +6,11 @@
 use std::path::PathBuf;
 
 use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, SessionId};
-use ephor_chain::RulingOn;
+use ephor_chain::{RulingOn, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
+
+use crate::projections::{Found, Question};
 
 /// The version of this protocol. Client and node must have the same.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -65,6 +67,11 @@ pub(crate) enum Request {
     },
     /// Asks for the processes. The braces are there for serde: without them other keys would pass.
     Processes {},
+    /// Asks something of the projections of the record.
+    Ask {
+        /// What.
+        question: Question,
+    },
 }
 
 /// What a node says.
@@ -113,6 +120,16 @@ pub(crate) enum Answer {
     Processes {
         /// By PID.
         processes: Vec<ProcessInfo>,
+    },
+    /// How far the projections are; more follows.
+    Progress {
+        /// How far.
+        progress: Progress,
+    },
+    /// What the projections say.
+    Found {
+        /// What.
+        found: Found,
     },
     /// It was not done, and why, with what to do.
     Refused {

@@ -12,7 +12,7 @@ use crate::{cli::Chain, home::Home, serving, terminal};
 
 pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
     match args {
-        Chain::Log { pid, json, content } => log::log(home, pid, json, content),
+        Chain::Log(args) => log::log(home, &args),
         Chain::Verify { directory, key, head, json } => verify::verify(home, directory, &key, head, json),
         Chain::Key { json } => key(home, json),
         Chain::Accept { yes } => accept(home, yes),

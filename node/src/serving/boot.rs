@@ -12,6 +12,7 @@ use ephor_chain::{
     Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
     accept::{Accepted, accept},
     disk::Disk,
+    state::{Progress, StateError},
 };
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Constitution, Gate, Registry};
@@ -32,6 +33,7 @@ use crate::{
     home::{Home, read_or_create},
     host::{SystemClock, SystemRandom},
     operator::Operator,
+    projections::{Found, Projections, Question},
 };
 
 /// What every agent is told first.
@@ -46,6 +48,7 @@ pub(crate) struct Node {
     pub(crate) config: Config,
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
+    pub(crate) projections: Arc<Projections>,
     tools: Vec<ToolName>,
     log: Log,
 }
@@ -64,7 +67,7 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let operator = Operator::open(&home.operator_key(), &*random)?;
-    let (log, recovered) = open_chain(home, &files, &clock, &random)?;
+    let (log, recovered, origin) = open_chain(home, &files, &clock, &random)?;
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
@@ -87,7 +90,8 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), tools: names, log })
+    let projections = Arc::new(Projections::new(&home, &origin));
+    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), projections, tools: names, log })
 }
 
 fn open_chain(
@@ -95,7 +99,7 @@ fn open_chain(
     files: &Arc<dyn Files>,
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
-) -> anyhow::Result<(Log, Recovered)> {
+) -> anyhow::Result<(Log, Recovered, String)> {
     let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random)?;
     let config = ChainConfig { may_begin: unused, ..ChainConfig::in_home(home.path()) };
     let public = signing.verifier().clone();
@@ -109,7 +113,7 @@ fn open_chain(
     if !recovered.indeterminate.is_empty() {
         tracing::warn!(calls = recovered.indeterminate.len(), "calls were cut off; their outcome is indeterminate");
     }
-    Ok((log, recovered))
+    Ok((log, recovered, public.origin().to_owned()))
 }
 
 fn models(config: &Config) -> anyhow::Result<Models> {
@@ -252,6 +256,11 @@ impl Node {
             SessionSpec { operator, model, workspace, rights: policy.rights(), instructions: INSTRUCTIONS.to_owned() };
         let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
         Ok(self.kernel.open_session(AgentSpec { session, budget: self.config.session_budget(), body }).await?)
+    }
+
+    /// Asks something of the projections, up to what is on the disk now. Blocks while they catch up.
+    pub(crate) fn ask(&self, question: &Question, progress: &mut dyn FnMut(Progress)) -> Result<Found, StateError> {
+        self.projections.ask(self.log.head(), question, progress)
     }
 
     /// Stops every process in order and closes the chain.

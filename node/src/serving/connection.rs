@@ -17,6 +17,7 @@ use super::{Client, boot::Node};
 use crate::{
     host::SystemRandom,
     operator::challenged,
+    projections::Question,
     protocol::{Answer, MAX_LINE, PROTOCOL, Request, from_hex},
 };
 
@@ -170,6 +171,7 @@ impl Talk {
                 Ok(_) => Err("no turn is under way".to_owned()),
                 Err(why) => Err(why),
             },
+            Request::Ask { question } => self.ask(question).await,
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
@@ -178,6 +180,22 @@ impl Talk {
     async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {
         self.node.knows(&ruling.statement.on)?;
         self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
+    }
+
+    /// Asks the projections on a thread that may block, and says how far they are meanwhile.
+    async fn ask(&mut self, question: Question) -> Result<Answer, String> {
+        let (node, (sender, mut progress)) = (self.node.clone(), mpsc::channel(1));
+        let work = tokio::task::spawn_blocking(move || {
+            // One that cannot be told at once is out of date by the time it could be.
+            node.ask(&question, &mut |progress| drop(sender.try_send(progress)))
+        });
+        while let Some(progress) = progress.recv().await {
+            self.say(&Answer::Progress { progress }).await;
+        }
+        match work.await {
+            Ok(found) => found.map(|found| Answer::Found { found }).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.

@@ -15,6 +15,7 @@ mod main_job;
 mod openai;
 mod paths;
 mod place;
+mod projections;
 mod scripts;
 mod socket;
 mod terminal;

@@ -1,36 +1,46 @@
 //! `ephor chain log`: the entries.
 
 use std::{
+    collections::BTreeSet,
     io::{self, Write},
     process::ExitCode,
     sync::Arc,
 };
 
 use anyhow::Context;
-use ephor_base::{Pid, files::Files};
-use ephor_chain::{Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
+use ephor_base::{CallId, Pid, Seq, files::Files};
+use ephor_chain::{Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
 use serde_json::{Value, json};
 
 use super::used;
 use crate::{
+    cli::ChainLog,
     home::Home,
+    projections::{Answering, Filter, Found, Question},
     terminal::{self, plain},
 };
 
-pub(crate) fn log(home: &Home, pid: Option<u64>, json: bool, content: bool) -> anyhow::Result<ExitCode> {
-    let files: Arc<dyn Files> = Arc::new(Disk);
-    let mut entries = read(&used(home)?.chain(), &files);
-    if content {
-        let key = VaultKey::load(&home.vault_key(), &*files)?;
-        entries = entries.unsealing(Arc::new(Vault::new(&home.vault(), Arc::new(key), files.clone())));
+pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
+    let ChainLog { session, pid, call, kind, since, last, json, content } = args;
+    let of = Filter { session: *session, pid: pid.map(Pid), call: call.map(CallId), kind: kind.clone(), since: *since };
+    let mut found = found(used(home)?, &of, *last);
+    if last.is_some() && found.is_none() {
+        // Whatever keeps the index from being asked: the record itself can still be read, twice.
+        let places = entries(home, false)?.filter_map(|stored| stored.ok().filter(|stored| is_wanted(stored, &of)));
+        let places: Vec<Seq> = places.map(|stored| stored.entry.seq).collect();
+        found = Some(places.into_iter().rev().take(last.unwrap_or(usize::MAX)).collect());
     }
+    let wanted = |stored: &Stored| {
+        found.as_ref().is_none_or(|found| found.contains(&stored.entry.seq)) && is_wanted(stored, &of)
+    };
+    let end = found.as_ref().map_or(u64::MAX, |found| found.last().map_or(0, |last| last.0.saturating_add(1)));
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for stored in entries {
+    for stored in entries(home, *content)?.up_to(end) {
         let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
-        if pid.is_some_and(|pid| stored.entry.subject.pid != Some(Pid(pid))) {
+        if !wanted(&stored) {
             continue;
         }
-        let line = if json { as_json(&stored, content)?.to_string() } else { as_text(&stored, content) };
+        let line = if *json { as_json(&stored, *content)?.to_string() } else { as_text(&stored, *content) };
         match writeln!(out, "{line}") {
             Ok(()) => {}
             // A reader that closed the pipe has had enough.
@@ -40,6 +50,47 @@ pub(crate) fn log(home: &Home, pid: Option<u64>, json: bool, content: bool) -> a
     }
     out.flush().context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The entries from the first on.
+fn entries(home: &Home, content: bool) -> anyhow::Result<Entries> {
+    let files: Arc<dyn Files> = Arc::new(Disk);
+    let entries = read(&home.chain(), &files);
+    if !content {
+        return Ok(entries);
+    }
+    let key = VaultKey::load(&home.vault_key(), &*files)?;
+    Ok(entries.unsealing(Arc::new(Vault::new(&home.vault(), Arc::new(key), files.clone()))))
+}
+
+/// What the index says. Nothing if all of the record is wanted, or where the index cannot be asked: then the record is
+/// read from its first entry on, and a quarantined one up to the damage.
+fn found(home: &Home, of: &Filter, last: Option<usize>) -> Option<BTreeSet<Seq>> {
+    if of.is_everything() && last.is_none() {
+        return None;
+    }
+    let places = Answering::find(home).ok()?.pages(
+        last.unwrap_or(usize::MAX),
+        |behind, most| Question::Entries { of: of.clone(), behind, most },
+        |found| match found {
+            Found::Entries { entries } => Some(entries),
+            _ => None,
+        },
+        |place: &Seq| place.0,
+    );
+    places.ok().map(|places| places.into_iter().collect())
+}
+
+fn is_wanted(stored: &Stored, of: &Filter) -> bool {
+    let Entry { subject, fact, time, .. } = &stored.entry;
+    let is = [
+        of.session.is_none_or(|session| subject.session == Some(session)),
+        of.pid.is_none_or(|pid| subject.pid == Some(pid)),
+        of.call.is_none_or(|call| subject.call == Some(call)),
+        of.kind.as_ref().is_none_or(|kind| fact.kind() == kind),
+        of.since.is_none_or(|since| *time >= since),
+    ];
+    is.into_iter().all(|is| is)
 }
 
 fn as_json(stored: &Stored, content: bool) -> anyhow::Result<Value> {

@@ -1,0 +1,243 @@
+//! Questions to the projections of the record: answered by the node that runs, or under the lock of the home.
+
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use ephor_base::{CallId, Pid, Seq, SessionId, Timestamp, files::Files};
+use ephor_chain::{
+    Head, State, VerifierKeys,
+    disk::Disk,
+    state::{
+        Broken, CaughtUp, Figures, List, Order, Page, Progress, Reading, Session, Source, StateError, Ticket, View,
+    },
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    client::Client,
+    commands::runtime,
+    home::{Home, Lock},
+    protocol::{Answer, Request},
+};
+
+/// The most rows in one answer, so that a line stays far below its limit.
+const MOST: usize = 2000;
+
+/// Something to ask. Lists come newest first, in pages: `behind` is the number that ended the page before.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+#[serde(tag = "ask", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Question {
+    /// Sessions, by their first entry.
+    Sessions { behind: Option<u64>, most: usize },
+    /// Tickets, by number.
+    Tickets { behind: Option<u64>, most: usize },
+    /// The places of entries.
+    Entries { of: Filter, behind: Option<u64>, most: usize },
+    /// Where the projections stand.
+    Figures {},
+    /// To build them again.
+    Rebuild {},
+}
+
+/// Which entries.
+#[derive(Clone, Default, Serialize, Deserialize, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Filter {
+    pub(crate) session: Option<SessionId>,
+    pub(crate) pid: Option<Pid>,
+    pub(crate) call: Option<CallId>,
+    pub(crate) kind: Option<String>,
+    /// Those of the day of this time are all given.
+    pub(crate) since: Option<Timestamp>,
+}
+
+/// What was found.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+#[serde(tag = "found", rename_all = "snake_case")]
+pub(crate) enum Found {
+    /// Sessions.
+    Sessions { sessions: Vec<Session> },
+    /// Tickets.
+    Tickets { tickets: Vec<Ticket> },
+    /// Places, newest first.
+    Entries { entries: Vec<Seq> },
+    /// Where the projections stand, and the entries of the chain.
+    Figures { figures: Figures, chain: u64 },
+    /// They were built again.
+    Rebuilt { caught_up: CaughtUp },
+}
+
+/// The projections of a home, and the chain they are made from.
+#[derive(Debug)]
+pub(crate) struct Projections {
+    state: Mutex<State>,
+    chain: PathBuf,
+}
+
+impl Projections {
+    /// Nothing is read before the first question.
+    pub(crate) fn new(home: &Home, origin: &str) -> Self {
+        Self { state: Mutex::new(State::open(&home.state(), origin)), chain: home.chain() }
+    }
+
+    /// Answers as of `head`. Blocks while the projections catch up with it.
+    pub(crate) fn ask(
+        &self,
+        head: Head,
+        question: &Question,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Found, StateError> {
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let chain = Reading::up_to(&self.chain, &files, head);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match question {
+            Question::Rebuild {} => state.rebuild(&chain, progress).map(|caught_up| Found::Rebuilt { caught_up }),
+            Question::Figures {} => {
+                state.catch_up(&chain, progress)?;
+                Ok(Found::Figures { figures: state.figures(), chain: chain.head().size })
+            }
+            question => state.ask(&chain, progress, |view| look(view, question)),
+        }
+    }
+}
+
+/// Answers a question about the record.
+fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
+    let newest = |behind: &Option<u64>, most: &usize| Page { order: Order::Newest, behind: *behind, most: *most };
+    Ok(match question {
+        Question::Sessions { behind, most } => {
+            Found::Sessions { sessions: view.sessions(newest(behind, most.min(&MOST)))?.collect::<Result<_, _>>()? }
+        }
+        Question::Tickets { behind, most } => {
+            Found::Tickets { tickets: view.tickets(newest(behind, most.min(&MOST)))?.collect::<Result<_, _>>()? }
+        }
+        Question::Entries { of, behind, most } => {
+            let since = of.since.map(|time| view.since(time)).transpose()?.unwrap_or(Seq(0));
+            let entries = view.entries(&of.lists(), newest(behind, most.min(&MOST)))?;
+            let entries = entries.take_while(|place| place.as_ref().map_or(true, |place| *place >= since));
+            Found::Entries { entries: entries.collect::<Result<_, _>>()? }
+        }
+        Question::Figures {} | Question::Rebuild {} => Found::Entries { entries: Vec::new() },
+    })
+}
+
+impl Filter {
+    fn lists(&self) -> Vec<List> {
+        let Self { session, pid, call, kind, since: _ } = self;
+        let kind = kind.clone().map(List::Kind);
+        let lists = [session.map(List::Session), pid.map(List::Pid), call.map(List::Call), kind];
+        lists.into_iter().flatten().collect()
+    }
+
+    /// Whether nothing is left out.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.lists().is_empty() && self.since.is_none()
+    }
+}
+
+/// Whoever can answer: the node that runs on a home, or this process while it holds the lock.
+pub(crate) enum Answering {
+    Node(tokio::runtime::Runtime, Box<Client>),
+    Here { projections: Box<Projections>, head: Head, _lock: Lock },
+}
+
+impl Answering {
+    /// Finds the node, or takes the lock.
+    pub(crate) fn find(home: &Home) -> anyhow::Result<Self> {
+        if !home.exists() {
+            bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
+        }
+        let runtime = runtime(1)?;
+        if let Some(client) = runtime.block_on(Client::reach_running(home))? {
+            return Ok(Self::Node(runtime, Box::new(client)));
+        }
+        let lock = home.lock()?;
+        let path = home.public_keys();
+        let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+        let keys: VerifierKeys = keys.parse().with_context(|| format!("`{}`", path.display()))?;
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let whole = Reading::whole(&home.chain(), &files);
+        let head = whole.context("the chain cannot be read; see `ephor chain verify`")?.head();
+        let projections = Box::new(Projections::new(home, keys.origin()));
+        Ok(Self::Here { projections, head, _lock: lock })
+    }
+
+    /// Asks. Shows how far it is once that has taken a second.
+    pub(crate) fn ask(&mut self, question: Question) -> anyhow::Result<Found> {
+        let mut bar = Bar::new();
+        let found = match self {
+            Self::Here { projections, head, .. } => {
+                projections.ask(*head, &question, &mut |progress| bar.show(progress)).map_err(Into::into)
+            }
+            Self::Node(runtime, client) => runtime.block_on(async {
+                let mut answer = client.ask(&Request::Ask { question }).await?;
+                while let Answer::Progress { progress } = answer {
+                    bar.show(progress);
+                    answer = client.hear().await?;
+                }
+                match answer {
+                    Answer::Found { found } => Ok(found),
+                    Answer::Refused { why } => bail!("{why}"),
+                    _ => bail!("the node answered something else"),
+                }
+            }),
+        };
+        bar.end();
+        found
+    }
+
+    /// Asks page after page, newest first, until there are `most` rows or no more.
+    pub(crate) fn pages<T>(
+        &mut self,
+        most: usize,
+        ask: impl Fn(Option<u64>, usize) -> Question,
+        rows: impl Fn(Found) -> Option<Vec<T>>,
+        number: impl Fn(&T) -> u64,
+    ) -> anyhow::Result<Vec<T>> {
+        let (mut all, mut behind) = (Vec::new(), None);
+        while all.len() < most {
+            let page = self.ask(ask(behind, most.saturating_sub(all.len())))?;
+            let page = rows(page).context("the node answered something else")?;
+            let Some(last) = page.last() else { break };
+            behind = Some(number(last));
+            all.extend(page);
+        }
+        Ok(all)
+    }
+}
+
+/// Shows how far the projections are, once they have taken a second.
+struct Bar {
+    began: Instant,
+    shown: Option<Instant>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self { began: Instant::now(), shown: None }
+    }
+
+    fn show(&mut self, Progress { applied, of }: Progress) {
+        let due = match self.shown {
+            Some(shown) => shown.elapsed() > Duration::from_millis(200),
+            None => self.began.elapsed() > Duration::from_secs(1) && std::io::stderr().is_terminal(),
+        };
+        if due {
+            self.shown = Some(Instant::now());
+            let percent = applied.saturating_mul(100).checked_div(of).unwrap_or(100);
+            eprint!("\r{applied} of {of} entries, {percent} % …");
+            let _unshown = std::io::stderr().flush();
+        }
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() {
+            eprintln!();
+        }
+    }
+}
