@@ -7,8 +7,9 @@
 //!
 //! # What it never does
 //! - It never acknowledges what is not on the disk, and never goes on after an error in writing.
-//! - It never changes or overwrites what it wrote, also when it is damaged: a chain that is not whole is left exactly as
-//!   it is until an operator [accepts](accept()) the loss, and is then moved aside whole.
+//! - It never changes or overwrites what only it has, also when it is damaged: a chain that is not whole is left exactly as
+//!   it is until an operator [accepts](accept()) the loss, and is then moved aside whole. Only what follows from the journal
+//!   is published again, and only what is published is taken out of the journal.
 //! - It never counts a signature before a second implementation has checked it.
 //! - It never touches a file, a clock or randomness that was not injected, and decides nothing: what may be done is the
 //!   business of `governance`, and what is done that of `kernel`.
@@ -20,8 +21,8 @@
 //! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
 //! - [`tile`], [`bundle`], `edge`: the published form, as functions of sizes; `press` writes it, [`published`] reads it,
 //!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
-//! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what is damage.
-//! - [`proof`]: that an entry is in a log, and that one log continues another.
+//! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
+//!   is damage.
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`state`]: projections, which can be deleted at any time.
