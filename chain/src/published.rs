@@ -141,8 +141,9 @@ impl Published {
         let folder = self.chain.join(tile.partials());
         let names = durable::list(&*self.files, &folder).map_err(ScanError::io(&folder))?;
         let widths = names.iter().filter_map(|name| name.to_str()?.parse::<u16>().ok());
-        let widest = widths.filter(|width| *width > tile.width).max();
-        for width in [u16::try_from(WIDTH).ok(), widest].into_iter().flatten() {
+        // The one that replaced it was waited for; a wider one may be in the making.
+        let narrowest = widths.filter(|width| *width > tile.width).min();
+        for width in [narrowest, u16::try_from(WIDTH).ok()].into_iter().flatten() {
             let wider = Tile { width, ..tile };
             if let Some(bytes) = self.read(wider, most)? {
                 return Ok((wider, bytes));
