@@ -219,13 +219,14 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the log has stopped or is closed, or it could not be published: then the next round tries again.
     pub fn publish(&self) -> impl Future<Output = Result<Head, AppendError>> + Send + 'static + use<> {
-        let (flushed, publisher) = (self.flush(), Arc::clone(&self.0.publisher));
+        let (flushed, publisher, shared) = (self.flush(), Arc::clone(&self.0.publisher), Arc::clone(&self.0.shared));
         async move {
             let head = flushed.await?;
             match publisher.ask().await {
                 Ok(Ok(())) => Ok(head),
                 Ok(Err(source)) => Err(AppendError::Unpublished(source)),
-                Err(_) => Err(AppendError::Closed),
+                // The thread that publishes has ended, and with it the log.
+                Err(_) => Err(shared.lock().check_open().err().unwrap_or(AppendError::Closed)),
             }
         }
     }

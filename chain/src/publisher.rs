@@ -182,7 +182,12 @@ impl Publisher {
     /// Asks for a round as soon as may be.
     pub(crate) fn ask(&self) -> oneshot::Receiver<io::Result<()>> {
         let (reply, answer) = oneshot::channel();
-        self.lock().asked.push(reply);
+        let mut state = self.lock();
+        // Nobody is left to answer once the thread ends; whoever asks then learns it by the reply being dropped.
+        if !state.ending {
+            state.asked.push(reply);
+        }
+        drop(state);
         self.work.notify_one();
         answer
     }
@@ -195,7 +200,10 @@ impl Publisher {
 
     /// Lets the thread end. What it has not published yet stays unpublished.
     pub(crate) fn end(&self) {
-        self.lock().ending = true;
+        let mut state = self.lock();
+        state.ending = true;
+        state.asked.clear();
+        drop(state);
         self.work.notify_one();
     }
 
