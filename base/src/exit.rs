@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// The exit reason of a process, with OTP's meaning: only `Normal` and `Shutdown` are not crashes.
+/// The exit reason of a process, with OTP's meaning: only `Normal`, `Shutdown` and `ShutdownFor` are not crashes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
@@ -22,13 +22,16 @@ pub enum ExitReason {
     /// It gave up, for this reason.
     #[n(4)]
     Error(#[n(0)] String),
+    /// It ended in good order, and says why (OTP `{shutdown, Term}`).
+    #[n(5)]
+    ShutdownFor(#[n(0)] String),
 }
 
 impl ExitReason {
     /// Whether a transient child is restarted after it.
     #[must_use]
     pub const fn is_abnormal(&self) -> bool {
-        !matches!(self, Self::Normal | Self::Shutdown)
+        !matches!(self, Self::Normal | Self::Shutdown | Self::ShutdownFor(_))
     }
 
     /// One word for the record; the message goes into the vault.
@@ -36,7 +39,7 @@ impl ExitReason {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Normal => "normal",
-            Self::Shutdown => "shutdown",
+            Self::Shutdown | Self::ShutdownFor(_) => "shutdown",
             Self::Killed => "killed",
             Self::Panicked(_) => "panicked",
             Self::Error(_) => "error",

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -16,13 +16,16 @@ use crate::{
     mailbox::Mailbox,
     process::Body,
     seen::Seen,
-    supervisor::{Intensity, Restart},
+    supervisor::{Backoff, Flags, Intensity, Refused, Restart, Shutdown},
     table::{ProcessInfo, Table},
     tree::{Added, ChildKind, ChildSpec, Nursery, Orders},
 };
 
 /// How long an agent or service may take to stop before it is killed (OTP's default for workers).
 const SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// How the supervisor of one session works.
+const SESSION: Flags = Flags { backoff: Backoff::AGENT, ..Flags::one_for_one(Intensity::AGENT) };
 
 /// An agent to be started: a session and the loop that serves it.
 pub struct AgentSpec {
@@ -43,6 +46,15 @@ pub enum NotStarted {
     /// The log could not take the record.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
+    /// Its supervisor does not take it; the caller's fault, such as a name that is in use.
+    #[error("its supervisor refused: {0}")]
+    Refused(Refused),
+}
+
+impl From<Refused> for NotStarted {
+    fn from(refused: Refused) -> Self {
+        if refused == Refused::Stopping { Self::Stopping } else { Self::Refused(refused) }
+    }
 }
 
 /// A running kernel. Cheap to clone; every clone is the same kernel.
@@ -80,13 +92,8 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
-        let nursery = Arc::new(Nursery {
-            door,
-            table: Table::new(first_pid),
-            exits: tokio::sync::Notify::new(),
-            next_child: AtomicU64::new(0),
-        });
-        let (root, orders) = nursery.plant("node", Intensity::TREE);
+        let nursery = Arc::new(Nursery { door, table: Table::new(first_pid), exits: tokio::sync::Notify::new() });
+        let (root, orders) = nursery.plant("node", Flags::one_for_one(Intensity::TREE));
         let agents = supervisor(&orders, "agents").await?;
         let services = supervisor(&orders, "services").await?;
         Ok(Self(Arc::new(Core { nursery, random, root, agents, services, sessions: Mutex::default() })))
@@ -116,8 +123,9 @@ impl Kernel {
         body: Arc<dyn Body>,
     ) -> Result<Seat, NotStarted> {
         let kind = ChildKind::Worker(body);
-        let spec = ChildSpec { name: name.to_owned(), restart, shutdown: SHUTDOWN, kind, session: None };
-        orders.add(spec).await.map(|added| added.seat).ok_or(NotStarted::Stopping)
+        let shutdown = Shutdown::Within(SHUTDOWN);
+        let spec = ChildSpec { name: name.to_owned(), restart, shutdown, kind, session: None };
+        Ok(orders.add(spec).await?.seat)
     }
 
     /// Opens a session and starts its agent under a supervisor of its own, so that one agent that crashes too often
@@ -131,23 +139,26 @@ impl Kernel {
         let child = |name: &str, restart, kind| ChildSpec {
             name: name.to_owned(),
             restart,
-            shutdown: SHUTDOWN,
+            shutdown: Shutdown::Within(SHUTDOWN),
             kind,
             session: Some(id),
         };
-        let group = child(&name, Restart::Temporary, ChildKind::Supervisor(Intensity::AGENT));
-        let Added { seat: group, orders, .. } = self.0.agents.add(group).await.ok_or(NotStarted::Stopping)?;
+        let group = child(&name, Restart::Temporary, ChildKind::Supervisor(SESSION));
+        let Added { seat: group, orders, .. } = self.0.agents.add(group).await?;
         let seat = group.child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
         self.door().open_session(id, veil, seat.clone(), agent.session);
         let worker = child("loop", Restart::Transient, ChildKind::Worker(agent.body));
         let added = match orders {
             Some(orders) => orders.add(worker).await,
-            None => None,
+            None => Err(Refused::Stopping),
         };
-        let Some(Added { mailbox, .. }) = added else {
-            self.forget(id, &seat);
-            return Err(NotStarted::Stopping);
+        let mailbox = match added {
+            Ok(added) => added.mailbox,
+            Err(refused) => {
+                self.forget(id, &seat);
+                return Err(refused.into());
+            }
         };
         self.sessions().insert(id, Residence { group, seat, mailbox });
         Ok(id)
@@ -305,11 +316,11 @@ async fn supervisor(parent: &Orders, name: &str) -> Result<Orders, NotStarted> {
     let spec = ChildSpec {
         name: name.to_owned(),
         restart: Restart::Permanent,
-        shutdown: Duration::from_secs(60),
-        kind: ChildKind::Supervisor(Intensity::TREE),
+        shutdown: Shutdown::Within(Duration::from_secs(60)),
+        kind: ChildKind::Supervisor(Flags::one_for_one(Intensity::TREE)),
         session: None,
     };
-    parent.add(spec).await.and_then(|added| added.orders).ok_or(NotStarted::Stopping)
+    parent.add(spec).await?.orders.ok_or(NotStarted::Stopping)
 }
 
 /// Records the operators, the law and the tools of this boot.

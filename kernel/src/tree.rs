@@ -1,12 +1,9 @@
 //! The supervision tree at work: carries out what the supervisor engines decide.
 
 use std::{
-    collections::BTreeMap,
+    collections::{HashMap, VecDeque},
     panic::AssertUnwindSafe,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,9 +16,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     door::{Caller, Door},
     mailbox::Mailbox,
-    process::{Body, Life, Process, panic_message},
+    process::{Body, Process, panic_message},
     seen::Seen,
-    supervisor::{ChildId, Command, Event, Intensity, Restart, Supervisor},
+    supervisor::{
+        Answer, ChildId, Command, Ending, Event, Flags, Kind, Name, Refused, Request, Restart, Shutdown, Spec,
+        Supervisor, Timer,
+    },
     table::{ProcessState, Row, Table},
 };
 
@@ -32,8 +32,8 @@ pub(crate) struct ChildSpec {
     pub(crate) name: String,
     /// When it is started again.
     pub(crate) restart: Restart,
-    /// How long it may take to stop before it is killed.
-    pub(crate) shutdown: Duration,
+    /// How it is stopped.
+    pub(crate) shutdown: Shutdown,
     /// What it is.
     pub(crate) kind: ChildKind,
     /// The session it serves.
@@ -46,7 +46,23 @@ pub(crate) enum ChildKind {
     /// It runs this body.
     Worker(Arc<dyn Body>),
     /// It supervises children that are added later.
-    Supervisor(Intensity),
+    Supervisor(Flags),
+}
+
+impl ChildSpec {
+    /// What the engine needs to know of it.
+    fn for_engine(&self) -> Spec {
+        Spec {
+            name: Name::from(self.name.as_str()),
+            restart: self.restart,
+            significant: false,
+            shutdown: self.shutdown,
+            kind: match self.kind {
+                ChildKind::Worker(_) => Kind::Worker,
+                ChildKind::Supervisor(_) => Kind::Supervisor,
+            },
+        }
+    }
 }
 
 /// Where a supervisor takes its orders.
@@ -54,9 +70,9 @@ pub(crate) enum ChildKind {
 pub(crate) struct Orders(mpsc::UnboundedSender<Order>);
 
 enum Order {
-    Add(Box<ChildSpec>, oneshot::Sender<Added>),
-    Exited { child: ChildId, reason: ExitReason },
-    ShutdownOver { child: ChildId },
+    Add(Box<ChildSpec>, oneshot::Sender<Result<Added, Refused>>),
+    /// For the incarnation with this PID: what it was told by a child or a clock means nothing to the next.
+    Event(Pid, Event),
 }
 
 /// A child that was added and started.
@@ -69,11 +85,19 @@ pub(crate) struct Added {
 }
 
 impl Orders {
-    /// Adds a child; `None` if the supervisor is gone or going.
-    pub(crate) async fn add(&self, spec: ChildSpec) -> Option<Added> {
+    /// Adds a child.
+    ///
+    /// # Errors
+    /// [`Refused`]: nothing was started; the supervisor stops, or has a child of that name.
+    pub(crate) async fn add(&self, spec: ChildSpec) -> Result<Added, Refused> {
         let (sender, receiver) = oneshot::channel();
-        self.0.send(Order::Add(Box::new(spec), sender)).ok()?;
-        receiver.await.ok()
+        self.0.send(Order::Add(Box::new(spec), sender)).map_err(|_| Refused::Stopping)?;
+        receiver.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// Tells the incarnation with this PID. One that is gone needs no report.
+    fn report(&self, supervisor: Pid, event: Event) {
+        let _gone: Result<(), _> = self.0.send(Order::Event(supervisor, event));
     }
 }
 
@@ -83,8 +107,6 @@ pub(crate) struct Nursery {
     pub(crate) table: Table,
     /// Told whenever a process has exited.
     pub(crate) exits: tokio::sync::Notify,
-    /// Numbers children over all supervisors, so that a report to one that crashed means nobody to the next.
-    pub(crate) next_child: AtomicU64,
 }
 
 /// A child as its supervisor keeps it, over all its incarnations.
@@ -96,6 +118,13 @@ struct Child {
     running: Option<Incarnation>,
     /// The orders of a supervisor belong to its seat: whoever holds them reaches each incarnation in turn.
     orders: Option<(Orders, Taken)>,
+}
+
+impl Child {
+    fn added(&self) -> Added {
+        let orders = self.orders.as_ref().map(|(orders, _)| orders.clone());
+        Added { seat: self.seat.clone(), mailbox: self.mailbox.clone(), orders }
+    }
 }
 
 /// Where orders arrive; an incarnation holds it while it lives.
@@ -122,14 +151,14 @@ struct Birth {
 
 impl Nursery {
     /// Starts the root of a tree.
-    pub(crate) fn plant(self: &Arc<Self>, name: &str, intensity: Intensity) -> (Pid, Orders) {
+    pub(crate) fn plant(self: &Arc<Self>, name: &str, flags: Flags) -> (Pid, Orders) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (orders, taken) = (Orders(sender), Arc::new(tokio::sync::Mutex::new(receiver)));
         let spec = ChildSpec {
             name: name.to_owned(),
             restart: Restart::Temporary,
-            shutdown: Duration::MAX,
-            kind: ChildKind::Supervisor(intensity),
+            shutdown: Shutdown::Infinite,
+            kind: ChildKind::Supervisor(flags),
             session: None,
         };
         let birth = self.conceive(None, 1, spec, Seat::root(name), Arc::default(), Some((orders.clone(), taken)));
@@ -186,7 +215,9 @@ impl Nursery {
         self.table.remove(pid);
         let fact = Fact::Exit { reason: reason.code().to_owned() };
         let content = match (&reason, subject.session) {
-            (ExitReason::Panicked(text) | ExitReason::Error(text), Some(_)) => Some(Content::Text(text.clone())),
+            (ExitReason::Panicked(text) | ExitReason::Error(text) | ExitReason::ShutdownFor(text), Some(_)) => {
+                Some(Content::Text(text.clone()))
+            }
             _ => None,
         };
         if let Err(error) = self.door.log().note(Record { subject, fact, content }).await {
@@ -196,7 +227,7 @@ impl Nursery {
         reason
     }
 
-    fn life(self: &Arc<Self>, birth: Birth, fence: CancellationToken) -> Life {
+    fn life(self: &Arc<Self>, birth: Birth, fence: CancellationToken) -> Ends {
         let (stop, orders, kind) = (birth.stop.clone(), birth.orders, birth.spec.kind);
         let process = Process {
             pid: birth.pid,
@@ -208,185 +239,230 @@ impl Nursery {
             fence,
         };
         match (kind, orders) {
-            (ChildKind::Supervisor(intensity), Some((orders, taken))) => {
-                let duty = Duty {
-                    nursery: self.clone(),
-                    process,
-                    engine: Supervisor::new(intensity),
-                    children: BTreeMap::new(),
-                    orders,
-                };
-                Life::new(async move {
-                    let mut receiver = taken.lock().await;
-                    duty.supervise(&mut receiver).await
-                })
+            (ChildKind::Supervisor(flags), Some((orders, taken))) => self.duty(process, flags, orders, taken),
+            (ChildKind::Worker(body), _) => {
+                let life = body.run(process).into_inner();
+                Box::pin(async move { life.await.map_or_else(ExitReason::Error, |()| ExitReason::Normal) })
             }
-            (ChildKind::Worker(body), _) => body.run(process),
-            (ChildKind::Supervisor(_), None) => Life::new(async { Err("a supervisor without orders".to_owned()) }),
+            (ChildKind::Supervisor(_), None) => Box::pin(async { ExitReason::Error("it has no orders".to_owned()) }),
         }
     }
 
+    fn duty(self: &Arc<Self>, process: Process, flags: Flags, orders: Orders, taken: Taken) -> Ends {
+        // A PID is as good a seed as any: it differs from supervisor to supervisor, and stands on the record.
+        let engine = Supervisor::new(flags, Vec::new(), process.pid.0);
+        let nursery = self.clone();
+        Box::pin(async move {
+            let engine = match engine {
+                Ok(engine) => engine,
+                Err(error) => return ExitReason::Error(error.to_string()),
+            };
+            let (children, asked) = (HashMap::new(), HashMap::new());
+            let duty = Duty { nursery, process, engine, children, asked, next_ticket: 0, orders };
+            let mut receiver = taken.lock().await;
+            duty.supervise(&mut receiver).await
+        })
+    }
+
     /// The reason a life ends for. A panic, also while what it held is dropped, ends only this process.
-    async fn until_killed(&self, life: Life, kill: CancellationToken) -> ExitReason {
+    async fn until_killed(&self, life: Ends, kill: CancellationToken) -> ExitReason {
         let lived = AssertUnwindSafe(async move {
             tokio::select! {
                 biased;
                 () = kill.cancelled() => ExitReason::Killed,
-                end = life.into_inner() => match end {
-                    Ok(()) => ExitReason::Normal,
-                    Err(reason) => ExitReason::Error(reason),
-                },
+                reason = life => reason,
             }
         });
         lived.catch_unwind().await.unwrap_or_else(|panic| ExitReason::Panicked(panic_message(&*panic)))
     }
 }
 
+/// A life, up to the reason it ended for.
+type Ends = std::pin::Pin<Box<dyn Future<Output = ExitReason> + Send>>;
+
 /// A supervisor on duty.
 struct Duty {
     nursery: Arc<Nursery>,
     process: Process,
     engine: Supervisor,
-    children: BTreeMap<ChildId, Child>,
+    /// By their place.
+    children: HashMap<u32, Child>,
+    /// Who waits for the engine's answer, by ticket.
+    asked: HashMap<u64, Asker>,
+    next_ticket: u64,
     orders: Orders,
 }
 
+/// Somebody who adds a child.
+struct Asker {
+    /// Until the engine gives it a place.
+    spec: Option<Box<ChildSpec>>,
+    reply: oneshot::Sender<Result<Added, Refused>>,
+}
+
 impl Duty {
-    async fn supervise(mut self, receiver: &mut mpsc::UnboundedReceiver<Order>) -> Result<(), String> {
+    async fn supervise(mut self, receiver: &mut mpsc::UnboundedReceiver<Order>) -> ExitReason {
         let mut stopping = false;
+        let mut event = Some(Event::Boot);
         loop {
-            let event = tokio::select! {
+            if let Some(event) = event.take()
+                && let Some((reason, ending)) = self.handle(event).await
+            {
+                return self.exit_reason(reason, ending).await;
+            }
+            event = tokio::select! {
                 biased;
                 () = self.process.stop.cancelled(), if !stopping => {
                     stopping = true;
                     self.nursery.table.enter(self.process.pid, ProcessState::Stopping);
-                    Some(Event::Stop)
+                    Some(Event::Stop(ExitReason::Shutdown))
                 }
                 order = receiver.recv() => match order {
                     Some(order) => self.take(order),
-                    None => return Err("nobody can give it orders".to_owned()),
+                    None => return ExitReason::Error("nobody can give it orders".to_owned()),
                 },
             };
-            let Some(event) = event else { continue };
-            let now = self.process.door.clock().monotonic();
-            for command in self.engine.step(now, event) {
-                if let Some(reason) = self.carry_out(command).await {
-                    return match reason {
-                        ExitReason::Normal | ExitReason::Shutdown => Ok(()),
-                        other => Err(self.give_up(&other).await),
-                    };
-                }
-            }
         }
     }
 
-    /// Turns an order into an event; an added child is started at once.
+    /// Turns an order into an event.
     fn take(&mut self, order: Order) -> Option<Event> {
         match order {
-            Order::Exited { child, reason } => {
-                self.children.get_mut(&child)?.running = None;
-                Some(Event::Exited { child, reason })
+            Order::Event(pid, event) => {
+                if pid != self.process.pid {
+                    return None;
+                }
+                if let Event::Exited(id, _) = &event {
+                    self.children.get_mut(&id.place)?.running = None;
+                }
+                Some(event)
             }
-            Order::ShutdownOver { child } => Some(Event::ShutdownOver { child }),
             Order::Add(spec, reply) => {
-                let id = ChildId(self.nursery.next_child.fetch_add(1, Ordering::Relaxed));
-                let (restart, shutdown) = (spec.restart, spec.shutdown);
-                let orders = match spec.kind {
-                    ChildKind::Supervisor(_) => {
-                        let (sender, receiver) = mpsc::unbounded_channel();
-                        Some((Orders(sender), Arc::new(tokio::sync::Mutex::new(receiver))))
-                    }
-                    ChildKind::Worker(_) => None,
-                };
-                let child = Child {
-                    seat: self.process.seat.child(&spec.name),
-                    spec: *spec,
-                    mailbox: Arc::default(),
-                    incarnations: 0,
-                    running: None,
-                    orders,
-                };
-                self.children.insert(id, child);
-                let now = self.process.door.clock().monotonic();
-                for command in self.engine.step(now, Event::Added { child: id, restart, shutdown }) {
-                    self.start_or_forget(&command);
-                }
-                if let Some(child) = self.children.get(&id) {
-                    let orders = child.orders.as_ref().map(|(orders, _)| orders.clone());
-                    let added = Added { seat: child.seat.clone(), mailbox: child.mailbox.clone(), orders };
-                    // Whoever asked may have left.
-                    let _left: Result<(), _> = reply.send(added);
-                }
-                None
+                let request = Request::Start(spec.for_engine());
+                let ticket = self.next_ticket;
+                self.next_ticket += 1;
+                self.asked.insert(ticket, Asker { spec: Some(spec), reply });
+                Some(Event::Asked(ticket, request))
             }
         }
     }
 
-    fn start_or_forget(&mut self, command: &Command) {
-        match command {
-            Command::Start(id) => self.start(*id),
-            Command::Forget(id) => {
-                self.children.remove(id);
-            }
-            Command::Stop(..) | Command::Kill(_) | Command::Exit(_) => {}
-        }
-    }
-
-    async fn carry_out(&mut self, command: Command) -> Option<ExitReason> {
-        match command {
-            Command::Start(id) => {
-                self.tell_of_restart(id).await;
-                self.start(id);
-            }
-            Command::Forget(id) => {
-                self.children.remove(&id);
-            }
-            Command::Stop(id, time) => self.stop(id, time),
-            Command::Kill(id) => {
-                if let Some(running) = self.children.get_mut(&id).and_then(|child| child.running.take()) {
-                    drop(running.kill);
+    /// Lets the engine decide and does what it says. A child that is started runs at once, which is an event again.
+    async fn handle(&mut self, event: Event) -> Option<(ExitReason, Ending)> {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let now = self.process.door.clock().monotonic();
+            for command in self.engine.step(now, event) {
+                match command {
+                    Command::Adopt(ticket, id) => self.adopt(ticket, id),
+                    Command::Start(id) => events.push_back(self.start(id)),
+                    Command::Stop(id) => self.stop(id),
+                    Command::Kill(id) => self.kill(id),
+                    Command::Forget(id) => drop(self.children.remove(&id.place)),
+                    Command::Set(timer, time) => self.set(timer, time),
+                    Command::Answer(ticket, answer) => self.answer(ticket, answer),
+                    Command::Record(id, _) => self.tell_of_restart(id).await,
+                    Command::Ready => {}
+                    Command::Exit(reason, ending) => return Some((reason, ending)),
                 }
             }
-            Command::Exit(reason) => return Some(reason),
         }
         None
     }
 
-    fn start(&mut self, id: ChildId) {
-        let Some(child) = self.children.get_mut(&id) else { return };
+    fn adopt(&mut self, ticket: u64, id: ChildId) {
+        let Some(spec) = self.asked.get_mut(&ticket).and_then(|asker| asker.spec.take()) else { return };
+        let orders = match spec.kind {
+            ChildKind::Supervisor(_) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                Some((Orders(sender), Arc::new(tokio::sync::Mutex::new(receiver))))
+            }
+            ChildKind::Worker(_) => None,
+        };
+        let child = Child {
+            seat: self.process.seat.child(&spec.name),
+            spec: *spec,
+            mailbox: Arc::default(),
+            incarnations: 0,
+            running: None,
+            orders,
+        };
+        self.children.insert(id.place, child);
+    }
+
+    fn answer(&mut self, ticket: u64, answer: Answer) {
+        let Some(asker) = self.asked.remove(&ticket) else { return };
+        let added = match answer {
+            Answer::Started(id) => self.children.get(&id.place).map(Child::added).ok_or(Refused::NotFound),
+            Answer::Refused(refused) => Err(refused),
+            // The answers to what is not asked here.
+            _ => Err(Refused::NotFound),
+        };
+        // Whoever asked may have left.
+        let _left: Result<(), _> = asker.reply.send(added);
+    }
+
+    fn start(&mut self, id: ChildId) -> Event {
+        let Some(child) = self.children.get_mut(&id.place) else {
+            return Event::StartFailed(id, "nobody knows what it is".to_owned());
+        };
         child.incarnations += 1;
         let orders = child.orders.clone();
         let (spec, seat, mailbox) = (child.spec.clone(), child.seat.clone(), child.mailbox.clone());
         let birth = self.nursery.conceive(Some(self.process.pid), child.incarnations, spec, seat, mailbox, orders);
         child.running = Some(Incarnation { stop: birth.stop.clone(), kill: birth.kill.clone().drop_guard() });
-        let (nursery, mine) = (self.nursery.clone(), self.orders.clone());
+        let (nursery, supervisor, mine) = (self.nursery.clone(), self.process.pid, self.orders.clone());
         tokio::spawn(async move {
             let reason = nursery.live(birth).await;
-            // A supervisor that is gone needs no report.
-            let _gone: Result<(), _> = mine.0.send(Order::Exited { child: id, reason });
+            mine.report(supervisor, Event::Exited(id, reason));
         });
+        Event::Started(id)
     }
 
-    fn stop(&self, id: ChildId, time: Duration) {
-        let Some(running) = self.children.get(&id).and_then(|child| child.running.as_ref()) else { return };
-        running.stop.cancel();
-        let orders = self.orders.clone();
+    fn stop(&self, id: ChildId) {
+        if let Some(running) = self.children.get(&id.place).and_then(|child| child.running.as_ref()) {
+            running.stop.cancel();
+        }
+    }
+
+    fn kill(&mut self, id: ChildId) {
+        if let Some(running) = self.children.get_mut(&id.place).and_then(|child| child.running.take()) {
+            drop(running.kill);
+        }
+    }
+
+    /// Behind everything that waits already, if the time is zero.
+    fn set(&self, timer: Timer, time: Duration) {
+        let (supervisor, orders) = (self.process.pid, self.orders.clone());
+        if time.is_zero() {
+            return orders.report(supervisor, Event::Fired(timer));
+        }
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            let _gone: Result<(), _> = orders.0.send(Order::ShutdownOver { child: id });
+            orders.report(supervisor, Event::Fired(timer));
         });
     }
 
     async fn tell_of_restart(&self, id: ChildId) {
-        let session = self.children.get(&id).and_then(|child| child.spec.session);
+        let session = self.children.get(&id.place).and_then(|child| child.spec.session);
         if let Some(session) = session {
             let seen = Seen::Restarted { reason: "the agent crashed".to_owned() };
             self.process.door.watchers().show(session, seen).await;
         }
     }
 
+    async fn exit_reason(&self, reason: ExitReason, ending: Ending) -> ExitReason {
+        match ending {
+            Ending::Ordered | Ending::AutoShutdown | Ending::StartFailed => reason,
+            Ending::Intensity => {
+                self.give_up().await;
+                ExitReason::ShutdownFor("its children were restarted too often".to_owned())
+            }
+        }
+    }
+
     /// The supervisor of a session ends its turn before it goes, so that nobody waits in vain.
-    async fn give_up(&self, reason: &ExitReason) -> String {
+    async fn give_up(&self) {
         let session = self.process.session;
         if let Some(session) = session.filter(|_| self.process.is_in_turn()) {
             let caller = Caller {
@@ -399,10 +475,6 @@ impl Duty {
             if let Err(refusal) = self.process.door.call(caller, Action::Reply(reply)).ended().await {
                 tracing::error!(%refusal, "a crashed agent could not be reported");
             }
-        }
-        match reason {
-            ExitReason::Error(text) => text.clone(),
-            other => other.code().to_owned(),
         }
     }
 }

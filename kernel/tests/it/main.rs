@@ -7,7 +7,6 @@
 )]
 
 mod ends;
-mod engine;
 mod rulings;
 mod spine;
 mod supervision;

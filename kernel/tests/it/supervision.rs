@@ -109,7 +109,7 @@ async fn an_agent_that_crashes_too_often_ends_its_turn_and_nobody_else_notices()
     assert_eq!(reply_of, "crashed");
     until(|| !world.kernel.processes().iter().any(|info| info.session == Some(bad.session))).await;
     let facts = world.facts(bad.session).await;
-    assert_eq!(exits(&facts), ["panicked", "panicked", "panicked", "panicked", "panicked", "panicked", "error"]);
+    assert_eq!(exits(&facts), ["panicked", "panicked", "panicked", "panicked", "panicked", "panicked", "shutdown"]);
     assert!(facts.iter().any(|fact| matches!(fact, Fact::TurnEnd { end: EndReason::Crashed, .. })));
     // Nobody would read it, so it is not taken.
     let part = ephor_base::Part { kind: ephor_base::PartKind::Typed, text: "hello?".into() };

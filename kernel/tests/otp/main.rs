@@ -1,0 +1,191 @@
+//! The differential test: random supervision scenarios on the engine and on a real Erlang, whose accounts must agree.
+//!
+//! `cargo test -p ephor-kernel --test otp -- --scenarios 10000` runs so many; `--seed N` runs one and shows both accounts.
+//! Without an Erlang (Debian: `erlang-base`) it says so aloud and passes, unless `EPHOR_REQUIRE_ERLANG` is set.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod erl;
+mod generate;
+mod scenario;
+mod shrink;
+mod sim;
+mod trace;
+
+use std::{process::ExitCode, time::Instant};
+
+use crate::{erl::Judge, scenario::Scenario, trace::Trace};
+
+/// What this is called for the test runner.
+const NAME: &str = "the_engine_does_what_otp_does";
+/// How many scenarios a plain run takes.
+const SCENARIOS: u64 = 1000;
+/// How often a scenario runs again that took too long to be judged.
+const AGAIN: usize = 5;
+/// How many divergences are made small and shown.
+const SHOWN: usize = 5;
+
+/// What is asked for on the command line.
+struct Wanted {
+    from: u64,
+    scenarios: u64,
+    seed: Option<u64>,
+    is_listed: bool,
+    is_left_out: bool,
+}
+
+impl Wanted {
+    /// Knows its own options, and of the test runner's those that say which tests run.
+    fn read() -> Self {
+        let mut wanted = Self { from: 0, scenarios: SCENARIOS, seed: None, is_listed: false, is_left_out: false };
+        let mut arguments = std::env::args().skip(1);
+        let mut filters = Vec::new();
+        while let Some(argument) = arguments.next() {
+            let mut number = || arguments.next().and_then(|text| text.parse().ok()).expect("a number follows");
+            match argument.as_str() {
+                "--seed" => wanted.seed = Some(number()),
+                "--from" => wanted.from = number(),
+                "--scenarios" => wanted.scenarios = number(),
+                "--list" => wanted.is_listed = true,
+                "--ignored" => wanted.is_left_out = true,
+                "--skip" => wanted.is_left_out |= arguments.next().is_some_and(|skipped| NAME.contains(&skipped)),
+                "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
+                option if option.starts_with('-') => {}
+                filter => filters.push(filter.to_owned()),
+            }
+        }
+        wanted.is_left_out |= !filters.is_empty() && !filters.iter().any(|filter| NAME.contains(filter.as_str()));
+        wanted
+    }
+}
+
+fn main() -> ExitCode {
+    let wanted = Wanted::read();
+    if wanted.is_listed {
+        println!("{NAME}: test");
+        return ExitCode::SUCCESS;
+    }
+    if wanted.is_left_out {
+        return closing(0, 0, 1);
+    }
+    let Some(judge) = Judge::find() else {
+        if std::env::var_os("EPHOR_REQUIRE_ERLANG").is_some() {
+            println!("!! Erlang is not installed, and EPHOR_REQUIRE_ERLANG says it must be");
+            return closing(0, 1, 0);
+        }
+        println!("!! Erlang (erlang-base) is not installed: that supervision is OTP's was NOT checked against it");
+        return closing(0, 0, 1);
+    };
+    if let Some(seed) = wanted.seed {
+        return replay(&judge, seed);
+    }
+    let began = Instant::now();
+    let divergent = compare(&judge, wanted.from, wanted.scenarios);
+    println!(
+        "{} scenarios against {}: {} divergences, {:.0} s",
+        wanted.scenarios,
+        judge.version(),
+        divergent.len(),
+        began.elapsed().as_secs_f64()
+    );
+    for (scenario, how) in divergent.iter().take(SHOWN) {
+        let (small, how) = shrink::shrink(&judge, scenario.clone(), how.clone());
+        println!("\nDIVERGENCE, --seed {}: {how}\n  smallest: {}", scenario.seed, small.term(0));
+    }
+    closing(u32::from(divergent.is_empty()), u32::from(!divergent.is_empty()), 0)
+}
+
+fn closing(passed: u32, failed: u32, ignored: u32) -> ExitCode {
+    let (word, code) = if failed == 0 { ("ok", ExitCode::SUCCESS) } else { ("FAILED", ExitCode::FAILURE) };
+    println!("test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; 0 filtered out");
+    code
+}
+
+/// The scenarios on which the accounts differ, and how.
+fn compare(judge: &Judge, from: u64, scenarios: u64) -> Vec<(Scenario, String)> {
+    let mut left: Vec<Scenario> = (from..from + scenarios).map(generate::scenario).collect();
+    let mut divergent = Vec::new();
+    let mut figures = Figures::default();
+    for round in 0..AGAIN {
+        let judged = judge.traces(&left);
+        let mut slow = Vec::new();
+        for (scenario, judged) in left.into_iter().zip(judged) {
+            if judged.is_slow && scenario.has_waits() {
+                slow.push(scenario);
+                continue;
+            }
+            figures.count(&judged);
+            if let Some(how) = sim::run(&scenario).divergence(&judged) {
+                divergent.push((scenario, how));
+            }
+        }
+        if !slow.is_empty() {
+            println!("{} scenarios took too long to be judged (round {})", slow.len(), round + 1);
+        }
+        left = slow;
+        if left.is_empty() {
+            break;
+        }
+    }
+    figures.show();
+    divergent.extend(left.into_iter().map(|scenario| (scenario, "never quick enough to be judged".to_owned())));
+    divergent
+}
+
+/// How much the scenarios hold, so that a generator that tests nothing is seen.
+#[derive(Default)]
+struct Figures {
+    starts: usize,
+    stops: usize,
+    exits: usize,
+    answers: usize,
+    stillborn: usize,
+}
+
+impl Figures {
+    fn count(&mut self, trace: &Trace) {
+        for step in &trace.steps {
+            let starts = step.order.iter().filter(|event| event.starts_with('+')).count();
+            self.starts += starts;
+            self.stops += step.order.len() - starts;
+            self.exits += step.exits.len();
+            self.answers += step.answers.len();
+        }
+        self.stillborn += usize::from(trace.steps.get(1).is_none_or(|step| step.shape.is_empty()));
+    }
+
+    fn show(&self) {
+        println!(
+            "{} starts, {} orders to stop, {} exits, {} answers; {} trees that never stood",
+            self.starts, self.stops, self.exits, self.answers, self.stillborn
+        );
+    }
+}
+
+/// Shows both accounts of one scenario.
+fn replay(judge: &Judge, seed: u64) -> ExitCode {
+    let scenario = generate::scenario(seed);
+    println!("{}\n", scenario.term(0));
+    let judged = judge.traces(std::slice::from_ref(&scenario)).remove(0);
+    let ours = sim::run(&scenario);
+    for (at, (our, their)) in ours.steps.iter().zip(&judged.steps).enumerate() {
+        let done = at.checked_sub(1).and_then(|at| scenario.steps.get(at));
+        println!(
+            "{at}: {}\n  ours:  {our:?}\n  judge: {their:?}",
+            done.map_or("start".to_owned(), ToString::to_string)
+        );
+    }
+    match ours.divergence(&judged) {
+        None => closing(1, 0, 0),
+        Some(how) => {
+            let (small, small_how) = shrink::shrink(judge, scenario, how.clone());
+            println!("DIVERGENCE: {how}\n\n  smallest: {}\n{small_how}", small.term(0));
+            closing(0, 1, 0)
+        }
+    }
+}
