@@ -57,3 +57,7 @@ bench-proof:
 # How soon a run shows its first event, beside the start of the program alone
 bench-start:
     cargo test --release -p ephor-node --test start -- --ignored --nocapture
+
+# Supervision against a real Erlang, in SCENARIOS random scenarios; `just diff-otp 1 --seed 91` replays one
+diff-otp SCENARIOS='10000' *ARGUMENTS:
+    EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}

@@ -448,11 +448,15 @@ impl Supervisor {
             _ => self.settle(place, out),
         }
         match task {
-            Task::Terminate(ticket) => out.push(Command::Answer(ticket, Answer::Done)),
-            Task::Group { .. } if self.ending.is_none() => return self.stop_from(before, task, out),
-            _ => {}
+            // From here on, not from the last again: there may be very many.
+            Task::End => self.stop_from(before, task, out),
+            Task::Group { .. } if self.ending.is_none() => self.stop_from(before, task, out),
+            Task::Terminate(ticket) => {
+                out.push(Command::Answer(ticket, Answer::Done));
+                self.go_on_ending(out);
+            }
+            _ => self.go_on_ending(out),
         }
-        self.go_on_ending(out);
     }
 
     /// What becomes of a child that does not run and is not started again (OTP `del_child`).

@@ -7,6 +7,7 @@
 )]
 
 mod ends;
+mod engine;
 mod rulings;
 mod spine;
 mod supervision;

@@ -256,7 +256,8 @@ impl Generator {
             if names.is_empty() || self.dice.percent(5) { "nobody".to_owned() } else { self.dice.of(&names).clone() };
         match self.dice.below(10) {
             0 => Ask::Which,
-            1 if may_count => Ask::Count,
+            // What a dynamic supervisor counts is seen after each step anyway.
+            1 if may_count && !is_dynamic => Ask::Count,
             2 | 3 if is_dynamic => Ask::StartDynamic(self.arrival(at)),
             4..=7 if is_dynamic => Ask::TerminateDynamic(name),
             4 => Ask::Terminate(name),

@@ -155,7 +155,7 @@ run(Ctx, {supervisor, _, Sup}, Plain, Full, _) ->
     supervisor:start_link(?MODULE, {Ctx, Plain, Full, self(), Sup}).
 
 known({State, _, _}, Plain, Full, Pid, Parent) ->
-    ets:insert(State, [{{pid, Plain}, Pid}, {{full, Plain}, Full}, {{name, Pid}, Full}, {{parent, Pid}, Parent}]).
+    ets:insert(State, [{{pid, Plain}, Pid}, {{full, Plain}, Full}, {{name, Pid}, Full}, {{child, Parent, Plain}, Pid}]).
 
 worker(Ctx, Parent, ParentPlain, Full, OnStop) ->
     receive
@@ -182,13 +182,13 @@ deaf(Parent) ->
     end.
 
 %% Kills a sibling and waits until its exit is in the mailbox of their supervisor.
-kill_sibling(Ctx, ParentPlain, Sibling, Supervisor) ->
-    case living(Ctx, path(ParentPlain, Sibling)) of
-        {ok, Pid} when Pid =/= self() ->
-            %% An orphan of a supervisor before this one is nobody's sibling any more.
-            case ets:lookup(element(1, Ctx), {parent, Pid}) of
-                [{_, Supervisor}] -> kill_child(Supervisor, Pid);
-                _ -> ok
+kill_sibling({State, _, _}, ParentPlain, Sibling, Supervisor) ->
+    %% Under the same incarnation of the supervisor: the children of another are nobody's siblings.
+    case ets:lookup(State, {child, Supervisor, path(ParentPlain, Sibling)}) of
+        [{_, Pid}] when Pid =/= self() ->
+            case is_process_alive(Pid) of
+                true -> kill_child(Supervisor, Pid);
+                false -> ok
             end;
         _ -> ok
     end.
@@ -335,7 +335,8 @@ prepare(Ctx = {State, _, _}, Path, Sup, Request) ->
         {terminate_dynamic, Name} ->
             case ets:lookup(State, {pid, path(Path, Name)}) of
                 [{_, Pid}] -> fun() -> supervisor:terminate_child(Sup, Pid) end;
-                [] -> fun() -> supervisor:which_children(Sup), never end
+                %% What is never there needs no end; but the supervisor must be there to say so.
+                [] -> fun() -> supervisor:which_children(Sup), ok end
             end;
         {delete, Name} -> fun() -> supervisor:delete_child(Sup, Name) end;
         {restart, Name} -> fun() -> supervisor:restart_child(Sup, Name) end;
@@ -346,7 +347,6 @@ prepare(Ctx = {State, _, _}, Path, Sup, Request) ->
 answer(_, {ok, undefined}) -> "ignored";
 answer(_, {ok, Pid}) when is_pid(Pid) -> "started";
 answer(_, ok) -> "ok";
-answer(_, never) -> "never";
 answer(_, ignore) -> "ignored";
 answer(_, {error, {already_started, _}}) -> "already_started";
 answer(_, {error, {bad_combination, _}}) -> "bad_combination";

@@ -119,8 +119,9 @@ fn compare(judge: &Judge, from: u64, scenarios: u64) -> Vec<(Scenario, String)> 
                 slow.push(scenario);
                 continue;
             }
-            figures.count(&judged);
-            if let Some(how) = sim::run(&scenario).divergence(&judged) {
+            let ours = sim::run(&scenario);
+            figures.count(&judged, &ours);
+            if let Some(how) = ours.divergence(&judged) {
                 divergent.push((scenario, how));
             }
         }
@@ -145,10 +146,15 @@ struct Figures {
     exits: usize,
     answers: usize,
     stillborn: usize,
+    steps: usize,
+    racy: usize,
 }
 
 impl Figures {
-    fn count(&mut self, trace: &Trace) {
+    fn count(&mut self, trace: &Trace, ours: &Trace) {
+        self.steps += ours.steps.len();
+        let compared = ours.steps.iter().take_while(|step| !step.is_racy).count();
+        self.racy += ours.steps.len() - compared;
         for step in &trace.steps {
             let starts = step.order.iter().filter(|event| event.starts_with('+')).count();
             self.starts += starts;
@@ -161,8 +167,9 @@ impl Figures {
 
     fn show(&self) {
         println!(
-            "{} starts, {} orders to stop, {} exits, {} answers; {} trees that never stood",
-            self.starts, self.stops, self.exits, self.answers, self.stillborn
+            "{} starts, {} orders to stop, {} exits, {} answers; {} trees that never stood; {} of {} steps not compared, \
+             where Erlang may do either",
+            self.starts, self.stops, self.exits, self.answers, self.stillborn, self.racy, self.steps
         );
     }
 }

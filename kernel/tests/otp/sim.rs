@@ -1,7 +1,7 @@
 //! The engine at work in a simulated runtime: processes, links and a clock that jumps.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -67,6 +67,8 @@ struct World {
     step: StepTrace,
     /// The dynamic supervisors, which stop their children in no order.
     dynamic: BTreeSet<String>,
+    /// Supervisors that worked at the same time as others in this step.
+    company: HashSet<usize>,
 }
 
 /// Runs a scenario on the engine.
@@ -82,6 +84,7 @@ pub(crate) fn run(scenario: &Scenario) -> Trace {
         answers: BTreeMap::new(),
         step: StepTrace::serial(),
         dynamic: BTreeSet::new(),
+        company: HashSet::new(),
     };
     let mut steps = Vec::new();
     world.boot(&scenario.root);
@@ -139,10 +142,8 @@ impl World {
                 (Sub::Ask(ask), Some(sup)) => {
                     let ticket = self.ticket();
                     self.answers.insert(ticket, "gone".to_owned());
-                    match self.request(path, sup, ticket, ask) {
-                        Some(request) => self.inbox.push_back((sup, Event::Asked(ticket, request))),
-                        None => drop(self.answers.insert(ticket, "never".to_owned())),
-                    }
+                    let request = self.request(path, sup, ticket, ask).expect("only supervisors are asked");
+                    self.inbox.push_back((sup, Event::Asked(ticket, request)));
                 }
                 (Sub::Ask(_), None) => {
                     let ticket = self.ticket();
@@ -169,10 +170,10 @@ impl World {
             }
             Ask::Terminate(child) => Request::Terminate(Target::Name(name(child))),
             Ask::TerminateDynamic(index) => {
-                let at = *self.newest.get(&format!("{path}/{index}"))?;
                 // An id of a supervisor before this one means nobody here.
                 let nobody = ChildId { place: u32::MAX, run: 0 };
-                let known = self.procs[at].parent.filter(|(parent, _)| *parent == sup);
+                let newest = self.newest.get(&format!("{path}/{index}"));
+                let known = newest.and_then(|at| self.procs[*at].parent).filter(|(parent, _)| *parent == sup);
                 Request::Terminate(Target::Child(known.map_or(nobody, |(_, id)| id)))
             }
             Ask::Delete(child) => Request::Delete(name(child)),
@@ -187,6 +188,7 @@ impl World {
         self.drain();
         self.step.answers.extend(std::mem::take(&mut self.answers).into_values());
         self.step.shape = self.shape();
+        self.company.clear();
         let mut step = std::mem::replace(&mut self.step, StepTrace::serial());
         step.sort();
         step
@@ -230,9 +232,14 @@ impl World {
             && !duty.engine.is_idle()
         {
             duty.stop = Some(reason.clone());
+            self.step.is_racy = true;
             return;
         }
-        duty.is_told |= matches!(event, Event::Stop(_));
+        if matches!(event, Event::Stop(_)) {
+            duty.is_told = true;
+            self.note_race(at);
+        }
+        let Some(duty) = self.duty(at) else { return };
         let commands = duty.engine.step(now, event);
         for command in commands {
             self.carry_out(at, command);
@@ -304,7 +311,7 @@ impl World {
         match act {
             Act::Fail => return self.inbox.push_back((at, Event::StartFailed(id, "refused".to_owned()))),
             Act::Ignore => return self.inbox.push_back((at, Event::Ignored(id))),
-            Act::Kill(ref sibling) => self.kill_sibling(&path, sibling, None),
+            Act::Kill(ref sibling) => self.kill_sibling(at, sibling, None),
             Act::Ok | Act::Die(_) => {}
         }
         let born = match child.kind {
@@ -382,16 +389,33 @@ impl World {
 
     /// Notes when two supervisors work at the same time: then nobody promises whose deed comes first.
     fn note_company(&mut self, at: usize) {
-        let mut line = vec![at];
-        let mut is_alone = true;
-        let mut child = at;
+        let (mut line, mut child) = (vec![at], at);
+        let mut company = Vec::new();
         while let Some((parent, _)) = self.procs[child].parent {
-            is_alone &= !self.is_busy(parent) || self.is_waited_for(child);
+            if self.is_busy(parent) && !self.is_waited_for(child) {
+                company.push(parent);
+            }
             line.push(parent);
             child = parent;
         }
-        is_alone &= (0..self.procs.len()).all(|other| line.contains(&other) || !self.is_busy(other));
-        self.step.is_serial &= is_alone;
+        company.extend((0..self.procs.len()).filter(|other| !line.contains(other) && self.is_busy(*other)));
+        if !company.is_empty() {
+            self.step.is_serial = false;
+            self.company.extend(company);
+            self.company.insert(at);
+        }
+    }
+
+    /// Notes when one is stopped, or exits, that worked in company: how far it had come is nobody's promise.
+    fn note_race(&mut self, at: usize) {
+        let is_below = |mut one: usize| {
+            while one != at {
+                let Some((parent, _)) = self.procs[one].parent else { return false };
+                one = parent;
+            }
+            true
+        };
+        self.step.is_racy |= self.company.iter().any(|one| is_below(*one));
     }
 
     fn is_busy(&self, at: usize) -> bool {
@@ -418,15 +442,17 @@ impl World {
             OnStop::Deaf => {}
             OnStop::Die(reason) => self.die(child, &exit_reason(reason)),
             OnStop::Kill(sibling) => {
-                let path = self.procs[at].plain.clone();
-                self.kill_sibling(&path, &sibling, Some(child));
+                self.kill_sibling(at, &sibling, Some(child));
                 self.die(child, &ExitReason::Shutdown);
             }
         }
     }
 
-    fn kill_sibling(&mut self, path: &str, sibling: &str, me: Option<usize>) {
-        if let Some(at) = self.living(&format!("{path}/{sibling}")).filter(|at| Some(*at) != me) {
+    /// The sibling is a child of the same incarnation of the supervisor.
+    fn kill_sibling(&mut self, sup: usize, sibling: &str, me: Option<usize>) {
+        let plain = format!("{}/{sibling}", self.procs[sup].plain);
+        let is_child = |one: &Proc| one.plain == plain && one.parent.is_some_and(|(parent, _)| parent == sup);
+        if let Some(at) = self.procs.iter().rposition(is_child).filter(|at| Some(*at) != me) {
             self.die(at, &ExitReason::Killed);
         }
     }
@@ -443,6 +469,7 @@ impl World {
             return;
         }
         self.step.exits.push(format!("x{} {}", self.procs[at].full, word(reason)));
+        self.note_race(at);
         let mut is_starting = false;
         if let Role::Supervisor(duty) = &self.procs[at].role {
             is_starting = duty.is_starting;
