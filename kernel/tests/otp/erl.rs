@@ -60,8 +60,8 @@ impl Judge {
             let id = lines.next().and_then(|line| line.parse().ok()).expect("an account begins with its number");
             by_id.insert(id, Trace::parse(&lines.collect::<Vec<_>>()));
         }
-        let mut trace =
+        let trace =
             |id: usize| by_id.remove(&id).unwrap_or_else(|| panic!("the judge says nothing about scenario {id}"));
-        (0..scenarios.len()).map(|id| trace(id)).collect()
+        (0..scenarios.len()).map(trace).collect()
     }
 }

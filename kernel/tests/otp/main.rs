@@ -1,6 +1,7 @@
 //! The differential test: random supervision scenarios on the engine and on a real Erlang, whose accounts must agree.
 //!
-//! `cargo test -p ephor-kernel --test otp -- --scenarios 10000` runs so many; `--seed N` runs one and shows both accounts.
+//! `cargo test -p ephor-kernel --test otp -- --scenarios 10000` runs so many; `--from N` begins elsewhere; `--brief` only counts;
+//! `--seed N` runs one and shows both accounts.
 //! Without an Erlang (Debian: `erlang-base`) it says so aloud and passes, unless `EPHOR_REQUIRE_ERLANG` is set.
 #![expect(
     clippy::unwrap_used,
@@ -35,6 +36,8 @@ struct Wanted {
     from: u64,
     scenarios: u64,
     seed: Option<u64>,
+    /// Divergences are counted, not made small.
+    is_brief: bool,
     is_listed: bool,
     is_left_out: bool,
 }
@@ -42,7 +45,8 @@ struct Wanted {
 impl Wanted {
     /// Knows its own options, and of the test runner's those that say which tests run.
     fn read() -> Self {
-        let mut wanted = Self { from: 0, scenarios: SCENARIOS, seed: None, is_listed: false, is_left_out: false };
+        let mut wanted =
+            Self { from: 0, scenarios: SCENARIOS, seed: None, is_brief: false, is_listed: false, is_left_out: false };
         let mut arguments = std::env::args().skip(1);
         let mut filters = Vec::new();
         while let Some(argument) = arguments.next() {
@@ -51,6 +55,7 @@ impl Wanted {
                 "--seed" => wanted.seed = Some(number()),
                 "--from" => wanted.from = number(),
                 "--scenarios" => wanted.scenarios = number(),
+                "--brief" => wanted.is_brief = true,
                 "--list" => wanted.is_listed = true,
                 "--ignored" => wanted.is_left_out = true,
                 "--skip" => wanted.is_left_out |= arguments.next().is_some_and(|skipped| NAME.contains(&skipped)),
@@ -93,7 +98,8 @@ fn main() -> ExitCode {
         divergent.len(),
         began.elapsed().as_secs_f64()
     );
-    for (scenario, how) in divergent.iter().take(SHOWN) {
+    let shown = if wanted.is_brief { 0 } else { SHOWN };
+    for (scenario, how) in divergent.iter().take(shown) {
         let (small, how) = shrink::shrink(&judge, scenario.clone(), how.clone());
         println!("\nDIVERGENCE, --seed {}: {how}\n  smallest: {}", scenario.seed, small.term(0));
     }
