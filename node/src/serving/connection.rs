@@ -187,7 +187,9 @@ impl Talk {
         let (node, (sender, mut progress)) = (self.node.clone(), mpsc::channel(1));
         let work = tokio::task::spawn_blocking(move || {
             // One that cannot be told at once is out of date by the time it could be.
-            node.ask(&question, &mut |progress| drop(sender.try_send(progress)))
+            node.ask(&question, &mut |progress| {
+                let _late = sender.try_send(progress);
+            })
         });
         while let Some(progress) = progress.recv().await {
             self.say(&Answer::Progress { progress }).await;

@@ -137,6 +137,8 @@ fn a_configuration_that_is_none_names_the_key() {
         ("model = \"builtin/genius\"\n", ["model", "builtin/scout"]),
         ("[limits\n", ["ephor.toml", "line 1"]),
     ] {
+        // A node that took its configuration before would answer still.
+        place.node_is_gone();
         place.configure(text);
         place.run(&["run", "hi"]).failed(&words);
     }
