@@ -2,7 +2,8 @@
 //!
 //! A process is a [`Body`] that gets a [`Process`] handle: its PID, its mailbox and the system call. The call goes
 //! through [`door`]: governance decides, the chain makes the intent durable, and only then is there a [`Permit`], which a
-//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, `tree` carries out what it decides.
+//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, `tree` carries out what it
+//! decides; [`links`] is the table of links, monitors and names.
 //!
 //! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
 //! the only crate that spawns tasks.
@@ -11,6 +12,7 @@ pub mod door;
 pub mod driver;
 mod kernel;
 mod ledger;
+pub mod links;
 mod mailbox;
 mod process;
 pub mod seen;

@@ -230,23 +230,8 @@ impl Supervisor {
         match task {
             Task::Boot | Task::Group { .. } => self.one_of_many_begun(place, task, begun, out),
             Task::Once => self.restart_begun(place, &begun, out),
-            Task::Add(ticket) | Task::Again(ticket) => {
-                let is_new = matches!(task, Task::Add(_));
-                let answer = match begun {
-                    Begun::Runs => Answer::Started(child),
-                    Begun::Ignored => Answer::Ignored,
-                    Begun::Failed(why) => Answer::Refused(Refused::StartFailed(why)),
-                };
-                let stays = match answer {
-                    Answer::Started(_) => true,
-                    Answer::Ignored => !self.is_kept_only_while_it_runs(place),
-                    _ => !is_new,
-                };
-                if !stays {
-                    self.forget(place, out);
-                }
-                out.push(Command::Answer(ticket, answer));
-            }
+            Task::Add(ticket) => self.request_begun(child, ticket, true, begun, out),
+            Task::Again(ticket) => self.request_begun(child, ticket, false, begun, out),
             Task::Terminate(_) | Task::End => {}
         }
         self.go_on_ending(out);
@@ -267,6 +252,19 @@ impl Supervisor {
         if self.ending.is_none() {
             self.start_from(next, task, out);
         }
+    }
+
+    /// A child was started on request.
+    fn request_begun(&mut self, child: ChildId, ticket: u64, is_new: bool, begun: Begun, out: &mut Vec<Command>) {
+        let (answer, stays) = match begun {
+            Begun::Runs => (Answer::Started(child), true),
+            Begun::Ignored => (Answer::Ignored, !self.is_kept_only_while_it_runs(child.place)),
+            Begun::Failed(why) => (Answer::Refused(Refused::StartFailed(why)), !is_new),
+        };
+        if !stays {
+            self.forget(child.place, out);
+        }
+        out.push(Command::Answer(ticket, answer));
     }
 
     fn restart_begun(&mut self, place: u32, begun: &Begun, out: &mut Vec<Command>) {

@@ -8,6 +8,7 @@
 
 mod ends;
 mod engine;
+mod links;
 mod rulings;
 mod spine;
 mod supervision;

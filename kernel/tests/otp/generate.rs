@@ -138,7 +138,7 @@ impl Generator {
             // Else most trees would never stand.
             first.push(Act::Ok);
         }
-        for _ in 0..self.dice.below(3) {
+        for _ in 0..self.dice.below(4) {
             let act = self.act(name, siblings, is_static, is_sup);
             // OTP's dynamic supervisor crashes when it stops after a restarted child chose to be ignored.
             let act = if act == Act::Ignore && !is_static && !first.is_empty() { Act::Fail } else { act };
@@ -217,8 +217,8 @@ impl Generator {
             }
             9 if path != "root" || self.dice.percent(20) => Step::Exit(path, Reason::Killed),
             10 => Step::Stranger(path, self.reason(true)),
-            11..=14 => Step::Batch(path.clone(), self.batch(at, &path)),
-            _ => Step::Ask(path, self.ask(at, true)),
+            11..=15 => Step::Batch(path.clone(), self.batch(at, &path)),
+            _ => Step::Ask(path, self.ask(at, true, None)),
         }
     }
 
@@ -228,19 +228,15 @@ impl Generator {
 
     fn batch(&mut self, at: usize, path: &str) -> Vec<Sub> {
         let names = self.known.sups[at].2.clone();
+        // Things that concern the same child are what a supervisor can get wrong.
+        let favourite = if names.is_empty() { None } else { Some(self.dice.of(&names).clone()) };
         let mut subs = Vec::new();
         for _ in 0..2 + self.dice.below(3) {
-            let sub = if !names.is_empty() && self.dice.percent(70) {
-                let child = format!("{path}/{}", self.dice.of(&names));
-                let is_worker = self.known.workers.contains(&child);
-                let reason = if is_worker { self.any_reason() } else { Reason::Killed };
-                if !is_worker && self.dice.percent(80) {
-                    Sub::Ask(self.ask(at, false))
-                } else {
-                    Sub::Exit(child, reason)
-                }
-            } else {
-                Sub::Ask(self.ask(at, false))
+            let name = if self.dice.percent(60) { favourite.clone() } else { None };
+            let name = name.or_else(|| if names.is_empty() { None } else { Some(self.dice.of(&names).clone()) });
+            let sub = match name {
+                Some(name) if self.dice.percent(60) => self.exit_in_batch(at, path, &name),
+                name => Sub::Ask(self.ask(at, false, name)),
             };
             subs.push(sub);
         }
@@ -250,10 +246,25 @@ impl Generator {
         subs
     }
 
-    fn ask(&mut self, at: usize, may_count: bool) -> Ask {
+    fn exit_in_batch(&mut self, at: usize, path: &str, name: &str) -> Sub {
+        let child = format!("{path}/{name}");
+        if self.known.workers.contains(&child) {
+            let reason = self.any_reason();
+            Sub::Exit(child, reason)
+        } else if self.dice.percent(20) {
+            Sub::Exit(child, Reason::Killed)
+        } else {
+            Sub::Ask(self.ask(at, false, Some(name.to_owned())))
+        }
+    }
+
+    fn ask(&mut self, at: usize, may_count: bool, about: Option<String>) -> Ask {
         let (path, is_dynamic, names) = self.known.sups[at].clone();
-        let name =
-            if names.is_empty() || self.dice.percent(5) { "nobody".to_owned() } else { self.dice.of(&names).clone() };
+        let name = match about {
+            Some(name) => name,
+            None if names.is_empty() || self.dice.percent(5) => "nobody".to_owned(),
+            None => self.dice.of(&names).clone(),
+        };
         match self.dice.below(10) {
             0 => Ask::Which,
             // What a dynamic supervisor counts is seen after each step anyway.
