@@ -84,16 +84,13 @@ impl Generator {
         depth: usize,
         significance: bool,
     ) -> Child {
-        let restart = *self.dice.of(&[
-            Restart::Permanent,
-            Restart::Permanent,
-            Restart::Permanent,
-            Restart::Transient,
-            Restart::Transient,
-            Restart::Temporary,
-            Restart::Temporary,
-        ]);
-        let significant = significance && restart != Restart::Permanent && self.dice.percent(60);
+        use Restart::{Permanent, Temporary, Transient};
+        let restart = if significance && self.dice.percent(60) {
+            *self.dice.of(&[Transient, Transient, Temporary])
+        } else {
+            *self.dice.of(&[Permanent, Permanent, Permanent, Transient, Transient, Temporary, Temporary])
+        };
+        let significant = significance && restart != Permanent && self.dice.percent(75);
         let is_sup = depth < DEPTH && path.is_some() && self.dice.percent(30);
         let plan = self.plan(name, siblings, path.is_some(), is_sup);
         if is_sup {
