@@ -31,6 +31,9 @@ struct Generator {
 /// The scenario of a seed.
 pub(crate) fn scenario(seed: u64) -> Scenario {
     let mut generator = Generator { dice: Dice(seed), known: Known::default(), fresh: 0, is_short: false };
+    if generator.dice.percent(4) {
+        return generator.last_significant(seed);
+    }
     generator.is_short = generator.dice.percent(30);
     let root = generator.sup("root", 1);
     let mut steps = generator.arrivals();
@@ -49,6 +52,28 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
 }
 
 impl Generator {
+    /// Two significant children: one waits for a restart that failed when the other ends. Chance alone hardly comes here.
+    fn last_significant(&mut self, seed: u64) -> Scenario {
+        let strategy = *self.dice.of(&[Strategy::OneForOne, Strategy::RestForOne]);
+        let plan =
+            Plan { first: vec![Act::Ok, Act::Fail], rest: if self.dice.percent(50) { Act::Ok } else { Act::Fail } };
+        let child = |name: &str, restart, plan| Child {
+            name: name.to_owned(),
+            restart,
+            significant: true,
+            shutdown: Stop::Infinity,
+            kind: Kind::Worker(plan, OnStop::Obey),
+        };
+        let children = vec![child("b", Restart::Temporary, Plan::OK), child("a", Restart::Transient, plan)];
+        let intensity = 1 + self.dice.below(4);
+        let auto_shutdown = AutoShutdown::AllSignificant;
+        let root = Sup { strategy, intensity, period: LONG, auto_shutdown, children };
+        let exits =
+            vec![Sub::Exit("root/a".to_owned(), Reason::Crash), Sub::Exit("root/b".to_owned(), self.any_reason())];
+        let again = Step::Exit("root/a".to_owned(), self.any_reason());
+        Scenario { seed, root, steps: vec![Step::Batch("root".to_owned(), exits), again, Step::Stop] }
+    }
+
     fn sup(&mut self, path: &str, depth: usize) -> Sup {
         use AutoShutdown::{AllSignificant, AnySignificant, Never};
         let strategy = *self.dice.of(&[
