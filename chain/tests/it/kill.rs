@@ -50,7 +50,7 @@ fn soak(kills: u64) {
     let (mut place, mut said) = (tempfile::tempdir().unwrap(), Said::default());
     let (mut acknowledged, mut torn, mut clean) = (0, 0, 0);
     for round in 0..kills {
-        if round % LIVES == 0 && round > 0 {
+        if round.is_multiple_of(LIVES) && round > 0 {
             acknowledged += said.acknowledged.len();
             (place, said) = (tempfile::tempdir().unwrap(), Said::default());
         }
@@ -79,7 +79,7 @@ fn live(home: &Path, round: u64, dice: &Seeded, said: &mut Said) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // The test harness speaks first. Every fifth is struck while it opens; the others after so many lines and a moment.
     while lines.next().is_some_and(|line| line.unwrap() != "opening") {}
-    let (mut left, moment) = if round % 5 == 0 { (0, 6_000) } else { (dice.below(300), 1_500) };
+    let (mut left, moment) = if round.is_multiple_of(5) { (0, 6_000) } else { (dice.below(300), 1_500) };
     let mut strike = Some(dice.below(moment));
     loop {
         if let Some(after) = strike.take_if(|_| left == 0) {
@@ -177,7 +177,7 @@ fn work(log: &Log, first: u64) {
         say(&format!("s {id}"));
         let receipt = block_on(log.append(message(id, &format!("record {id} {text}")))).unwrap();
         say(&format!("a {id} {} .", receipt.seq.0));
-        if id % 3 == 0 {
+        if id.is_multiple_of(3) {
             let call = 10 * id;
             let durable = block_on(log.intend(verdict(call, Decision::Permit), intent(call))).unwrap();
             block_on(log.settle(durable.seq(), outcome(call, durable.seq(), "done"))).unwrap();
