@@ -50,13 +50,20 @@ pub struct PinnedHead {
 pub struct NotAHead;
 
 impl PinnedHead {
+    /// The head of a checkpoint that was kept elsewhere.
+    #[must_use]
+    pub fn of(checkpoint: &Checkpoint) -> Self {
+        let Checkpoint { origin, head, .. } = checkpoint;
+        Self { origin: origin.clone(), head: *head, stopped: false, generation: 0 }
+    }
+
     /// Reads the bytes of a head file, or of a checkpoint kept elsewhere.
     ///
     /// # Errors
     /// [`NotAHead`] if no slot is whole and it is no checkpoint.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotAHead> {
-        if let Ok(Checkpoint { origin, head, .. }) = Checkpoint::parse(bytes) {
-            return Ok(Self { origin, head, stopped: false, generation: 0 });
+        if let Ok(checkpoint) = Checkpoint::parse(bytes) {
+            return Ok(Self::of(&checkpoint));
         }
         let slots = bytes.chunks_exact(SLOT).take(SLOTS).filter_map(Self::parse_slot);
         slots.max_by_key(|pinned| pinned.generation).ok_or(NotAHead)

@@ -23,7 +23,8 @@
 //!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage.
-//! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files.
+//! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;
+//!   [`prover`] makes them out of what is published.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
@@ -38,6 +39,7 @@ mod durable;
 mod edge;
 pub mod entry;
 pub mod error;
+pub mod figures;
 pub mod fork;
 mod frame;
 pub mod head;
@@ -54,6 +56,7 @@ pub mod offline;
 mod open;
 mod press;
 pub mod proof;
+pub mod prover;
 pub mod published;
 mod publisher;
 mod queue;
@@ -91,6 +94,7 @@ pub use known::{KnownLog, LogKey};
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
+pub use prover::{ProveError, Prover};
 pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use read::{Entries, ReadError, Stored, read};

@@ -24,7 +24,7 @@ use crate::{
     scan,
     segment::{self, Format},
     vault::VaultKey,
-    verify::{Against, Report, verify},
+    verify::{Against, Progress, Report, verify},
 };
 
 /// What migrating did.
@@ -60,7 +60,7 @@ pub enum MigrateError {
     },
 }
 
-/// Migrates the home of a chain. The caller holds its lock.
+/// Migrates the home of a chain. The caller holds its lock. `progress` hears how far the verification at the end is.
 ///
 /// # Errors
 /// [`MigrateError`] if it is not, or not wholly, in the new format.
@@ -71,6 +71,7 @@ pub fn migrate(
     files: &Arc<dyn Files>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    progress: impl FnMut(Progress),
 ) -> Result<Migrated, MigrateError> {
     let aside = aside(&config.folder);
     let formats = scan::formats(&config.folder, &**files).map_err(OpenError::from)?;
@@ -93,7 +94,7 @@ pub fn migrate(
     }
     let head = PinnedHead::load(&config.head, &**files).map_err(io("reading the pinned head"))?;
     let against = Against { keys: &verifier, head, vault: Some(&config.vault), from: None };
-    let report = match verify(&config.folder, files, against, |_| ()) {
+    let report = match verify(&config.folder, files, against, progress) {
         Ok(report) => report,
         Err(ScanError::Damaged(finding)) => return Err(MigrateError::NotWhole { finding, aside }),
         Err(error) => return Err(OpenError::from(error).into()),

@@ -59,10 +59,20 @@ impl Published {
     /// # Errors
     /// [`ScanError`] names the tile that is missing or damaged.
     pub fn hash(&self, height: u8, index: u64) -> Result<Digest, ScanError> {
+        self.hash_in(height, index, |kind, tile| self.hashes(kind, tile))
+    }
+
+    /// The same, out of a tile that the caller reads.
+    pub(crate) fn hash_in(
+        &self,
+        height: u8,
+        index: u64,
+        read: impl FnOnce(Kind, u64) -> Result<Vec<Digest>, ScanError>,
+    ) -> Result<Digest, ScanError> {
         let (level, below) = (u32::from(height) / HEIGHT, u32::from(height) % HEIGHT);
         let kind = Kind::Hashes(u8::try_from(level).unwrap_or(LEVELS));
         let first = index.checked_shl(below).unwrap_or(u64::MAX);
-        let hashes = self.hashes(kind, first / WIDTH)?;
+        let hashes = read(kind, first / WIDTH)?;
         let start = usize::try_from(first % WIDTH).unwrap_or(usize::MAX);
         let subtree = hashes.get(start..start.saturating_add(1 << below));
         let subtree = subtree.ok_or_else(|| self.missing(Tile::full(kind, first / WIDTH)))?;

@@ -42,6 +42,9 @@ pub enum List {
     Day(u64),
 }
 
+/// Marks the lists of kinds.
+const KIND: u8 = 4;
+
 impl List {
     /// What the chunks of this list begin with. No list's bytes begin another's.
     pub(super) fn prefix(&self) -> Vec<u8> {
@@ -50,7 +53,7 @@ impl List {
             Self::Seat(seat) => (1, seat.as_str().as_bytes()),
             Self::Pid(pid) => (2, &pid.0.to_be_bytes()),
             Self::Call(call) => (3, &call.0.to_be_bytes()),
-            Self::Kind(kind) => (4, kind.as_bytes()),
+            Self::Kind(kind) => (KIND, kind.as_bytes()),
             Self::Day(day) => (5, &day.to_be_bytes()),
         };
         // An entry has at most 65,535 bytes, so a name of one always fits.
@@ -91,6 +94,18 @@ pub(super) fn seat(seat: &Seat) -> Vec<u8> {
 
 pub(super) fn day(day: u64) -> Vec<u8> {
     Table::Days.key(&day.to_be_bytes())
+}
+
+/// What the chunks of the lists of all kinds begin with.
+pub(super) fn kinds() -> Vec<u8> {
+    Table::Postings.key(&[KIND])
+}
+
+/// The kind whose list a chunk belongs to.
+pub(super) fn kind_of(key: &[u8]) -> Option<&str> {
+    let (_length, name) = key.strip_prefix(kinds().as_slice())?.split_first_chunk::<2>()?;
+    let (name, _first) = name.split_last_chunk::<8>()?;
+    std::str::from_utf8(name).ok()
 }
 
 /// The number a key ends with.

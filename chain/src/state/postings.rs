@@ -32,6 +32,11 @@ impl Chunk {
         room
     }
 
+    /// How many places it has.
+    pub(super) fn count(&self) -> u64 {
+        (self.later.len() as u64).saturating_add(1)
+    }
+
     pub(super) fn places(&self) -> impl DoubleEndedIterator<Item = Seq> + use<> {
         std::iter::once(self.first).chain(self.later.clone()).map(Seq)
     }

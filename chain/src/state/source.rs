@@ -6,8 +6,8 @@ use ephor_base::{Seq, files::Files};
 
 use crate::{
     checkpoint::Head,
+    figures,
     read::{ReadError, Stored, read},
-    tree::Tree,
 };
 
 /// What projections are made from.
@@ -32,16 +32,12 @@ impl Reading {
         Self { folder: folder.to_owned(), files: Arc::clone(files), head }
     }
 
-    /// The chain in `folder` up to its end. Nobody writes it meanwhile.
+    /// The chain in `folder` up to its end. Nobody writes it meanwhile. What was published is not read for that.
     ///
     /// # Errors
-    /// [`ReadError`] if it cannot be read to its end.
+    /// [`ReadError`] if the journal cannot be read to its end.
     pub fn whole(folder: &Path, files: &Arc<dyn Files>) -> Result<Self, ReadError> {
-        let mut tree = Tree::new();
-        for stored in read(folder, files) {
-            tree.push(stored?.receipt.leaf);
-        }
-        Ok(Self::up_to(folder, files, Head { size: tree.size(), root: tree.root() }))
+        Ok(Self::up_to(folder, files, figures::journal(folder, files)?.head))
     }
 }
 
@@ -51,7 +47,6 @@ impl Source for Reading {
     }
 
     fn entries(&self, from: Seq) -> Box<dyn Iterator<Item = Result<Stored, ReadError>> + '_> {
-        let before = move |stored: &Result<Stored, ReadError>| stored.as_ref().is_ok_and(|s| s.entry.seq < from);
-        Box::new(read(&self.folder, &self.files).up_to(self.head.size).skip_while(before))
+        Box::new(read(&self.folder, &self.files).from(from).up_to(self.head.size))
     }
 }

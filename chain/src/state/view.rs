@@ -1,6 +1,6 @@
 //! What can be asked.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use ephor_base::{Seq, SessionId, TicketId, Timestamp};
 
@@ -120,6 +120,31 @@ impl<'a> View<'a> {
     pub fn seats(&self) -> Result<impl Iterator<Item = Result<SeatLife, Broken>> + use<'a>, Broken> {
         let prefix = Table::Seats.key(&[]);
         Ok(self.store.rows(prefix.clone()..key_after(&prefix))?.map(read_row))
+    }
+
+    /// How many sessions there are.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn session_count(&self) -> Result<u64, Broken> {
+        let all = Page { order: Order::Oldest, behind: None, most: usize::MAX };
+        self.numbered(Table::Begun, all)?.try_fold(0u64, |count, pair| pair.map(|_| count.saturating_add(1)))
+    }
+
+    /// How many entries there are of each kind that there are any of, as [`crate::Fact::kind`] says it.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn kinds(&self) -> Result<BTreeMap<String, u64>, Broken> {
+        let (prefix, mut kinds) = (key::kinds(), BTreeMap::new());
+        for pair in self.store.rows(prefix.clone()..key_after(&prefix))? {
+            let pair = pair?;
+            let kind = parsed(key::kind_of(&pair.key))?;
+            let chunk = parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, &pair.value)))?;
+            let count: &mut u64 = kinds.entry(kind.to_owned()).or_default();
+            *count = count.saturating_add(chunk.count());
+        }
+        Ok(kinds)
     }
 
     /// The first entry of the day of `time`, or of the next day that has any. Nothing before it is as late as `time`.

@@ -60,7 +60,7 @@ fn a_log_of_format_1_is_verified_and_read_with_its_contents() {
 
 fn migrate_it(world: &World) -> Result<Migrated, MigrateError> {
     let random: Arc<dyn ephor_base::Random> = Arc::clone(&world.random) as _;
-    migrate(&world.config, world.keys(), world.vault_key(), &world.files, Arc::clone(&world.clock), random)
+    migrate(&world.config, world.keys(), world.vault_key(), &world.files, Arc::clone(&world.clock), random, |_| ())
 }
 
 /// Everything of the log of format 1 is there, whole, and the log goes on.

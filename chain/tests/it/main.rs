@@ -15,6 +15,7 @@ mod golden;
 mod growth;
 mod kill;
 mod offline;
+mod prover;
 mod state;
 mod story;
 mod tamper;
