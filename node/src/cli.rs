@@ -31,9 +31,18 @@ pub(crate) enum Command {
     Tickets(Listing),
     /// Show what is kept of the record for quick answers, or build it again.
     State(State),
-    /// Read, verify and keep the signed record.
+    /// Read, verify, prove and keep the signed record.
     #[command(subcommand)]
     Chain(Chain),
+    /// Bring a home of an older version of Ephor to the format that is written here. It may be run again at any time.
+    Migrate(Migrate),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Migrate {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -104,17 +113,15 @@ pub(crate) enum Chain {
     /// Print the entries, oldest first.
     Log(ChainLog),
     /// Check every hash, signature and rule; exit status 1 if anything is wrong.
-    Verify {
-        /// A home, or a copied folder of a chain [default: the home].
-        #[arg(value_name = "DIR")]
-        directory: Option<PathBuf>,
-        /// The public keys: a file as `chain key` prints it, or one such line; may be given twice. Needed for a copied
-        /// folder without its home.
-        #[arg(long, value_name = "KEY")]
-        key: Vec<String>,
-        /// A pinned head to hold the chain against [default: that of the home].
-        #[arg(long, value_name = "FILE")]
-        head: Option<PathBuf>,
+    Verify(Verify),
+    /// Print a proof that an entry is in the log: a file that is checked with the public keys alone.
+    Prove(Prove),
+    /// Check a proof, with no home, no node and no network; exit status 1 if it does not hold.
+    Check(Check),
+    /// Print entries for an auditor as JSON lines, behind one with the keys and the signed checkpoint.
+    Export(Export),
+    /// Show what the record holds, what it takes, and how it grows.
+    Stat {
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -131,6 +138,77 @@ pub(crate) enum Chain {
         #[arg(long)]
         yes: bool,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    /// A home, or a copied folder of a chain [default: the home].
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The public keys: a file as `chain key` prints it, or one such line; may be given twice. Needed for a copied folder
+    /// without its home.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Vec<String>,
+    /// A pinned head to hold the chain against [default: that of the home].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
+    /// A checkpoint up to which you verified the log before: what it covers is not read again.
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) from: Option<PathBuf>,
+    /// Leave out the sealed contents in the vault, where they were lost or not copied.
+    #[arg(long)]
+    pub(crate) without_contents: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Prove {
+    /// The entry, by the number with which `chain log` shows it.
+    #[arg(value_name = "SEQ", value_parser = place)]
+    pub(crate) seq: u64,
+    /// A home, or a copied folder of a chain [default: the home].
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// The proof, or - for standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The public keys of the log: a file as `chain key` prints it, or one such line; may be given several times.
+    #[arg(long, value_name = "KEY", required = true)]
+    pub(crate) key: Vec<String>,
+    /// The key of a witness whose word counts for you: a file of such lines, or one; may be given several times.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) witness: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// A home, or a copied folder of a chain [default: the home].
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// The first entry [default: 0].
+    #[arg(long, value_name = "SEQ", value_parser = place)]
+    pub(crate) from: Option<u64>,
+    /// The last entry [default: the last there is].
+    #[arg(long, value_name = "SEQ", value_parser = place)]
+    pub(crate) to: Option<u64>,
+    /// With each entry, the hashes that prove it under the checkpoint of the first line.
+    #[arg(long)]
+    pub(crate) proofs: bool,
+    /// The public keys, for a copied folder without its home.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -159,6 +237,11 @@ pub(crate) struct ChainLog {
     /// Also print private content, with the keys of this home.
     #[arg(long)]
     pub(crate) content: bool,
+}
+
+fn place(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "an entry is named by its number, as `ephor chain log` shows it in the first column".to_owned())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod chain;
+mod migrate;
 mod ps;
 mod run;
 mod sessions;
@@ -14,13 +15,17 @@ use anyhow::Context;
 use clap::Parser;
 
 use crate::{
-    cli::{Cli, Command},
+    cli::{Chain, Cli, Command},
     home::Home,
 };
 
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
+    if let Command::Chain(Chain::Check(args)) = &cli.command {
+        // Whoever checks a proof need not have a home.
+        return chain::check(args);
+    }
     let home = Home::find(cli.home)?;
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
@@ -30,6 +35,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Tickets(args) => tickets::tickets(&home, &args),
         Command::State(args) => state::state(&home, &args),
         Command::Chain(args) => chain::chain(&home, args),
+        Command::Migrate(args) => migrate::migrate(&home, &args),
     }
 }
 

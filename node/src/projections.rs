@@ -1,10 +1,9 @@
 //! Questions to the projections of the record: answered by the node that runs, or under the lock of the home.
 
 use std::{
-    io::{IsTerminal, Write},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -13,7 +12,7 @@ use ephor_chain::{
     Head, State, VerifierKeys,
     disk::Disk,
     state::{
-        Broken, CaughtUp, Figures, List, Order, Page, Progress, Reading, Session, Source, StateError, Ticket, View,
+        Broken, CaughtUp, Day, Figures, List, Order, Page, Progress, Reading, Session, Source, StateError, Ticket, View,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -22,6 +21,7 @@ use crate::{
     client::Client,
     commands::runtime,
     home::{Home, Lock},
+    progress::Bar,
     protocol::{Answer, Request},
 };
 
@@ -38,6 +38,8 @@ pub(crate) enum Question {
     Tickets { behind: Option<u64>, most: usize },
     /// The places of entries.
     Entries { of: Filter, behind: Option<u64>, most: usize },
+    /// What there is how much of.
+    Statistics {},
     /// Where the projections stand.
     Figures {},
     /// To build them again.
@@ -66,10 +68,27 @@ pub(crate) enum Found {
     Tickets { tickets: Vec<Ticket> },
     /// Places, newest first.
     Entries { entries: Vec<Seq> },
+    /// What there is how much of.
+    Statistics { statistics: Statistics },
     /// Where the projections stand, and the entries of the chain.
     Figures { figures: Figures, chain: u64 },
     /// They were built again.
     Rebuilt { caught_up: CaughtUp },
+}
+
+/// What the record has how much of.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct Statistics {
+    /// Entries that are counted.
+    pub(crate) entries: u64,
+    /// Those of each kind.
+    pub(crate) kinds: BTreeMap<String, u64>,
+    /// Conversations.
+    pub(crate) sessions: u64,
+    /// Intents without an outcome.
+    pub(crate) open_intents: u64,
+    /// The days that have entries, newest first, at most [`MOST`].
+    pub(crate) days: Vec<Day>,
 }
 
 /// The projections of a home, and the chain they are made from.
@@ -122,7 +141,21 @@ fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
             let entries = entries.take_while(|place| place.as_ref().map_or(true, |place| *place >= since));
             Found::Entries { entries: entries.collect::<Result<_, _>>()? }
         }
+        Question::Statistics {} => Found::Statistics { statistics: count(view)? },
         Question::Figures {} | Question::Rebuild {} => Found::Entries { entries: Vec::new() },
+    })
+}
+
+fn count(view: &View<'_>) -> Result<Statistics, Broken> {
+    let newest = |most| Page { order: Order::Newest, behind: None, most };
+    let open =
+        view.unsettled(newest(usize::MAX))?.try_fold(0u64, |open, intent| intent.map(|_| open.saturating_add(1)));
+    Ok(Statistics {
+        entries: view.size(),
+        kinds: view.kinds()?,
+        sessions: view.session_count()?,
+        open_intents: open?,
+        days: view.days(newest(MOST))?.collect::<Result<_, _>>()?,
     })
 }
 
@@ -169,15 +202,16 @@ impl Answering {
 
     /// Asks. Shows how far it is once that has taken a second.
     pub(crate) fn ask(&mut self, question: Question) -> anyhow::Result<Found> {
-        let mut bar = Bar::new();
-        let found = match self {
+        let mut bar = Bar::new("entries applied");
+        match self {
             Self::Here { projections, head, .. } => {
-                projections.ask(*head, &question, &mut |progress| bar.show(progress)).map_err(Into::into)
+                let show = &mut |Progress { applied, of }| bar.show(applied, of);
+                projections.ask(*head, &question, show).map_err(Into::into)
             }
             Self::Node(runtime, client) => runtime.block_on(async {
                 let mut answer = client.ask(&Request::Ask { question }).await?;
-                while let Answer::Progress { progress } = answer {
-                    bar.show(progress);
+                while let Answer::Progress { progress: Progress { applied, of } } = answer {
+                    bar.show(applied, of);
                     answer = client.hear().await?;
                 }
                 match answer {
@@ -186,9 +220,7 @@ impl Answering {
                     _ => bail!("the node answered something else"),
                 }
             }),
-        };
-        bar.end();
-        found
+        }
     }
 
     /// Asks page after page, newest first, until there are `most` rows or no more.
@@ -208,36 +240,5 @@ impl Answering {
             all.extend(page);
         }
         Ok(all)
-    }
-}
-
-/// Shows how far the projections are, once they have taken a second.
-struct Bar {
-    began: Instant,
-    shown: Option<Instant>,
-}
-
-impl Bar {
-    fn new() -> Self {
-        Self { began: Instant::now(), shown: None }
-    }
-
-    fn show(&mut self, Progress { applied, of }: Progress) {
-        let due = match self.shown {
-            Some(shown) => shown.elapsed() > Duration::from_millis(200),
-            None => self.began.elapsed() > Duration::from_secs(1) && std::io::stderr().is_terminal(),
-        };
-        if due {
-            self.shown = Some(Instant::now());
-            let percent = applied.saturating_mul(100).checked_div(of).unwrap_or(100);
-            eprint!("\r{applied} of {of} entries, {percent} % …");
-            let _unshown = std::io::stderr().flush();
-        }
-    }
-
-    fn end(&self) {
-        if self.shown.is_some() {
-            eprintln!();
-        }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) enum Request {
     },
     /// Asks for the processes. The braces are there for serde: without them other keys would pass.
     Processes {},
+    /// Asks that everything recorded so far is published now.
+    Publish {},
     /// Asks something of the projections of the record.
     Ask {
         /// What.
@@ -120,6 +122,11 @@ pub(crate) enum Answer {
     Processes {
         /// By PID.
         processes: Vec<ProcessInfo>,
+    },
+    /// Everything up to here is published.
+    Published {
+        /// How many entries that are.
+        size: u64,
     },
     /// How far the projections are; more follows.
     Progress {

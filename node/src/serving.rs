@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::home::Home;
 
-pub(crate) use boot::accept_loss;
+pub(crate) use boot::{accept_loss, migrate_chain};
 
 /// How long a node that was started for a client waits for the first one.
 const FIRST_CLIENT: Duration = Duration::from_secs(10);

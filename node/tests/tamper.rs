@@ -423,6 +423,8 @@ fn whatever_is_missing_or_foreign_is_named_and_nothing_is_overwritten() {
     run(&place);
     let told = must_name(&place, "vault/content/", "no contents");
     assert!(told.contains("sealed content"), "{told}");
+    let without = place.ephor(&["chain", "verify", "--without-contents"]);
+    assert!(without.status.success() && without.out.contains("were not held against it"), "{}", without.out);
     let place = copy(&whole);
     gone("keys/log.pub")(&place);
     let told = place.ephor(&["chain", "verify"]);

@@ -1,6 +1,12 @@
 //! `ephor chain`: the signed record, for an operator and an auditor.
 
+mod check;
+mod export;
+mod keys;
 mod log;
+mod place;
+mod prove;
+mod stat;
 mod verify;
 
 use std::process::ExitCode;
@@ -8,12 +14,18 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 
+pub(crate) use check::check;
+
 use crate::{cli::Chain, home::Home, serving, terminal};
 
 pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
     match args {
         Chain::Log(args) => log::log(home, &args),
-        Chain::Verify { directory, key, head, json } => verify::verify(home, directory, &key, head, json),
+        Chain::Verify(args) => verify::verify(home, args),
+        Chain::Prove(args) => prove::prove(home, &args),
+        Chain::Check(args) => check(&args),
+        Chain::Export(args) => export::export(home, &args),
+        Chain::Stat { json } => stat::stat(home, json),
         Chain::Key { json } => key(home, json),
         Chain::Accept { yes } => accept(home, yes),
     }

@@ -12,7 +12,9 @@ use ephor_chain::{
     Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
     accept::{Accepted, accept},
     disk::Disk,
+    migrate::{Migrated, migrate},
     state::{Progress, StateError},
+    verify::Progress as Verified,
 };
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Constitution, Gate, Registry};
@@ -263,11 +265,25 @@ impl Node {
         self.projections.ask(self.log.head(), question, progress)
     }
 
+    /// Brings everything recorded so far to the disk and publishes it; says how many entries that are.
+    pub(crate) async fn publish(&self) -> Result<u64, String> {
+        self.log.publish().await.map(|head| head.size).map_err(|error| error.to_string())
+    }
+
     /// Stops every process in order and closes the chain.
     pub(crate) async fn stop(&self) -> anyhow::Result<()> {
         self.kernel.stop().await;
         self.log.clone().close().await.context("the chain was not closed")
     }
+}
+
+/// Brings the chain of a home to the format that is written here. The home is locked.
+pub(crate) fn migrate_chain(home: &Home, progress: impl FnMut(Verified)) -> anyhow::Result<Migrated> {
+    let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let Keys { signing, vault, .. } = Keys::open(home, &*files, &*random)?;
+    let config = ChainConfig::in_home(home.path());
+    Ok(migrate(&config, signing, Arc::new(vault), &files, clock, random, progress)?)
 }
 
 /// Gives up a quarantined chain, keeps it aside, and begins a new one that names it. The home is locked.

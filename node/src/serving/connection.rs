@@ -172,6 +172,7 @@ impl Talk {
                 Err(why) => Err(why),
             },
             Request::Ask { question } => self.ask(question).await,
+            Request::Publish {} => self.node.publish().await.map(|size| Answer::Published { size }),
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })

@@ -9,9 +9,11 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod auditor;
 mod errors;
 mod gate;
 mod main_job;
+mod migrate;
 mod openai;
 mod paths;
 mod place;

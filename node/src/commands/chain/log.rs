@@ -35,7 +35,8 @@ pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
     };
     let end = found.as_ref().map_or(u64::MAX, |found| found.last().map_or(0, |last| last.0.saturating_add(1)));
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for stored in entries(home, *content)?.up_to(end) {
+    let begin = found.as_ref().and_then(|found| found.first().copied()).unwrap_or(Seq(0));
+    for stored in entries(home, *content)?.from(begin).up_to(end) {
         let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
         if !wanted(&stored) {
             continue;
@@ -119,7 +120,7 @@ fn as_text(stored: &Stored, content: bool) -> String {
 }
 
 /// A fact in a few words.
-fn told(fact: &Fact) -> String {
+pub(super) fn told(fact: &Fact) -> String {
     match fact {
         Fact::Origin { follows: Some(old), .. } => {
             format!("follows {} at {} entries: {}", old.origin, old.size, old.reason)

@@ -1,23 +1,24 @@
 //! `ephor chain verify`: needs nothing but the files and the public keys.
 
 use std::{
-    io::{ErrorKind, IsTerminal, Write},
+    fs,
+    io::{ErrorKind, Read},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
 use ephor_chain::{
-    Damage, Finding, PinnedHead, ScanError, VerifierKeys,
+    Checkpoint, Damage, Finding, PinnedHead, ScanError, VerifierKeys,
     disk::Disk,
-    verify::{self as verifier, Against, Progress, Report},
+    verify::{self as verifier, Against, Report},
 };
 use serde_json::json;
 
-use crate::{home::Home, terminal};
+use super::keys;
+use crate::{cli::Verify, home::Home, progress::Bar, terminal};
 
 /// What is verified against what.
 struct Given {
@@ -28,29 +29,22 @@ struct Given {
     head: Option<PinnedHead>,
 }
 
-pub(crate) fn verify(
-    home: &Home,
-    directory: Option<PathBuf>,
-    key: &[String],
-    head: Option<PathBuf>,
-    json: bool,
-) -> anyhow::Result<ExitCode> {
+pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let verified = match given(home, directory, key, head, &*files)? {
-        Ok(Given { folder, vault, keys, head }) => {
-            let mut bar = Bar::new();
-            let show = |progress| bar.show(progress);
-            let against = Against { keys: &keys, head, vault: vault.as_deref(), from: None };
-            let verified = verifier::verify(&folder, &files, against, show);
-            bar.end();
-            verified
+    let (json, from) = (args.json, args.from.clone());
+    let mut contents = false;
+    let verified = match given(home, args, &*files)? {
+        Ok(given) => {
+            contents = given.vault.is_some();
+            let from = from.map(|file| trusted(&file, &given.keys)).transpose()?;
+            verified(&given, from.as_ref(), &files)
         }
         Err(finding) => Err(finding.into()),
     };
     let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let text = match verified {
-        Ok(report) if json => json!({"ok": true, "report": report}).to_string(),
-        Ok(report) => told(&report).join("\n"),
+        Ok(report) if json => json!({"ok": true, "contents": contents, "report": report}).to_string(),
+        Ok(report) => told(&report, contents).join("\n"),
         Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
         Err(ScanError::Damaged(finding)) => format!("NOT whole: {finding}"),
         Err(error) => return Err(error).context("nothing is known about the chain"),
@@ -59,7 +53,41 @@ pub(crate) fn verify(
     Ok(status)
 }
 
-fn told(report: &Report) -> Vec<String> {
+/// A checkpoint up to which the log was verified before. It must be one of this log.
+fn trusted(file: &Path, keys: &VerifierKeys) -> anyhow::Result<Checkpoint> {
+    const MOST: u64 = 1 << 20;
+    let show = file.display();
+    let mut bytes = Vec::new();
+    let read = fs::File::open(file).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
+    read.with_context(|| format!("the checkpoint `{show}` cannot be read"))?;
+    let checkpoint = Checkpoint::parse(&bytes).with_context(|| {
+        format!("`{show}` is not a checkpoint; keep a copy of `chain/checkpoint` whenever you have verified a log")
+    })?;
+    let checked = checkpoint.check(keys);
+    checked.with_context(|| format!("the checkpoint `{show}` is not one that these keys have signed for this log"))?;
+    Ok(checkpoint)
+}
+
+fn verified(given: &Given, from: Option<&Checkpoint>, files: &Arc<dyn Files>) -> Result<Report, ScanError> {
+    let Given { folder, vault, keys, head } = given;
+    let known = from.map(|checkpoint| checkpoint.head);
+    let mut bar = Bar::new("entries verified");
+    let mut verify = |head: Option<PinnedHead>| {
+        let against = Against { keys, head, vault: vault.as_deref(), from: known };
+        verifier::verify(folder, files, against, |progress| bar.show(progress.entries, progress.total))
+    };
+    let report = verify(head.clone())?;
+    match from {
+        // Behind what is published, the journal is held against a pinned head and no other.
+        Some(checkpoint) if checkpoint.head.size > report.published => {
+            verify(Some(PinnedHead::of(checkpoint)))?;
+            Ok(report)
+        }
+        _ => Ok(report),
+    }
+}
+
+fn told(report: &Report, contents: bool) -> Vec<String> {
     let mut lines = vec![
         format!(
             "whole: {} entries under {} checkpoints, each with both signatures",
@@ -73,6 +101,12 @@ fn told(report: &Report) -> Vec<String> {
             if report.stopped { ", stopped cleanly" } else { ", running or crashed" }
         ),
     ];
+    if report.since > 0 {
+        lines.push(format!("  since   entry {}; what lies before it was verified earlier", report.since));
+    }
+    if !contents {
+        lines.push("  the sealed contents were not held against it: there is no vault beside this chain".to_owned());
+    }
     if report.open_intents > 0 {
         lines.push(format!("  intents {} without an outcome yet", report.open_intents));
     }
@@ -88,13 +122,8 @@ fn told(report: &Report) -> Vec<String> {
 }
 
 /// A home, or a copied folder of a chain with keys beside it or named. In a home, what is missing is a finding.
-fn given(
-    home: &Home,
-    directory: Option<PathBuf>,
-    key: &[String],
-    head: Option<PathBuf>,
-    files: &dyn Files,
-) -> anyhow::Result<Result<Given, Finding>> {
+fn given(home: &Home, args: Verify, files: &dyn Files) -> anyhow::Result<Result<Given, Finding>> {
+    let Verify { directory, key, head, without_contents, .. } = args;
     let root = directory.unwrap_or_else(|| home.path().to_owned());
     let home = Home::find(Some(root.clone().into()))?;
     let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
@@ -112,7 +141,7 @@ fn given(
     if begun && head.is_none() && !home.head().exists() {
         return Ok(Err(lacks("head", Damage::HeadMissing)));
     }
-    let keys = if key.is_empty() { keys_beside(&around)? } else { keys_named(key)? };
+    let keys = if key.is_empty() { keys::beside(&around)? } else { keys::pair(&key)? };
     let beside = around.join("head");
     let head_file = match head {
         Some(named) => Some(named),
@@ -133,57 +162,6 @@ fn given(
     };
     // Of a home, contents that are not there are missing.
     let vault = Some(around.join("vault")).filter(|vault| begun || vault.join("content").is_dir());
+    let vault = vault.filter(|_| !without_contents);
     Ok(Ok(Given { folder, vault, keys, head }))
-}
-
-fn keys_beside(around: &Path) -> anyhow::Result<VerifierKeys> {
-    let path = around.join("keys").join("log.pub");
-    let text = std::fs::read_to_string(&path).with_context(|| {
-        format!(
-            "the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them",
-            path.display()
-        )
-    })?;
-    text.parse().with_context(|| format!("`{}`", path.display()))
-}
-
-fn keys_named(key: &[String]) -> anyhow::Result<VerifierKeys> {
-    let mut lines = Vec::new();
-    for name in key {
-        match std::fs::read_to_string(name) {
-            Ok(text) => lines.extend(text.lines().map(str::to_owned)),
-            Err(_) => lines.push(name.clone()),
-        }
-    }
-    lines.join("\n").parse().context("--key")
-}
-
-/// Shows how far it is, once it has taken a second.
-struct Bar {
-    began: Instant,
-    shown: Option<Instant>,
-}
-
-impl Bar {
-    fn new() -> Self {
-        Self { began: Instant::now(), shown: None }
-    }
-
-    fn show(&mut self, progress: Progress) {
-        let due = match self.shown {
-            Some(shown) => shown.elapsed() > Duration::from_millis(200),
-            None => self.began.elapsed() > Duration::from_secs(1) && std::io::stderr().is_terminal(),
-        };
-        if due {
-            self.shown = Some(Instant::now());
-            eprint!("\r{} of {} entries …", progress.entries, progress.total.max(progress.entries));
-            let _unshown = std::io::stderr().flush();
-        }
-    }
-
-    fn end(&self) {
-        if self.shown.is_some() {
-            eprintln!();
-        }
-    }
 }

@@ -1,0 +1,82 @@
+//! `ephor chain export`: entries for an auditor, as JSON lines that can be held against the signed root.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use ephor_base::{Digest, Seq, cbor};
+use ephor_chain::{Entry, EntryProof, Prover, VerifierKeys};
+use serde_json::{Value, json};
+
+use super::place::{Place, unproven};
+use crate::{cli::Export, home::Home, progress::Bar, terminal};
+
+pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
+    let place = Place::find(home, args.directory.as_deref())?;
+    let keys = place.keys(&args.key)?;
+    let mut prover = place.prover(|size| args.to.is_some_and(|to| to < size))?;
+    let (checkpoint, size) = (prover.checkpoint(), prover.checkpoint().head.size);
+    checkpoint.check(&keys).context("the checkpoint of the log does not hold under these keys")?;
+    let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(size.saturating_sub(1)));
+    if from > to {
+        bail!("the entries {from} to {to} are none: --from comes before --to");
+    }
+    if to >= size {
+        return Err(place.beyond(to, size));
+    }
+    let mut bar = Bar::new("entries exported");
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let first = first_line(&keys, &prover, (from, to), args.proofs).to_string();
+    let mut written = writeln!(out, "{first}");
+    for (done, seq) in (1..).zip(from..=to) {
+        match written {
+            Ok(()) => {}
+            // A reader that closed the pipe has had enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error).context(terminal::UNWRITTEN),
+        }
+        let proof = prover.prove(Seq(seq)).map_err(unproven)?;
+        written = writeln!(out, "{}", line(&proof, args.proofs)?);
+        bar.show(done, to.saturating_sub(from).saturating_add(1));
+    }
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context(terminal::UNWRITTEN),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What everything behind it is held against.
+fn first_line(keys: &VerifierKeys, prover: &Prover, (from, to): (u64, u64), proofs: bool) -> Value {
+    let checkpoint = prover.checkpoint();
+    json!({
+        "log": checkpoint.origin,
+        "keys": [keys.ed25519(), keys.ml_dsa_65()],
+        "checkpoint": String::from_utf8_lossy(&checkpoint.note.to_bytes()),
+        "size": checkpoint.head.size,
+        "root": checkpoint.head.root,
+        "from": from,
+        "to": to,
+        "proofs": proofs,
+    })
+}
+
+/// An entry: in words, and as the bytes that its leaf hash is made of.
+fn line(proof: &EntryProof, proofs: bool) -> anyhow::Result<Value> {
+    let bytes = proof.extra.as_deref().unwrap_or_default();
+    let entry: Entry = cbor::from_slice(bytes)
+        .with_context(|| format!("entry {} is of a version that this one does not know: upgrade Ephor", proof.index))?;
+    let mut line = json!({
+        "seq": proof.index,
+        "leaf": Entry::leaf(bytes),
+        "cbor": BASE64.encode(bytes),
+        "entry": serde_json::to_value(&entry)?,
+    });
+    if let (true, Value::Object(fields)) = (proofs, &mut line) {
+        let path: Vec<String> = proof.path.iter().map(|Digest(hash)| BASE64.encode(hash)).collect();
+        fields.insert("inclusion".to_owned(), json!(path));
+    }
+    Ok(line)
+}
