@@ -26,6 +26,7 @@
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;
 //!   [`prover`] makes them out of what is published.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
+//! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 

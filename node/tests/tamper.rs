@@ -421,6 +421,9 @@ fn whatever_is_missing_or_foreign_is_named_and_nothing_is_overwritten() {
     gone("keys/vault")(&place);
     fs::rename(place.home.join("vault"), place.beside("vault")).expect("it moves");
     run(&place);
+    assert!(place.ephor(&["chain", "verify"]).status.success(), "the journal still had the contents");
+    let place = copy(&whole);
+    fs::remove_dir_all(place.home.join("vault/content")).expect("they go");
     let told = must_name(&place, "vault/content/", "no contents");
     assert!(told.contains("sealed content"), "{told}");
     let without = place.ephor(&["chain", "verify", "--without-contents"]);

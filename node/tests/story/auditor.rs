@@ -72,6 +72,7 @@ fn an_entry_is_proven_and_checked_with_the_keys_alone() {
     {
         assert!(told.contains(word), "`{word}` is not said: {told}");
     }
+    assert!(told.lines().all(|line| line.len() < 150), "a person reads this: {told}");
     let told = check(&file, &["--key", &keys, "--json"]).succeeded().stdout;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["ok"], &told["proven"], &told["seq"]), (&json!(true), &json!("entry"), &verdict["seq"]));

@@ -147,6 +147,6 @@ fn fork_told(fork: &CheckedFork, keys: &[&VerifierKeys]) -> String {
 
 /// Two keys by name and id: their base64 is long, and one of them has 2,600 digits.
 fn names(keys: &VerifierKeys) -> String {
-    let name = |line: &str| line.rsplitn(2, '+').last().unwrap_or_default().to_owned();
+    let name = |line: &str| line.splitn(3, '+').take(2).collect::<Vec<_>>().join("+");
     format!("{} (Ed25519), {} (ML-DSA-65)", name(keys.ed25519()), name(keys.ml_dsa_65()))
 }

@@ -209,7 +209,7 @@ fn told(stat: &Stat) -> String {
         format!("vault      {}", amount(vault)),
         format!("state      {}; it can be deleted at any time", amount(state)),
         format!(
-            "growth     {} entries and {} a day, over {} days",
+            "growth     {} entries and {} a day, in the mean of {} d",
             stat.growth.entries_per_day,
             amount(stat.growth.bytes_per_day),
             stat.growth.days

@@ -105,7 +105,7 @@ fn told(report: &Report, contents: bool) -> Vec<String> {
         lines.push(format!("  since   entry {}; what lies before it was verified earlier", report.since));
     }
     if !contents {
-        lines.push("  the sealed contents were not held against it: there is no vault beside this chain".to_owned());
+        lines.push("  the sealed contents were not held against it".to_owned());
     }
     if report.open_intents > 0 {
         lines.push(format!("  intents {} without an outcome yet", report.open_intents));
