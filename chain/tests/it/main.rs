@@ -9,6 +9,7 @@
 mod accept;
 mod common;
 mod disk;
+mod document;
 mod faults;
 mod formats;
 mod golden;

@@ -1,5 +1,6 @@
 //! What the tests share: a file system in memory with faults, a clock, randomness, and a small world around a log.
 
+pub(crate) mod forge;
 pub(crate) mod history;
 pub(crate) mod memory;
 

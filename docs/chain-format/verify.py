@@ -1,0 +1,631 @@
+#!/usr/bin/env python3
+"""A second verifier of chains, written from ../chain-format.md alone. It shares no code and no library with the first.
+
+    verify.py chain FOLDER KEYS [VAULT]     the published folder of a log, and its sealed contents if VAULT is given
+    verify.py proof FILE KEYS               the proof of one entry
+
+KEYS is a file with the two verifier keys. Prints what holds and exits with 0, or says what does not and exits with 1.
+Needs the package `cryptography`, 47 or later.
+"""
+import base64
+import hashlib
+import os
+import re
+import sys
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PublicKey
+
+ML_DSA_65 = b"\xffML-DSA-65 FIPS-204 pure empty-context"
+PART_BYTES = 49152
+
+
+class Bad(Exception):
+    """Something that does not hold."""
+
+
+def need(holds, what):
+    if not holds:
+        raise Bad(what)
+
+
+def sha(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def unbase64(text):
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise Bad(f"not base64: {error}") from None
+    need(base64.b64encode(raw).decode() == text, "base64 in another form")
+    return raw
+
+
+def decimal(text):
+    need(re.fullmatch(r"0|[1-9][0-9]*", text, re.ASCII), f"not a number: {text!r}")
+    return int(text)
+
+
+# --- Keys, notes and checkpoints ----------------------------------------------------------------------------------
+
+
+class Keys:
+    """The two verifier keys of one generation."""
+
+    def __init__(self, lines):
+        need(len(lines) == 2, "keys are two lines")
+        self.lines, self.ids = lines, []
+        typed = []
+        for line in lines:
+            name, key_id, key = line.split("+", 2)
+            raw = unbase64(key)
+            self.ids.append(sha(name.encode(), b"\n", raw)[:4])
+            need(key_id == self.ids[-1].hex(), "a key id is wrong")
+            typed.append((name, raw))
+        (self.origin, ed), (name, ml) = typed
+        need(name == self.origin and re.fullmatch(r"ephor/[0-9a-f]{32}", name), "the keys have wrong names")
+        need(len(ed) == 33 and ed[:1] == b"\x01", "the first key is not Ed25519")
+        need(ml.startswith(ML_DSA_65) and len(ml) == len(ML_DSA_65) + 1952, "the second key is not ML-DSA-65")
+        self.first = self.origin == "ephor/" + sha(ed[1:]).hex()[:32]
+        self.public = (Ed25519PublicKey.from_public_bytes(ed[1:]),
+                       MLDSA65PublicKey.from_public_bytes(ml[len(ML_DSA_65):]))
+
+    def digest(self):
+        return sha("".join(line + "\n" for line in self.lines).encode())
+
+    def accepts(self, which, text, signature):
+        try:
+            self.public[which].verify(signature, text)
+            return True
+        except InvalidSignature:
+            return False
+
+
+class Note:
+    """A checkpoint with its signature lines."""
+
+    def __init__(self, raw):
+        need(len(raw) <= 262144, "a note is too long")
+        text, empty, lines = raw.decode("utf-8").rpartition("\n\n")
+        need(empty and lines.endswith("\n"), "a note without signatures")
+        self.text, self.signatures = (text + "\n").encode(), []
+        for line in lines[:-1].split("\n"):
+            match = re.fullmatch(r"— ([^\s+]+) (\S+)", line)
+            need(match, "a signature line is malformed")
+            signature = unbase64(match[2])
+            need(len(signature) > 4, "a signature line is malformed")
+            self.signatures.append((match[1], signature[:4], signature[4:]))
+        parts = text.split("\n")
+        need(len(parts) == 3, "a checkpoint has three lines")
+        self.origin, self.size, self.root = parts[0], decimal(parts[1]), unbase64(parts[2])
+        need(len(self.root) == 32, "a root has 32 bytes")
+
+    def check_ours(self, keys):
+        """As the log's own checkpoints must be: both lines and no other."""
+        need(self.origin == keys.origin, "a checkpoint of another log")
+        need(len(self.signatures) == 2, "a checkpoint with other signature lines than two")
+        for which, (name, key_id, signature) in enumerate(self.signatures):
+            need(name == keys.origin and key_id == keys.ids[which], "a signature line of another key")
+            need(keys.accepts(which, self.text, signature), f"signature {which + 1} of size {self.size} is wrong")
+
+    def check_any(self, keys):
+        """As in a proof: lines of others say nothing."""
+        need(self.origin == keys.origin, "a checkpoint of another log")
+        need(len(self.signatures) <= 32, "too many signature lines")
+        for which in (0, 1):
+            own = [s for n, i, s in self.signatures if n == keys.origin and i == keys.ids[which]]
+            need(own and all(keys.accepts(which, self.text, s) for s in own), f"signature {which + 1} is missing or wrong")
+
+
+# --- Deterministic CBOR -------------------------------------------------------------------------------------------
+
+
+class Null:
+    """Stands for null, which is not the same as absent."""
+
+
+def decode(raw):
+    value, at = item(raw, 0)
+    need(at == len(raw), "bytes after the CBOR")
+    return value
+
+
+def item(raw, at):
+    need(at < len(raw), "the CBOR is cut short")
+    major, info = raw[at] >> 5, raw[at] & 31
+    at += 1
+    if major == 7:
+        need(info in (20, 21, 22), "a float, a tag or something else that has no place")
+        return {20: False, 21: True, 22: Null}[info], at
+    number = info
+    if info >= 24:
+        need(info <= 27, "an indefinite length")
+        width = 1 << (info - 24)
+        need(at + width <= len(raw), "the CBOR is cut short")
+        number = int.from_bytes(raw[at:at + width], "big")
+        need(number >= (24, 1 << 8, 1 << 16, 1 << 32)[info - 24], "a number that is not in its shortest form")
+        at += width
+    if major == 0:
+        return number, at
+    if major in (2, 3):
+        need(at + number <= len(raw), "the CBOR is cut short")
+        value = raw[at:at + number]
+        return (value if major == 2 else value.decode("utf-8")), at + number
+    if major == 4:
+        values = []
+        for _ in range(number):
+            value, at = item(raw, at)
+            values.append(value)
+        return values, at
+    need(major == 5, "a negative number or a tag")
+    values, last = {}, -1
+    for _ in range(number):
+        key, at = item(raw, at)
+        need(isinstance(key, int) and not isinstance(key, bool) and key > last, "keys of a map out of order")
+        values[key], at = item(raw, at)
+        last = key
+    return values, at
+
+
+def head(major, number):
+    for width, limit in ((0, 24), (1, 1 << 8), (2, 1 << 16), (4, 1 << 32), (8, 1 << 64)):
+        if number < limit:
+            if width == 0:
+                return bytes([major << 5 | number])
+            return bytes([major << 5 | 24 + width.bit_length() - 1]) + number.to_bytes(width, "big")
+    raise Bad("a number beyond 64 bits")
+
+
+def encode(value):
+    """Only what an open intent consists of."""
+    if isinstance(value, int):
+        return head(0, value)
+    if isinstance(value, bytes):
+        return head(2, len(value)) + value
+    if isinstance(value, str):
+        return head(3, len(value.encode())) + value.encode()
+    if isinstance(value, list):
+        return head(4, len(value)) + b"".join(map(encode, value))
+    return head(5, len(value)) + b"".join(encode(k) + encode(v) for k, v in value.items())
+
+
+# --- The shapes of entries, as the CDDL has them ------------------------------------------------------------------
+
+
+def uint(bits):
+    def check(value):
+        need(isinstance(value, int) and not isinstance(value, bool) and value < 1 << bits, f"not a u{bits}")
+    return check
+
+
+def upto(most):
+    def check(value):
+        need(isinstance(value, int) and not isinstance(value, bool) and value <= most, "an unknown number of a kind")
+    return check
+
+
+def octets(length):
+    def check(value):
+        need(isinstance(value, bytes) and length in (None, len(value)), "not so many bytes")
+    return check
+
+
+def text(value):
+    need(isinstance(value, str), "not a text")
+
+
+def tool_name(value):
+    need(isinstance(value, str) and re.fullmatch(r"[a-z0-9._-]{1,64}", value, re.ASCII), "not the name of a tool")
+
+
+def truth(value):
+    need(isinstance(value, bool), "not a truth value")
+
+
+def many(shape):
+    def check(value):
+        need(isinstance(value, list), "not a list")
+        for one in value:
+            shape(one)
+    return check
+
+
+def maybe(shape):
+    def check(value):
+        if value is not Null:
+            shape(value)
+    check.optional = True
+    return check
+
+
+def record(*shapes):
+    def check(value):
+        need(isinstance(value, list) and len(value) <= len(shapes), "not a record of this kind")
+        need(not value or value[-1] is not Null, "an absent field at the end of a record")
+        for shape, field in zip(shapes, value):
+            shape(field)
+        need(all(hasattr(shape, "optional") for shape in shapes[len(value):]), "a record without a field it needs")
+    return check
+
+
+def choice(shapes):
+    def check(value):
+        need(isinstance(value, list) and len(value) == 2 and isinstance(value[0], int), "not a choice")
+        need(value[0] in shapes, f"an unknown kind: {value[0]}")
+        shapes[value[0]](value[1])
+    return check
+
+
+def mapping(needed, optional):
+    def check(value):
+        need(isinstance(value, dict) and set(needed) <= set(value), "a map without a field it needs")
+        for key, field in value.items():
+            shape = needed.get(key) or optional.get(key)
+            need(shape, f"an unknown field: {key}")
+            shape(field)
+    return check
+
+
+u16, u32, u64, digest, session, operator = uint(16), uint(32), uint(64), octets(32), octets(16), octets(16)
+subject = mapping({}, {0: session, 1: operator, 2: text, 3: u64, 4: u64})
+last_numbers = record(u64, u64, u64, u64)
+budget = record(u64, u64, u64, u64)
+action, decision = upto(2), upto(2)
+verdict = record(decision, many(record(upto(3), decision, text)), record(u16, u16, u16, u16, u16), digest)
+end_reason = choice({0: record(), 1: record(), 2: record(upto(3)), 3: record(upto(3)), 4: record(upto(16)),
+                     5: record(), 6: record()})
+follows = record(text, u64, digest, text, last_numbers)
+unsettled = record(u64, subject, budget)
+SNAPSHOT = record(u32, u32, u64, truth, last_numbers, digest, many(unsettled))
+fact = choice({
+    0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
+    4: record(digest, text), 5: record(tool_name, digest, digest), 6: record(maybe(u64), u64), 7: record(text),
+    8: record(u64, many(u64), maybe(session)), 9: record(action, text, u32, digest, verdict, maybe(u64)),
+    10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
+    12: record(u64, text, digest, digest, u64),
+    13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text), 14: record(text),
+    15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
+    18: record(session, many(session), text),
+})
+entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
+
+
+def read_entry(raw):
+    need(len(raw) <= 65535, "an entry is too long")
+    entry = decode(raw)
+    entry_shape(entry)
+    return entry
+
+
+# --- The rules ----------------------------------------------------------------------------------------------------
+
+
+class Rules:
+    """What the entries so far amount to."""
+
+    def __init__(self):
+        self.size = self.version = self.time = self.boots = 0
+        self.stopped, self.open, self.used, self.last = False, {}, [0, 0, 0, 0], None
+        self.generations, self.erased, self.parts = [], set(), None
+
+    def admit(self, entry):
+        who, (kind, fields), content = entry[3], entry[4], entry.get(5)
+        need(1 <= entry[0] <= 2 and entry[0] >= self.version, "its version is unknown or goes back")
+        need(entry[1] == self.size, "its sequence is not its place")
+        need(entry[2] >= self.time, "its time goes back")
+        need(content is None or 0 in who, "it has content and no session")
+        need(content is None or who[0] not in self.erased, "it has content of an erased session")
+        need((kind == 0) == (self.size == 0), "an origin is first, and nothing else is")
+        need(self.parts is None or kind == 16, "it stands between the parts of a snapshot")
+        need(not self.stopped or kind in (1, 16), "it follows a stop")
+        check = {0: self.origin, 1: self.boot, 2: self.stop, 10: self.intent, 11: self.outcome, 16: self.snapshot,
+                 17: self.keys, 18: self.erase}.get(kind)
+        if check:
+            check(fields, who, content)
+        self.count(kind, fields, who)
+        if kind != 16:
+            self.stopped = kind == 2
+        self.version, self.time, self.last, self.size = entry[0], entry[2], entry, self.size + 1
+
+    def count(self, kind, fields, who):
+        def at_least(which, number):
+            self.used[which] = max(self.used[which], number)
+        at_least(0, who.get(3, 0))
+        at_least(1, who.get(4, 0))
+        if kind in (8, 15):
+            at_least(2, fields[0])
+        if kind == 12:
+            at_least(3, fields[0])
+        if kind == 13 and fields[0][0] == 0:
+            at_least(3, fields[0][1][0])
+        if kind == 0 and len(fields) > 2:
+            for which, number in enumerate(fields[2][4]):
+                at_least(which, number)
+
+    def origin(self, fields, _who, _content):
+        keys = Keys(fields[:2])
+        need(keys.first, "the origin does not follow from its Ed25519 key")
+        self.generations = [(0, keys)]
+
+    def boot(self, fields, _who, _content):
+        need(fields[0] == self.boots + 1, "its number is not the next")
+        need(fields[2] == (self.boots == 0 or self.stopped), "it is wrong about the stop before it")
+        self.boots += 1
+
+    def stop(self, fields, _who, _content):
+        need(fields[0] == self.boots, "it stops another boot")
+
+    def intent(self, fields, who, _content):
+        before = self.last
+        need(before and before[4][0] == 9, "no verdict stands before the intent")
+        given = before[4][1]
+        need(given[4][0] == 0 and fields[2] == before[1], "no verdict that permits it stands before the intent")
+        need(before[3] == who and given[0] == fields[0] and given[2] == fields[1] and given[3] == fields[3],
+             "the verdict before the intent is about something else")
+        self.open[self.size] = (who, fields[4])
+
+    def outcome(self, fields, who, _content):
+        need(fields[0] in self.open and self.open[fields[0]][0] == who, "it ends no open intent of its subject")
+        del self.open[fields[0]]
+
+    def snapshot(self, fields, who, content):
+        need(who == {} and content is None, "a snapshot with a subject or content")
+        if self.parts is None:
+            self.parts = self.expected()
+        need(fields[0] == self.parts.pop(0), "it is not what the entries before it amount to")
+        self.parts = self.parts or None
+
+    def expected(self):
+        groups, count = [[]], 0
+        for intent, (who, reserved) in sorted(self.open.items()):
+            one = [intent, who, reserved]
+            count += len(encode(one))
+            if count > PART_BYTES:
+                groups.append([])
+                count = 0
+            groups[-1].append(one)
+        keys = self.generations[-1][1].digest()
+        return [[part, len(groups), self.boots, self.stopped, list(self.used), keys, group]
+                for part, group in enumerate(groups)]
+
+    def keys(self, fields, _who, _content):
+        keys, used = Keys(fields), [keys for _, keys in self.generations]
+        need(keys.origin == used[0].origin, "keys of another log")
+        if keys.lines != used[-1].lines:
+            again = any(line in old.lines for line in keys.lines for old in used)
+            need(not again, "keys that were in force before")
+            self.generations.append((self.size + 1, keys))
+
+    def erase(self, fields, who, content):
+        need(who.get(0) == fields[0] and 1 in who and content is None, "an erasure of another session than its subject's")
+        need(fields[0] not in self.erased, "a session is erased twice")
+        self.erased.add(fields[0])
+
+    def signers(self, size):
+        """The keys that sign a checkpoint of this size."""
+        return [keys for since, keys in self.generations if since < size or since == 0][-1]
+
+
+# --- The tree and its tiles ---------------------------------------------------------------------------------------
+
+
+def full_root(hashes):
+    while len(hashes) > 1:
+        hashes = [sha(b"\x01", hashes[i], hashes[i + 1]) for i in range(0, len(hashes), 2)]
+    return hashes[0]
+
+
+def root_of(rows):
+    """The root, out of the hashes at each level that do not fill a tile."""
+    root = None
+    for row in rows:
+        end = len(row)
+        for bit in range(8):
+            if len(row) >> bit & 1:
+                subtree = full_root(row[end - (1 << bit):end])
+                end -= 1 << bit
+                root = subtree if root is None else sha(b"\x01", subtree, root)
+    return root
+
+
+def number_path(number):
+    groups = [f"{number % 1000:03}"]
+    while number >= 1000:
+        number //= 1000
+        groups.append(f"x{number % 1000:03}")
+    return "/".join(reversed(groups))
+
+
+def tile_path(level, index, width):
+    return f"tile/{level}/{number_path(index)}" + (f".p/{width}" if width < 256 else "")
+
+
+class Folder:
+    """The published folder of a log."""
+
+    def __init__(self, folder, keys, vault):
+        self.folder, self.keys, self.vault = folder, keys, vault
+        self.checkpoint = Note(self.read("checkpoint"))
+        self.size, self.rules, self.rows = self.checkpoint.size, Rules(), [[]]
+
+    def read(self, name):
+        try:
+            with open(os.path.join(self.folder, name), "rb") as file:
+                return file.read()
+        except OSError:
+            raise Bad("it is missing") from None
+
+    def count(self, level):
+        return self.size if level == "entries" else self.size >> 8 * level
+
+    def tile(self, level, index):
+        """A tile as this size has it, or the beginning of a wider one."""
+        width = min(self.count(level) - index * 256, 256)
+        widths = [width, *sorted(self.widths(level, index) - set(range(width + 1))), 256]
+        for found in widths:
+            try:
+                return self.read(tile_path(level, index, found)), found, width
+            except Bad:
+                continue
+        raise Bad(f"{tile_path(level, index, width)}: it is missing")
+
+    def widths(self, level, index):
+        folder = os.path.join(self.folder, f"tile/{level}/{number_path(index)}.p")
+        return {int(name) for name in os.listdir(folder)} if os.path.isdir(folder) else set()
+
+    def hashes(self, level, index):
+        raw, found, width = self.tile(level, index)
+        need(len(raw) == 32 * found, f"{tile_path(level, index, found)}: it does not hold {found} hashes")
+        return [raw[at:at + 32] for at in range(0, 32 * width, 32)]
+
+    def bundle(self, index):
+        raw, found, width = self.tile("entries", index)
+        return split_bundle(raw, found, tile_path("entries", index, found))[:width]
+
+    def verify(self):
+        need(self.checkpoint.origin == self.keys.origin, "a log of other keys")
+        kept = self.names()
+        for index in range((self.size + 255) // 256):
+            entries, leaves = self.bundle(index), self.hashes(0, index)
+            sealed = open(self.content_path(index), "rb") if self.has_content(index) else None
+            for raw, leaf in zip(entries, leaves):
+                self.take(raw, leaf, sealed, kept)
+            if sealed:
+                need(self.rules.size % 256 or not sealed.read(1), f"bytes behind the contents of bundle {index}")
+        for level, row in enumerate(self.rows):
+            need(not row or self.hashes(level, self.count(level) >> 8) == row, f"a partial tile of level {level} is wrong")
+        need(self.size > 0 and root_of(self.rows) == self.checkpoint.root, "the root is not that of the entries")
+        need(not kept, "a kept checkpoint beyond the published size")
+        self.checkpoint.check_ours(self.rules.signers(self.size))
+        ours = any(keys.lines == self.keys.lines for _, keys in self.rules.generations)
+        need(ours, "the given keys never signed this log")
+        self.strays()
+
+    def take(self, raw, leaf, sealed, kept):
+        at = self.rules.size
+        try:
+            need(sha(b"\x00", raw) == leaf, "its hash is not the one in the tile")
+            entry = read_entry(raw)
+            self.rules.admit(entry)
+            if self.vault and 5 in entry:
+                need(sealed, "its content is missing")
+                need(sha(sealed.read(entry[5][2])) == entry[5][1], "its sealed content is another")
+        except (Bad, UnicodeDecodeError) as error:
+            raise Bad(f"entry {at}: {error}") from None
+        self.push(0, leaf)
+        if kept and kept[0] == at + 1:
+            note = Note(self.read(f"checkpoints/{kept.pop(0):020}"))
+            need((note.size, note.root) == (at + 1, root_of(self.rows)), f"the kept checkpoint {at + 1} is another")
+            note.check_ours(self.rules.signers(at + 1))
+
+    def push(self, level, node):
+        if level == len(self.rows):
+            self.rows.append([])
+        self.rows[level].append(node)
+        if len(self.rows[level]) == 256:
+            index = (self.rules.size >> 8 * (level + 1)) - 1
+            need(self.hashes(level, index) == self.rows[level], f"{tile_path(level, index, 256)} is wrong")
+            row, self.rows[level] = self.rows[level], []
+            self.push(level + 1, full_root(row))
+
+    def content_path(self, index):
+        return os.path.join(self.vault, "content", number_path(index))
+
+    def has_content(self, index):
+        return self.vault and os.path.exists(self.content_path(index))
+
+    def names(self):
+        """Looks for unknown files. Gives the sizes of the kept checkpoints."""
+        known = {"checkpoint", "checkpoint.tmp", "checkpoints", "tile", "minimum", "journal"}
+        need(set(os.listdir(self.folder)) <= known, "an unknown file")
+        folder = os.path.join(self.folder, "checkpoints")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        need(all(re.fullmatch(r"[0-9]{20}(\.tmp)?", name, re.ASCII) for name in names), "an unknown file in checkpoints")
+        return sorted(int(name) for name in names if not name.endswith(".tmp"))
+
+    def strays(self):
+        """Tiles of earlier sizes must agree; whatever is no tile does not belong there."""
+        top = os.path.join(self.folder, "tile")
+        for folder, _, names in os.walk(top):
+            for name in names:
+                path = os.path.relpath(os.path.join(folder, name), self.folder)
+                match = re.fullmatch(r"tile/(entries|[0-7])/((?:x\d{3}/)*\d{3})(?:\.p/([1-9]\d*))?", path, re.ASCII)
+                need(match, f"{path}: it does not belong here")
+                level = match[1] if match[1] == "entries" else int(match[1])
+                index, width = int(re.sub(r"\D", "", match[2])), int(match[3] or 256)
+                need(path == tile_path(level, index, width) and (width < 256 or not match[3]), f"{path}: a wrong name")
+                if index * 256 + width > self.count(level):
+                    continue
+                if level == "entries":
+                    own = split_bundle(self.read(path), width, path)
+                    need(self.bundle(index)[:width] == own, f"{path}: another bundle than the one that replaced it")
+                else:
+                    need(b"".join(self.hashes(level, index)[:width]) == self.read(path), f"{path}: another tile")
+
+
+def split_bundle(raw, width, name):
+    entries, at = [], 0
+    while at < len(raw):
+        length = int.from_bytes(raw[at:at + 2], "big")
+        need(at + 2 + length <= len(raw), f"{name}: it is cut short")
+        entries.append(raw[at + 2:at + 2 + length])
+        at += 2 + length
+    need(len(entries) == width, f"{name}: it does not hold {width} entries")
+    return entries
+
+
+# --- Proofs -------------------------------------------------------------------------------------------------------
+
+
+def check_proof(raw, keys):
+    top, empty, rest = raw.decode("utf-8").partition("\n\n")
+    need(empty, "a proof without a checkpoint")
+    lines = top.split("\n")
+    need(len(lines) >= 3 and lines[0] == "c2sp.org/tlog-proof@v1", "not a tlog-proof")
+    need(lines[1].startswith("extra ") and lines[2].startswith("index "), "a proof without its entry or its index")
+    leaf, index = unbase64(lines[1][6:]), decimal(lines[2][6:])
+    path = [unbase64(line) for line in lines[3:]]
+    need(all(len(node) == 32 for node in path) and len(path) <= 65, "a hash has 32 bytes")
+    note = Note(rest.encode())
+    note.check_any(keys)
+    need(index < note.size, "there is no such entry")
+    at, last, node = index, note.size - 1, sha(b"\x00", leaf)
+    for other in path:
+        need(last > 0, "too many hashes")
+        if at & 1 or at == last:
+            node = sha(b"\x01", other, node)
+            while not at & 1 and at:
+                at, last = at >> 1, last >> 1
+        else:
+            node = sha(b"\x01", node, other)
+        at, last = at >> 1, last >> 1
+    need(last == 0, "too few hashes")
+    need(node == note.root, "the hashes do not lead to the root")
+    need(read_entry(leaf)[1] == index, "the entry stands in another place than it says")
+    return index, note.size
+
+
+def main(arguments):
+    if len(arguments) not in (3, 4) or arguments[0] not in ("chain", "proof"):
+        sys.exit(__doc__)
+    try:
+        with open(arguments[2], encoding="utf-8") as file:
+            keys = Keys(file.read().split("\n")[:-1])
+        if arguments[0] == "proof":
+            with open(arguments[1], "rb") as file:
+                index, size = check_proof(file.read(), keys)
+            print(f"entry {index} of {size}")
+        else:
+            folder = Folder(arguments[1], keys, arguments[3] if len(arguments) == 4 else None)
+            folder.verify()
+            print(f"{folder.size} {folder.checkpoint.root.hex()}")
+    except (Bad, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
