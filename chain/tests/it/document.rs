@@ -388,9 +388,9 @@ fn is_needed(path: &Path, size: u64) -> bool {
 fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let Some(second) = Second::find() else { return };
     let folder = docs().join("vectors");
-    assert!(second.chain(&folder).unwrap().starts_with("17 "));
+    assert!(second.chain(&folder).unwrap().starts_with("18 "));
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
-    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 17");
+    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 18");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());
     let changed = scratch.path().join("proof");
     let chance = Seeded::new(5);

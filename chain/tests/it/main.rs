@@ -12,6 +12,7 @@ mod disk;
 mod document;
 mod faults;
 mod formats;
+mod fuzzed;
 mod golden;
 mod growth;
 mod kill;
