@@ -1,16 +1,29 @@
 //! How fast a log is verified on one core, beside what the hash and the signature checks of the same machine cost.
 //!
 //! `just bench-chain`.
-#![expect(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a measurement may stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    reason = "a measurement may stop at the first surprise"
+)]
 
 mod common;
+#[path = "../tests/it/common/forge.rs"]
+mod forge;
+#[path = "common/published.rs"]
+mod published;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use aws_lc_rs::signature::{ED25519, ML_DSA_65, ParsedPublicKey};
 use ed25519_dalek::Signer as _;
 use ephor_base::Digest;
-use ephor_chain::{Against, Log, Report};
+use ephor_chain::{Against, Log, Report, VerifierKeys, disk::Disk};
 use pqcrypto_mldsa::mldsa65;
 use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _};
 
@@ -20,6 +33,9 @@ use common::{ENTRY, Home, SEALED, TEXT, Times, record};
 const HASHES: usize = 100;
 
 fn main() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return verify_alone(Path::new(&folder));
+    }
     let hashing = hash_probe();
     println!("probe: SHA-256 of {ENTRY} bytes, {HASHES} times      {}", hashing.line());
     let checking = check_probe();
@@ -45,6 +61,41 @@ fn main() {
     }
     println!("(at least 500,000/s are wanted at a mean batch of 256, entries alone)");
     drop(runtime);
+    published_alone();
+}
+
+/// Which folder a process of its own is to verify: what a process took at most cannot be read of one that did other things.
+const FOLDER: &str = "EPHOR_BENCH_FOLDER";
+
+/// Ten million entries, or as many as `EPHOR_BENCH_ENTRIES` says, out of tiles and bundles alone.
+fn published_alone() {
+    let size = std::env::var("EPHOR_BENCH_ENTRIES").ok().and_then(|size| size.parse().ok()).unwrap_or(10_000_000);
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    println!("\n{size} published entries of {ENTRY} bytes without content");
+    let began = Instant::now();
+    let keys = published::write(&home.path().join("chain"), size);
+    println!("  written by the format, not by the log, in {:.0} s", began.elapsed().as_secs_f64());
+    std::fs::write(home.path().join("keys"), keys.to_string()).unwrap();
+    let own = std::env::current_exe().unwrap();
+    let status = std::process::Command::new(own).arg("--bench").env(FOLDER, home.path()).status().unwrap();
+    assert!(status.success(), "{status}");
+    println!("(at least 500,000/s and at most 100 MB are wanted)");
+}
+
+/// Verifies one folder, and says how fast that was and what this process took at most.
+fn verify_alone(home: &Path) {
+    let keys: VerifierKeys = std::fs::read_to_string(home.join("keys")).unwrap().parse().unwrap();
+    let against = Against { keys: &keys, head: None, vault: None, from: None };
+    let (began, before) = (Instant::now(), on_core());
+    let report = ephor_chain::verify(&home.join("chain"), &(Arc::new(Disk) as _), against, |_| ()).unwrap();
+    let took = on_core().zip(before).map_or(began.elapsed(), |(now, then)| now - then);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map_or("unknown", str::trim);
+    let rate = report.head.size as f64 / took.as_secs_f64();
+    println!(
+        "  verified at {rate:.0}/s on one core ({:.1} s in all); peak memory {most}",
+        began.elapsed().as_secs_f64()
+    );
 }
 
 /// A log of batches of exactly this many records.

@@ -33,7 +33,7 @@ impl Clock for SystemClock {
     }
 }
 
-struct SystemRandom;
+pub(crate) struct SystemRandom;
 
 impl Random for SystemRandom {
     fn fill(&self, into: &mut [u8]) {
