@@ -42,6 +42,17 @@ deny: (verify "tools" "deny")
 kill9 POINTS='500':
     EPHOR_KILL9_POINTS={{ POINTS }} cargo test --release -p ephor-node --test kill9 -- --ignored --nocapture
 
+# Each parser of the chain under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
+fuzz SECONDS='60':
+    command -v cargo-fuzz >/dev/null || env -u CARGO_TARGET_DIR cargo install --locked cargo-fuzz@0.13.2
+    cargo fuzz build --sanitizer none --target-dir "$CARGO_TARGET_DIR/fuzz"
+    for target in $(cargo fuzz list); do \
+        mkdir -p "$CARGO_TARGET_DIR/fuzz-corpus/$target"; \
+        cargo fuzz run --sanitizer none --target-dir "$CARGO_TARGET_DIR/fuzz" "$target" \
+            "$CARGO_TARGET_DIR/fuzz-corpus/$target" "fuzz/corpus/$target" -- \
+            -max_total_time={{ SECONDS }} -timeout=20 -artifact_prefix="$CARGO_TARGET_DIR/fuzz-corpus/" || exit 1; \
+    done
+
 # The figures of the sandbox: compile, load, call, search, overrun of a deadline
 bench-sandbox:
     cargo test --release -p ephor-sandbox --test figures -- --include-ignored --nocapture --test-threads 1
