@@ -21,6 +21,7 @@
 //! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
 //! - [`tile`], [`bundle`], `edge`: the published form, as functions of sizes; `press` writes it, [`published`] reads it,
 //!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
+//! - `docs/chain-format.md`: all of it for whoever writes another reader; whatever changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage.
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;

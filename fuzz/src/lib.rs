@@ -9,7 +9,7 @@ use targets::TARGETS;
 
 /// Runs the target of this name.
 pub fn run(name: &str, bytes: &[u8]) {
-    for (_, target) in TARGETS.iter().filter(|(found, _)| *found == name) {
-        target(bytes);
+    for target in TARGETS.iter().filter(|target| target.name == name) {
+        (target.run)(bytes);
     }
 }

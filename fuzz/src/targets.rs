@@ -20,22 +20,29 @@ use ephor_chain::{
 
 use super::forge::{Forge, Tiles};
 
-/// The targets by their names, which are those of the folders in the corpus.
-pub(crate) const TARGETS: [(&str, fn(&[u8])); 14] = [
-    ("note", note),
-    ("checkpoint", checkpoint),
-    ("tile_path", tile_path),
-    ("bundle", bundle_of_entries),
-    ("entry", entry),
-    ("content", content),
-    ("proof", entry_proof),
-    ("fork", fork_proof),
-    ("head", pinned_head),
-    ("keys", verifier_keys),
-    ("witness", witness),
-    ("sealed", sealed),
-    ("journal", journal),
-    ("published", published),
+/// One parser, and what must hold for all bytes.
+pub(crate) struct Target {
+    /// As the folder in the corpus.
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&[u8]),
+}
+
+/// All of them.
+pub(crate) const TARGETS: [Target; 14] = [
+    Target { name: "note", run: note },
+    Target { name: "checkpoint", run: checkpoint },
+    Target { name: "tile_path", run: tile_path },
+    Target { name: "bundle", run: bundle_of_entries },
+    Target { name: "entry", run: entry },
+    Target { name: "content", run: content },
+    Target { name: "proof", run: entry_proof },
+    Target { name: "fork", run: fork_proof },
+    Target { name: "head", run: pinned_head },
+    Target { name: "keys", run: verifier_keys },
+    Target { name: "witness", run: witness },
+    Target { name: "sealed", run: sealed },
+    Target { name: "journal", run: journal },
+    Target { name: "published", run: published },
 ];
 
 fn note(bytes: &[u8]) {

@@ -37,7 +37,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], chance: &Seeded) {
 fn nothing_that_a_parser_can_be_given_breaks_it() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     let mut size = 0;
-    for (name, target) in targets::TARGETS {
+    for targets::Target { name, run } in targets::TARGETS {
         let mut paths: Vec<_> = fs::read_dir(corpus.join(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         let files: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
@@ -45,12 +45,12 @@ fn nothing_that_a_parser_can_be_given_breaks_it() {
         let chance = Seeded::new(1);
         for (number, bytes) in files.iter().enumerate() {
             size += bytes.len();
-            target(bytes);
+            run(bytes);
             let other = &files[(number + 1) % files.len()];
             for _ in 0..CHANGES {
                 let mut bytes = bytes.clone();
                 (0..=chance.below(3)).for_each(|_| change(&mut bytes, other, &chance));
-                target(&bytes);
+                run(&bytes);
             }
         }
     }
