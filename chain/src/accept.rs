@@ -17,7 +17,7 @@ use std::{
 use ephor_base::{Clock, Random, files::Files};
 
 use crate::{
-    checkpoint::Head,
+    checkpoint::{Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     durable,
     error::OpenError,
@@ -25,12 +25,13 @@ use crate::{
     keys::{KeyError, SigningKeys, VerifierKeys},
     log::Config,
     marks,
-    open::{self, World},
+    open::{self, Looked, World},
     read::read,
     record::{Fact, Follows},
+    rotation::{KeyFile, Signers},
     rules::Rules,
     scan::{self, Scan},
-    vault::VaultKey,
+    vault::{Vault, VaultKey},
     verify::{Against, verify},
 };
 
@@ -77,7 +78,7 @@ pub enum AcceptError {
 #[expect(clippy::too_many_arguments, reason = "each is a thing of the world that the caller injects")]
 pub fn accept(
     config: &Config,
-    signing: &Path,
+    signing: impl Into<KeyFile>,
     public: Option<&VerifierKeys>,
     vault: Arc<VaultKey>,
     files: &Arc<dyn Files>,
@@ -85,16 +86,19 @@ pub fn accept(
     random: Arc<dyn Random>,
     version: &str,
 ) -> Result<Accepted, AcceptError> {
+    let signing = &signing.into();
     let home = Home { config, signing, files, quarantine: durable::parent(&config.folder).join("quarantine") };
     let place = match home.interrupted()? {
         Some(place) => place,
         None => {
-            let (old, lost) = match (SigningKeys::load(signing, &**files), public) {
-                (Err(KeyError::Missing(_) | KeyError::Damaged(_)), Some(public)) => (public.clone(), true),
-                (loaded, _) => (loaded?.verifier().clone(), false),
+            let signers = match (signing.signers(&**files), public) {
+                (Err(KeyError::Missing(_) | KeyError::Damaged(_)), Some(_)) => None,
+                (loaded, _) => Some(loaded?),
             };
-            let finding = home.find(&old, lost)?;
-            let follows = home.follows(&old, &finding)?;
+            let given = signers.as_ref().map(Signers::verifier).or(public);
+            let old = given.cloned().ok_or_else(|| KeyError::Missing(signing.path.clone()))?;
+            let finding = home.find(&old, signers.as_ref())?;
+            let follows = home.follows(&old, &finding, &vault, &*random)?;
             let place = home.free()?;
             let world = World { config: &home.staged(&place), files, clock, random };
             home.stage(&place, world, vault, version, follows)?;
@@ -105,20 +109,36 @@ pub fn accept(
     Ok(Accepted { follows: home.read_follows()?, moved_to: place })
 }
 
+/// What can be trusted of a chain that is not whole.
+struct Trusted {
+    head: Head,
+    rules: Rules,
+    /// Whether keys of the home signed any of it. Others that name ours could be anybody's.
+    vouched: bool,
+}
+
+impl Default for Trusted {
+    fn default() -> Self {
+        Self { head: Head::empty(), rules: Rules::default(), vouched: false }
+    }
+}
+
 struct Home<'a> {
     config: &'a Config,
-    signing: &'a Path,
+    signing: &'a KeyFile,
     files: &'a Arc<dyn Files>,
     quarantine: PathBuf,
 }
 
 impl Home<'_> {
     /// What is wrong.
-    fn find(&self, keys: &VerifierKeys, lost: bool) -> Result<Finding, AcceptError> {
+    fn find(&self, keys: &VerifierKeys, own: Option<&Signers>) -> Result<Finding, AcceptError> {
+        let other = |looked: &Looked| own.is_some_and(|own| !open::is_ours(looked, own));
         match open::look(self.config, self.files, keys) {
             // The keys were never without a journal but for a moment of the first start, and that moment needs no help.
             Ok(looked) if looked.scan.tree.size() == 0 => Ok(open::journal_missing()),
-            Ok(looked) if lost => Ok(looked.scan.end_finding(Damage::SigningKeysLost)),
+            Ok(looked) if other(&looked) => Ok(looked.scan.end_finding(Damage::Keys)),
+            Ok(looked) if own.is_none() => Ok(looked.scan.end_finding(Damage::SigningKeysLost)),
             Ok(looked) => self.find_published(keys, looked.scan.start.size),
             Err(ScanError::Damaged(finding)) => Ok(finding),
             Err(error) => Err(AcceptError::Scan(error)),
@@ -135,45 +155,45 @@ impl Home<'_> {
         }
     }
 
-    /// What can be trusted of the published part: up to where, and what the entries up to there amount to.
-    fn published(&self, keys: &VerifierKeys) -> Result<(Head, Rules), ScanError> {
+    /// What can be trusted of the published part: up to where, what the entries up to there amount to, and whether our keys
+    /// vouch for any of it.
+    fn published(&self, keys: &VerifierKeys) -> Result<Trusted, ScanError> {
         let (folder, files) = (&self.config.folder, self.files);
-        let nothing = (Head::empty(), Rules::default());
         let published = marks::read_published(folder, &**files)?;
-        let Some((_, published)) = published.filter(|(_, published)| published.check(keys).is_ok()) else {
-            return Ok(nothing);
-        };
+        let Some((_, published)) = published else { return Ok(Trusted::default()) };
         if scan::is_unpublished(folder, &**files)? {
-            return Ok(nothing);
+            return Ok(Trusted::default());
         }
         let kept = history::kept_sizes(folder, &**files)?;
         let mut history = History::new(folder, files, Measure { keys, vault: None, kept });
         match history.run(&published, |_| ()) {
-            Ok(()) | Err(ScanError::Damaged(_)) => Ok(history.trusted.unwrap_or(nothing)),
-            Err(error) => Err(error),
+            Ok(()) | Err(ScanError::Damaged(_)) => {}
+            Err(error) => return Err(error),
         }
+        let vouched = history.vouched;
+        Ok(history.trusted.map_or_else(Trusted::default, |(head, rules)| Trusted { head, rules, vouched }))
     }
 
-    /// The last head that follows from whole entries under good signatures.
-    fn follows(&self, keys: &VerifierKeys, finding: &Finding) -> Result<Follows, AcceptError> {
-        let (mut trusted, rules) = match self.published(keys) {
+    /// What of the old chain follows from whole entries under good signatures, for which our keys vouch.
+    fn trusted(&self, keys: &VerifierKeys) -> Result<Trusted, AcceptError> {
+        let mut trusted = match self.published(keys) {
             Ok(published) => published,
-            Err(ScanError::Damaged(_)) => (Head::empty(), Rules::default()),
+            Err(ScanError::Damaged(_)) => Trusted::default(),
             Err(error) => return Err(AcceptError::Scan(error)),
         };
-        let mut used = rules.used.last();
         let scanned = Scan::open(&self.config.folder, self.files).and_then(|mut scan| {
-            if scan.start.size == trusted.size {
-                scan.rules = rules;
-            } else if scan.start.size > trusted.size {
+            if scan.start.size == trusted.head.size {
+                scan.rules = trusted.rules.clone();
+            } else if scan.start.size > trusted.head.size {
                 return Ok(());
             }
             while let Some(batch) = scan.next()? {
-                if batch.checkpoint.check(keys).is_err() {
+                if batch.signers.origin() != keys.origin() || batch.checkpoint.check(&batch.signers).is_err() {
                     break;
                 }
-                if batch.checkpoint.head.size >= trusted.size {
-                    (trusted, used) = (batch.checkpoint.head, scan.rules.used.last());
+                trusted.vouched |= *batch.signers == *keys;
+                if batch.checkpoint.head.size >= trusted.head.size {
+                    (trusted.head, trusted.rules) = (batch.checkpoint.head, scan.rules.clone());
                 }
             }
             Ok(())
@@ -182,18 +202,34 @@ impl Home<'_> {
             Ok(()) | Err(ScanError::Damaged(_)) => {}
             Err(error) => return Err(AcceptError::Scan(error)),
         }
-        let Head { size, root } = trusted;
+        Ok(if trusted.vouched { trusted } else { Trusted::default() })
+    }
+
+    /// What the new chain says of the old one. What a crash left of the keys of erased sessions is destroyed: the new chain
+    /// knows nothing of them.
+    fn follows(
+        &self,
+        keys: &VerifierKeys,
+        finding: &Finding,
+        vault: &Arc<VaultKey>,
+        random: &dyn Random,
+    ) -> Result<Follows, AcceptError> {
+        let Trusted { head: Head { size, root }, rules, .. } = self.trusted(keys)?;
+        let old = Vault::new(&self.config.vault, Arc::clone(vault), Arc::clone(self.files));
+        old.destroy_all(&rules.erased, random).map_err(io("destroying the key of an erased session"))?;
         // What cannot be read any more has used up numbers as well.
-        let used = used.after(self.promised(keys).saturating_sub(size));
+        let used = rules.used.last().after(self.promised(keys, &rules).saturating_sub(size));
         Ok(Follows { origin: keys.origin().to_owned(), size, root, reason: finding.to_string(), used })
     }
 
     /// How many entries the old chain had at least, as far as its marks can still be read.
-    fn promised(&self, keys: &VerifierKeys) -> u64 {
+    fn promised(&self, keys: &VerifierKeys, rules: &Rules) -> u64 {
         let pinned = marks::load_head(&self.config.head, &**self.files).ok().flatten();
         let pinned = pinned.filter(|pinned| pinned.origin == keys.origin()).map(|pinned| pinned.head.size);
         let published = marks::read_published(&self.config.folder, &**self.files).ok().flatten();
-        let published = published.filter(|(_, published)| published.check(keys).is_ok());
+        let known = [Some(keys), rules.keys.as_deref(), rules.signers().map(|keys| &**keys)];
+        let counts = |published: &Checkpoint| known.into_iter().flatten().any(|keys| published.check(keys).is_ok());
+        let published = published.filter(|(_, published)| counts(published));
         pinned.max(published.map(|(_, published)| published.head.size)).unwrap_or(0)
     }
 
@@ -238,10 +274,10 @@ impl Home<'_> {
         let (files, draft) = (&**self.files, place.join("draft"));
         files.create_folder(&world.config.folder).map_err(io("making the new chain"))?;
         let keys = SigningKeys::generate(&*world.random);
-        keys.save(&draft.join("signing"), files)?;
-        let (mut writer, _) = open::open(world, keys, vault, version, Some(follows))?;
+        keys.save_with(&draft.join("signing"), files, &self.signing.protection, &*world.random)?;
+        let (mut writer, _) = open::open(world, keys.into(), vault, version, Some(follows))?;
         writer.stop_at_once().map_err(OpenError::from)?;
-        self.keep(self.signing, &place.join("signing"))?;
+        self.keep(&self.signing.path, &place.join("signing"))?;
         self.keep(&self.config.head, &place.join("head"))?;
         self.shift(&draft, &place.join("new"))?;
         [place, &self.quarantine, durable::parent(&self.quarantine)]
@@ -279,7 +315,7 @@ impl Home<'_> {
             self.shift(&new.join("chain"), &self.config.folder)?;
         }
         if has("signing") {
-            self.shift(&new.join("signing"), self.signing)?;
+            self.shift(&new.join("signing"), &self.signing.path)?;
         }
         Ok(())
     }

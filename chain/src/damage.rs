@@ -90,8 +90,11 @@ pub enum Damage {
     #[error("the checkpoint does not count: {0}")]
     Signature(SignatureFault),
     /// The log was signed by other keys than those given.
-    #[error("this log was begun under other keys")]
+    #[error("this log is under other keys")]
     Keys,
+    /// The keys given are named by the log and have signed nothing of it, so they vouch for nothing.
+    #[error("no checkpoint is signed by these keys, so nothing shows that the log which names them is theirs")]
+    KeysUnused,
     /// Nobody can sign what would come next. Found by whoever has to sign.
     #[error("the signing keys are lost, so the log ends here")]
     SigningKeysLost,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ephor_base::{
-    Digest,
+    Digest, Random,
     files::{File, Files, Open},
 };
 
@@ -24,6 +24,24 @@ pub(crate) fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Resul
     files.rename(&draft, path)?;
     files.sync_folder(parent(path))
 }
+
+/// As [`replace`], for secrets: what was there before is overwritten on the disk, as far as the disk does that in place.
+pub(crate) fn replace_wiping(files: &dyn Files, path: &Path, bytes: &[u8], random: &dyn Random) -> io::Result<()> {
+    let before = open_existing(files, path, Open::Write)?;
+    replace(files, path, bytes)?;
+    before.map_or(Ok(()), |before| wipe(&*before, random))
+}
+
+/// Overwrites all of a file with random bytes, and waits for the disk.
+pub(crate) fn wipe(file: &dyn File, random: &dyn Random) -> io::Result<()> {
+    let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX).min(MOST_WIPED)];
+    random.fill(&mut bytes);
+    write_all(file, &bytes, 0)?;
+    file.sync_data()
+}
+
+/// The most bytes of a file of ours that are wiped: secrets are small.
+const MOST_WIPED: usize = 1 << 16;
 
 /// The name under which [`replace`] prepares a file. A crash can leave it behind; it never counts.
 pub(crate) fn draft(path: &Path) -> PathBuf {

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
+use ephor_base::SessionId;
+
 use crate::{damage::Finding, keys::SignatureFault, vault::VaultError};
 
 /// A record was not taken, or is not known to be on the disk.
@@ -13,6 +15,12 @@ pub enum AppendError {
     /// It has content and no session under whose key it could be sealed. The caller's bug. Nothing was recorded.
     #[error("the record was not taken: it has private content and no session")]
     NoSession,
+    /// It has content of a session that was erased. The caller's fault. Nothing was recorded.
+    #[error("the record was not taken: session {session} was erased")]
+    Erased {
+        /// Which session.
+        session: SessionId,
+    },
     /// It is too large. The caller's fault. Nothing was recorded.
     #[error("the record was not taken: it has {bytes} bytes, and {most} are the most")]
     TooLarge {

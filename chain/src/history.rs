@@ -45,6 +45,14 @@ pub(crate) struct History<'a> {
     pub(crate) kept: u64,
     /// The last head that follows from whole entries and that a checkpoint with both signatures has, and the rules there.
     pub(crate) trusted: Option<(Head, Rules)>,
+    /// Whether a checkpoint that was checked is signed by the given keys.
+    pub(crate) vouched: bool,
+    /// The last entry names keys, and it is not known whether others were in force before.
+    unsure: bool,
+    /// Checkpoints of which it is not known yet who signed them.
+    unsigned: Vec<(PathBuf, Checkpoint)>,
+    /// Changes of keys without a kept checkpoint, and who must have signed them.
+    unkept: Vec<(Head, Arc<VerifierKeys>)>,
 }
 
 impl<'a> History<'a> {
@@ -52,7 +60,21 @@ impl<'a> History<'a> {
     pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, measure: Measure<'a>) -> Self {
         let (chain, files) = (chain.to_owned(), Arc::clone(files));
         let (edge, rules) = (Edge::new(), Rules::default());
-        Self { chain, files, measure, edge, rules, since: 0, kept: 0, trusted: None }
+        let (unsigned, unkept) = (Vec::new(), Vec::new());
+        Self {
+            chain,
+            files,
+            measure,
+            edge,
+            rules,
+            since: 0,
+            kept: 0,
+            trusted: None,
+            vouched: false,
+            unsure: false,
+            unsigned,
+            unkept,
+        }
     }
 
     /// Begins behind a head that is known to be right.
@@ -100,7 +122,50 @@ impl<'a> History<'a> {
             let damage = Damage::PublishedForeign;
             return Err(Finding { file: "checkpoint".into(), offset: 0, seq: Some(Seq(to.head.size)), damage }.into());
         }
+        self.check_signatures("checkpoint".into(), to.clone())?;
         self.trusted = Some((to.head, self.rules.clone()));
+        Ok(())
+    }
+
+    /// Checks the signatures of a checkpoint of the log as it stands, or puts that off until it is known whose they must be.
+    fn check_signatures(&mut self, file: PathBuf, checkpoint: Checkpoint) -> Result<(), ScanError> {
+        match self.rules.signers().cloned() {
+            Some(signers) => self.check_signed(&file, &checkpoint, &signers),
+            // The root is right in any case.
+            None if self.unsure => Ok(()),
+            None => {
+                self.unsigned.push((file, checkpoint));
+                Ok(())
+            }
+        }
+    }
+
+    fn check_signed(&mut self, file: &Path, checkpoint: &Checkpoint, by: &VerifierKeys) -> Result<(), ScanError> {
+        let (file, seq) = (file.to_owned(), Some(Seq(checkpoint.head.size)));
+        let wrong = |fault| Finding { file, offset: 0, seq, damage: Damage::Signature(fault) };
+        checkpoint.check(by).map_err(wrong)?;
+        self.vouched |= *by == *self.measure.keys;
+        Ok(())
+    }
+
+    /// Checks the signatures that waited for it to be known who signs a log of up to `size` entries.
+    pub(crate) fn learn(&mut self, size: u64, signers: &VerifierKeys) -> Result<(), ScanError> {
+        let waiting = std::mem::take(&mut self.unsigned);
+        let (now, later) = waiting.into_iter().partition(|(_, checkpoint)| checkpoint.head.size <= size);
+        self.unsigned = later;
+        now.into_iter().try_for_each(|(file, checkpoint): (PathBuf, _)| self.check_signed(&file, &checkpoint, signers))
+    }
+
+    /// Looks for what must be there of changes of keys that the journal, which begins at `journal`, does not hold any more:
+    /// a kept checkpoint by the keys before. Without it nobody who knows only those would know of the new ones.
+    pub(crate) fn check_changes(&mut self, journal: u64) -> Result<(), ScanError> {
+        let (gone, held) = std::mem::take(&mut self.unkept).into_iter().partition(|(head, _)| head.size <= journal);
+        self.unkept = held;
+        let gone: Vec<(Head, Arc<VerifierKeys>)> = gone;
+        for (head, signers) in gone {
+            let kept = read_kept(&self.chain, &*self.files, head)?;
+            self.check_signed(&checkpoint::kept_path(Path::new(""), head.size), &kept, &signers)?;
+        }
         Ok(())
     }
 
@@ -146,12 +211,7 @@ impl<'a> History<'a> {
         if known {
             return Ok(sealed);
         }
-        if let Fact::Origin { ed25519, ml_dsa_65, .. } = &entry.fact
-            && (ed25519 != self.measure.keys.ed25519() || ml_dsa_65 != self.measure.keys.ml_dsa_65())
-        {
-            return Err(damaged(self.size(), Damage::Keys).into());
-        }
-        self.rules.admit(&entry).map_err(|rule| damaged(self.size(), Damage::Rule(rule)))?;
+        self.admit(&entry).map_err(|damage| damaged(self.size(), damage))?;
         for (tile, hashes) in self.edge.push(leaf) {
             // That of level 0 was compared with the bundle.
             let same = tile.kind == Kind::Hashes(0) || published.hashes(tile.kind, tile.index)? == hashes;
@@ -163,15 +223,47 @@ impl<'a> History<'a> {
         Ok(sealed)
     }
 
+    /// Holds an entry against the rules and the given keys.
+    fn admit(&mut self, entry: &Entry) -> Result<(), Damage> {
+        // Where batches end is not published.
+        self.rules.rotated = false;
+        self.rules.admit(entry).map_err(Damage::Rule)?;
+        match (&self.rules.keys, &entry.fact) {
+            (Some(first), Fact::Origin { .. }) => {
+                let given = self.measure.keys;
+                // The keys given are those, or have to sign something that comes later.
+                let ours = if given.is_first() { **first == *given } else { first.origin() == given.origin() };
+                if !ours {
+                    return Err(Damage::Keys);
+                }
+            }
+            (None, fact) => {
+                self.unsure = matches!(fact, Fact::Keys { .. });
+                if self.unsure {
+                    // Whoever vouched for what lies before need not be heard any more.
+                    self.unsigned.clear();
+                    self.vouched = false;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Holds the heads that have this size against the tree.
     fn meet(&mut self) -> Result<(), ScanError> {
-        let size = self.size();
-        if self.measure.kept.front().is_some_and(|kept| *kept <= size) {
-            let kept = self.measure.kept.pop_front().unwrap_or(size);
-            let keys = self.measure.keys;
-            check_kept(&self.chain, &*self.files, Head { size: kept, root: self.edge.root() }, keys)?;
+        if let Some(signers) = self.rules.keys.clone().filter(|_| !self.unsigned.is_empty()) {
+            self.learn(self.size(), &signers)?;
+        }
+        let head = Head { size: self.size(), root: self.edge.root() };
+        if self.measure.kept.front().is_some_and(|kept| *kept <= head.size) {
+            let size = self.measure.kept.pop_front().unwrap_or(head.size);
+            let kept = read_kept(&self.chain, &*self.files, Head { size, ..head })?;
+            self.check_signatures(checkpoint::kept_path(Path::new(""), size), kept)?;
             self.kept = self.kept.saturating_add(1);
-            self.trusted = Some((Head { size, root: self.edge.root() }, self.rules.clone()));
+            self.trusted = Some((head, self.rules.clone()));
+        } else if let Some(outgoing) = self.rules.outgoing() {
+            self.unkept.push((head, Arc::clone(outgoing)));
         }
         Ok(())
     }
@@ -237,7 +329,8 @@ fn check_end(contents: &Contents, index: u64, full: bool) -> Result<(), ScanErro
     Err(Finding { file, offset: contents.offset(), seq: None, damage: Damage::ContentEnd }.into())
 }
 
-fn check_kept(chain: &Path, files: &dyn Files, head: Head, keys: &VerifierKeys) -> Result<(), ScanError> {
+/// The kept checkpoint of a head.
+fn read_kept(chain: &Path, files: &dyn Files, head: Head) -> Result<Checkpoint, ScanError> {
     let path = checkpoint::kept_path(chain, head.size);
     let name = checkpoint::kept_path(Path::new(""), head.size);
     let damaged = |damage| Finding { file: name.clone(), offset: 0, seq: Some(Seq(head.size)), damage };
@@ -247,8 +340,7 @@ fn check_kept(chain: &Path, files: &dyn Files, head: Head, keys: &VerifierKeys) 
     };
     let bytes = bytes.ok_or_else(|| damaged(Damage::Missing))?;
     let kept = Checkpoint::parse(&bytes).map_err(|_| damaged(Damage::Kept))?;
-    kept.check(keys).map_err(|fault| damaged(Damage::Signature(fault)))?;
-    if kept.head == head { Ok(()) } else { Err(damaged(Damage::Kept).into()) }
+    if kept.head == head { Ok(kept) } else { Err(damaged(Damage::Kept).into()) }
 }
 
 /// The sizes of the kept checkpoints of a chain, smallest first.

@@ -19,6 +19,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     durable,
     note::{self, Note, SignatureLine},
+    protection::Protection,
     signature,
 };
 
@@ -32,7 +33,10 @@ const ML_DSA_65_PUBLIC: usize = 1952;
 /// Bytes of an ML-DSA-65 signature.
 const ML_DSA_65_SIGNATURE: usize = 3309;
 
+/// Two seeds; the name of the log is derived from them.
 const SIGNING_MARK: &[u8] = b"ephor signing keys 1\n";
+/// Two seeds and the name of the log, which began under other keys.
+const NEXT_MARK: &[u8] = b"ephor signing keys 2\n";
 const SEED: usize = 32;
 
 /// A key file could not be used. Nothing was changed.
@@ -52,6 +56,12 @@ pub enum KeyError {
     /// It is not what was written: it was cut, changed, or is another kind of file.
     #[error("the key file `{0}` is damaged; put back a copy of it")]
     Damaged(PathBuf),
+    /// It is locked, and no passphrase was given.
+    #[error("the key file `{0}` is locked: its passphrase is needed")]
+    Locked(PathBuf),
+    /// It is locked under another passphrase than the one given.
+    #[error("the passphrase does not open the key file `{0}`")]
+    WrongPassphrase(PathBuf),
     /// A file is already there, and keys are never overwritten.
     #[error("there already is a key file `{0}`")]
     Exists(PathBuf),
@@ -86,14 +96,24 @@ impl std::fmt::Debug for SigningKeys {
 }
 
 impl SigningKeys {
-    /// New keys.
+    /// New keys, for a new log.
     #[must_use]
     pub fn generate(random: &dyn Random) -> Self {
+        Self::fresh(None, random)
+    }
+
+    /// New keys that can follow these in the same log.
+    #[must_use]
+    pub fn generate_next(of: &VerifierKeys, random: &dyn Random) -> Self {
+        Self::fresh(Some(of.origin()), random)
+    }
+
+    fn fresh(origin: Option<&str>, random: &dyn Random) -> Self {
         loop {
             let mut seeds = Zeroizing::new([0; 2 * SEED]);
             random.fill(&mut *seeds);
             // No seed is known to be refused; if one were, another would do.
-            if let Some(keys) = Self::from_seeds(&seeds) {
+            if let Some(keys) = Self::from_seeds(&seeds, origin) {
                 return keys;
             }
         }
@@ -104,13 +124,35 @@ impl SigningKeys {
     /// # Errors
     /// [`KeyError`] if there is none or it cannot be read.
     pub fn load(path: &Path, files: &dyn Files) -> Result<Self, KeyError> {
-        let most = SIGNING_MARK.len().saturating_add(2 * SEED).saturating_add(32);
-        let bytes = durable::read_whole(files, path, most)
-            .map_err(|source| KeyError::Io { path: path.to_owned(), source })?
-            .map(Zeroizing::new)
-            .ok_or_else(|| KeyError::Missing(path.to_owned()))?;
-        let seeds = durable::open_envelope(SIGNING_MARK, &bytes).and_then(|body| body.try_into().ok());
-        seeds.and_then(Self::from_seeds).ok_or_else(|| KeyError::Damaged(path.to_owned()))
+        Self::load_with(path, files, &Protection::none())
+    }
+
+    /// The keys in a file that may be locked.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is none, or it cannot be read or opened.
+    pub fn load_with(path: &Path, files: &dyn Files, protection: &Protection) -> Result<Self, KeyError> {
+        let bytes = protection.read(path, files)?;
+        Self::from_bytes(&bytes).ok_or_else(|| KeyError::Damaged(path.to_owned()))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if let Some(seeds) = durable::open_envelope(SIGNING_MARK, bytes) {
+            return Self::from_seeds(seeds.try_into().ok()?, None);
+        }
+        let (seeds, origin) = durable::open_envelope(NEXT_MARK, bytes)?.split_first_chunk()?;
+        Self::from_seeds(seeds, Some(std::str::from_utf8(origin).ok()?))
+    }
+
+    /// Keys under their own name need not say it.
+    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let seeds = self.seeds.expose();
+        Zeroizing::new(if self.verifier.is_first() {
+            durable::envelope(SIGNING_MARK, seeds)
+        } else {
+            let body = Zeroizing::new([seeds.as_slice(), self.origin().as_bytes()].concat());
+            durable::envelope(NEXT_MARK, &body)
+        })
     }
 
     /// Writes the keys into a new file with mode 0600. When it returns, the disk has them.
@@ -118,7 +160,21 @@ impl SigningKeys {
     /// # Errors
     /// [`KeyError`] if there already is a file or it cannot be written.
     pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
-        save_new(files, path, SIGNING_MARK, self.seeds.expose())
+        save_new(files, path, &self.to_bytes())
+    }
+
+    /// As [`SigningKeys::save`], under a protection.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there already is a file or it cannot be written.
+    pub fn save_with(
+        &self,
+        path: &Path,
+        files: &dyn Files,
+        protection: &Protection,
+        random: &dyn Random,
+    ) -> Result<(), KeyError> {
+        save_new(files, path, &protection.seal(&self.to_bytes(), random))
     }
 
     /// The name of the log these keys sign, as on the first line of each checkpoint.
@@ -133,13 +189,16 @@ impl SigningKeys {
         &self.verifier
     }
 
-    fn from_seeds(seeds: &[u8; 2 * SEED]) -> Option<Self> {
+    /// The keys of these seeds, under the name of a log; without one, under their own.
+    fn from_seeds(seeds: &[u8; 2 * SEED], origin: Option<&str>) -> Option<Self> {
         let (first, second) = seeds.split_at(SEED);
         let ed25519 = ed25519_dalek::SigningKey::from_bytes(first.try_into().ok()?);
         let pair = PqdsaKeyPair::from_seed(&ML_DSA_65_SIGNING, second).ok()?;
         let expanded = pair.private_key().as_raw_bytes().ok()?;
         let ml_dsa = mldsa65::SecretKey::from_bytes(expanded.as_ref()).ok()?;
-        let verifier = VerifierKeys::new(ed25519.verifying_key(), pair.public_key().as_ref())?;
+        let own = origin_of(&ed25519.verifying_key());
+        let origin = origin.unwrap_or(&own);
+        let verifier = VerifierKeys::new(origin, ed25519.verifying_key(), pair.public_key().as_ref())?;
         let ml_dsa = Secret::new(MlDsaKey(Box::new(ml_dsa)));
         Some(Self { ed25519, ml_dsa, seeds: Secret::new(*seeds), verifier })
     }
@@ -197,11 +256,12 @@ pub struct VerifierKeys {
 }
 
 impl VerifierKeys {
-    fn new(ed25519: ed25519_dalek::VerifyingKey, ml_dsa: &[u8]) -> Option<Self> {
-        if ml_dsa.len() != ML_DSA_65_PUBLIC || ed25519.is_weak() {
+    /// Keys under the name of a log.
+    fn new(origin: &str, ed25519: ed25519_dalek::VerifyingKey, ml_dsa: &[u8]) -> Option<Self> {
+        if ml_dsa.len() != ML_DSA_65_PUBLIC || ed25519.is_weak() || !is_origin(origin) {
             return None;
         }
-        let origin = origin_of(&ed25519);
+        let origin = origin.to_owned();
         let ed25519_key = [&[ED25519_TYPE], ed25519.as_bytes().as_slice()].concat();
         let ml_dsa_key = [&[OTHER_TYPE], ML_DSA_65_IDENTIFIER, ml_dsa].concat();
         Some(Self {
@@ -215,7 +275,8 @@ impl VerifierKeys {
         })
     }
 
-    /// The name of the log: `ephor/` and the first 32 hexadecimal digits of the SHA-256 of the Ed25519 key.
+    /// The name of the log: `ephor/` and the first 32 hexadecimal digits of the SHA-256 of the Ed25519 key it began under.
+    /// Later keys of the log have the same name.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
@@ -233,6 +294,12 @@ impl VerifierKeys {
     pub fn ml_dsa_65(&self) -> &str {
         let [_, line] = &self.lines;
         line
+    }
+
+    /// Whether a log begins under these keys: its name is derived from them.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.origin == origin_of(&self.ed25519)
     }
 
     /// Checks a note that must carry exactly the two signatures of this log.
@@ -295,15 +362,21 @@ impl FromStr for VerifierKeys {
 }
 
 impl VerifierKeys {
-    fn parse(first: &str, second: &str) -> Option<Self> {
-        let (_, ed25519) = note::parse_verifier_key(first)?;
+    /// Two lines of one name.
+    pub(crate) fn parse(first: &str, second: &str) -> Option<Self> {
+        let (origin, ed25519) = note::parse_verifier_key(first)?;
         let (_, ml_dsa) = note::parse_verifier_key(second)?;
         let ed25519 = ed25519.strip_prefix(&[ED25519_TYPE])?;
         let ml_dsa = ml_dsa.strip_prefix(&[OTHER_TYPE])?.strip_prefix(ML_DSA_65_IDENTIFIER)?;
         let ed25519 = ed25519_dalek::VerifyingKey::from_bytes(ed25519.try_into().ok()?).ok()?;
-        // The names are derived, so a key under another name does not come back as the same two lines.
-        Self::new(ed25519, ml_dsa).filter(|keys| keys.ed25519() == first && keys.ml_dsa_65() == second)
+        // A second line under another name does not come back as it is.
+        Self::new(origin, ed25519, ml_dsa).filter(|keys| keys.ed25519() == first && keys.ml_dsa_65() == second)
     }
+}
+
+fn is_origin(name: &str) -> bool {
+    let digits = name.strip_prefix("ephor/").filter(|digits| digits.len() == 32);
+    digits.is_some_and(|digits| digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
 }
 
 fn origin_of(key: &ed25519_dalek::VerifyingKey) -> String {
@@ -312,12 +385,11 @@ fn origin_of(key: &ed25519_dalek::VerifyingKey) -> String {
 }
 
 /// Writes a key into a file that must not exist yet.
-pub(crate) fn save_new(files: &dyn Files, path: &Path, mark: &[u8], body: &[u8]) -> Result<(), KeyError> {
+pub(crate) fn save_new(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
     let io = |source| KeyError::Io { path: path.to_owned(), source };
     if durable::open_existing(files, path, ephor_base::files::Open::Read).map_err(io)?.is_some() {
         return Err(KeyError::Exists(path.to_owned()));
     }
     durable::make_folder(files, durable::parent(path)).map_err(io)?;
-    let bytes = Zeroizing::new(durable::envelope(mark, body));
-    durable::replace(files, path, &bytes).map_err(io)
+    durable::replace(files, path, bytes).map_err(io)
 }

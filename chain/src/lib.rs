@@ -29,6 +29,7 @@
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
+//! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change; [`protection`]: the passphrase.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
@@ -40,6 +41,7 @@ pub mod disk;
 mod durable;
 mod edge;
 pub mod entry;
+pub mod erasure;
 pub mod error;
 pub mod figures;
 pub mod fork;
@@ -58,6 +60,7 @@ pub mod offline;
 mod open;
 mod press;
 pub mod proof;
+pub mod protection;
 pub mod prover;
 pub mod published;
 mod publisher;
@@ -65,6 +68,7 @@ mod queue;
 pub mod read;
 pub mod record;
 pub mod recovered;
+pub mod rotation;
 mod rules;
 mod scan;
 pub mod segment;
@@ -87,6 +91,7 @@ pub use checkpoint::{Checkpoint, Head};
 pub use cosignature::{Cosignature, CosignerKey, CosignerKeys};
 pub use damage::{Damage, Finding, ScanError};
 pub use entry::{Commitment, Entry};
+pub use erasure::{EraseError, Erased};
 pub use error::{AppendError, Failure, OpenError};
 pub use fork::{CheckedFork, ForkProof};
 pub use head::PinnedHead;
@@ -97,11 +102,13 @@ pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
 pub use prover::{ProveError, Prover};
+pub use protection::Protection;
 pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
+pub use rotation::{KeyFile, Signers};
 pub use snapshot::{Snapshot, Unsettled};
 pub use state::State;
 pub use vault::{Private, Vault, VaultError, VaultKey};

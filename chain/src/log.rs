@@ -16,13 +16,13 @@ use crate::{
     checkpoint::Head,
     error::{AppendError, Failure, OpenError},
     intent::{Durable, Intent, IntentRecord},
-    keys::SigningKeys,
     open,
     publisher::Publisher,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
     read::{Entries, ReadError, Stored},
     record::{Content, Fact, Record},
     recovered::Recovered,
+    rotation::Signers,
     vault::{Sealed, SessionKey, VaultKey, sealed_length},
     veil::Veil,
     writer::Shared,
@@ -100,7 +100,7 @@ impl Log {
     /// [`OpenError`]. If the chain is quarantined, nothing was written.
     pub fn open(
         config: Config,
-        keys: SigningKeys,
+        keys: impl Into<Signers>,
         vault: Arc<VaultKey>,
         files: Arc<dyn Files>,
         clock: Arc<dyn Clock>,
@@ -108,7 +108,7 @@ impl Log {
         version: &str,
     ) -> Result<(Self, Recovered), OpenError> {
         let world = open::World { config: &config, files: &files, clock, random };
-        let (writer, recovered) = open::open(world, keys, vault, version, None)?;
+        let (writer, recovered) = open::open(world, keys.into(), vault, version, None)?;
         let shared = Arc::clone(&writer.shared);
         let publisher = Arc::clone(&writer.publisher);
         let thread = writer.start().map_err(open::io("starting the writer"))?;
@@ -260,6 +260,15 @@ impl Log {
         self.entries().from(seq).up_to(end).next().transpose()
     }
 
+    /// As [`Log::entries`], contents sealed.
+    pub(crate) fn entries_sealed(&self) -> Entries {
+        Entries::open(&self.0.config.folder, &self.0.files).up_to(self.head().size)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
     /// Records the stop, brings everything to the disk, publishes the checkpoint, pins the head, gives back the disk that
     /// was reserved, and ends the writer. Other handles take nothing from here on.
     ///
@@ -326,20 +335,20 @@ async fn take_stop(shared: &Shared) -> Result<(), AppendError> {
 }
 
 /// Puts whoever asks among those who wait for the next batch.
-fn wait(queue: &mut Queue) -> Waiting {
+pub(crate) fn wait(queue: &mut Queue) -> Waiting {
     let (waiter, waiting) = oneshot::channel();
     queue.batch.waiters.push(waiter);
     waiting
 }
 
-type Waiting = oneshot::Receiver<Result<Head, Arc<Failure>>>;
+pub(crate) type Waiting = oneshot::Receiver<Result<Head, Arc<Failure>>>;
 
-async fn settled(waiting: Waiting) -> Result<Head, AppendError> {
+pub(crate) async fn settled(waiting: Waiting) -> Result<Head, AppendError> {
     Ok(waiting.await.map_err(|_| bug())??)
 }
 
 /// Gives records their places, and does something else under the same lock.
-async fn take<T>(
+pub(crate) async fn take<T>(
     shared: &Shared,
     records: &[&Record],
     reserve: Reserve,
@@ -405,7 +414,7 @@ async fn find_key(shared: &Shared, session: SessionId) -> Result<Arc<SessionKey>
 }
 
 /// Has the writer do something.
-async fn ask(shared: &Shared, chore: impl FnOnce(queue::Reply) -> Chore) -> Result<(), AppendError> {
+pub(crate) async fn ask(shared: &Shared, chore: impl FnOnce(queue::Reply) -> Chore) -> Result<(), AppendError> {
     let (reply, answer) = oneshot::channel();
     {
         let mut queue = shared.lock();
@@ -442,7 +451,7 @@ fn now(shared: &Shared) -> (Timestamp, Duration) {
     (shared.clock.now(), shared.clock.monotonic())
 }
 
-fn first(receipts: Vec<Receipt>) -> Result<Receipt, AppendError> {
+pub(crate) fn first(receipts: Vec<Receipt>) -> Result<Receipt, AppendError> {
     receipts.first().copied().ok_or_else(bug)
 }
 

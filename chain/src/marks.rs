@@ -24,10 +24,9 @@ use crate::{
     damage::{Damage, Finding, ScanError},
     durable,
     head::PinnedHead,
-    keys::VerifierKeys,
+    keys::{SignatureFault, VerifierKeys},
     record::Fact,
     scan::{Batch, Scan},
-    snapshot,
 };
 
 /// The marks, and how far the journal has met them.
@@ -39,6 +38,8 @@ pub(crate) struct Marks {
     batches: u64,
     /// A batch was seen.
     begun: bool,
+    /// The published checkpoint is of the size at which the journal begins, so the first batch says who signed it.
+    at_start: bool,
 }
 
 impl Marks {
@@ -47,7 +48,7 @@ impl Marks {
         let published = read_published(chain, &**files)?;
         let head_met = head.as_ref().is_none_or(|head| head.head.size == 0);
         let published_met = published.is_none();
-        Ok(Self { published, published_met, head, head_met, batches: 0, begun: false })
+        Ok(Self { published, published_met, head, head_met, batches: 0, begun: false, at_start: false })
     }
 
     /// Holds the place where the journal begins against the marks. What lies before it is published.
@@ -56,13 +57,10 @@ impl Marks {
         let Some((_, published)) = self.published.as_ref().filter(|_| start.size > 0) else { return Ok(()) };
         self.batches = self.batches.saturating_add(1);
         if published.head.size == start.size {
-            let foreign = || finding("checkpoint", 0, Some(start.size), Damage::PublishedForeign);
-            let wrong = |fault| finding("checkpoint", 0, Some(start.size), Damage::Signature(fault));
-            published.check(keys).map_err(wrong)?;
             if published.head != start {
-                return Err(foreign());
+                return Err(finding("checkpoint", 0, Some(start.size), Damage::PublishedForeign));
             }
-            self.published_met = true;
+            (self.published_met, self.at_start) = (true, true);
         }
         if let Some(pinned) = self.head.as_ref().filter(|pinned| (1..=start.size).contains(&pinned.head.size)) {
             self.check_head_origin(keys)?;
@@ -82,6 +80,8 @@ impl Marks {
             // With the wrong keys everything is foreign, so that is said first.
             check_origin(batch, keys)?;
             self.check_head_origin(keys)?;
+            // A snapshot never stands behind a change of keys, so these signed what lies before it.
+            self.check_start(&batch.signers)?;
         }
         if let Some((bytes, published)) = &self.published
             && published.head.size == head.size
@@ -106,6 +106,9 @@ impl Marks {
     /// Judges the end of the journal. Returns how many bytes of it are torn.
     pub(crate) fn judge(&self, scan: &Scan, keys: &VerifierKeys) -> Result<u64, ScanError> {
         self.check_head_origin(keys)?;
+        if !self.begun {
+            self.check_start(keys)?;
+        }
         self.judge_published(scan, keys)?;
         self.judge_head(scan)?;
         let Some((broken, bytes)) = scan.broken() else { return Ok(0) };
@@ -114,6 +117,13 @@ impl Marks {
             return Err(Finding { damage: Damage::AfterStop, ..broken.clone() }.into());
         }
         Ok(bytes)
+    }
+
+    /// Checks the signatures of a published checkpoint of the size at which the journal begins.
+    fn check_start(&self, signers: &VerifierKeys) -> Result<(), ScanError> {
+        let Some((_, published)) = self.published.as_ref().filter(|_| self.at_start) else { return Ok(()) };
+        let wrong = |fault| finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault));
+        published.check(signers).map_err(wrong)
     }
 
     fn check_head_origin(&self, keys: &VerifierKeys) -> Result<(), ScanError> {
@@ -130,7 +140,8 @@ impl Marks {
             return Ok(());
         }
         let expected = published.head.size;
-        published.check(keys).map_err(|fault| finding("checkpoint", 0, Some(expected), Damage::Signature(fault)))?;
+        check_by_any(published, scan, keys)
+            .map_err(|fault| finding("checkpoint", 0, Some(expected), Damage::Signature(fault)))?;
         Err(if expected > found {
             lost(scan, Damage::Lost { expected, found })
         } else {
@@ -198,15 +209,23 @@ pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(
     Ok(Some((bytes, parsed)))
 }
 
-/// The first entry says under which keys the log was begun, or which keys are in force.
+/// Checks a checkpoint against the keys of its generation, which is not known where the journal does not reach it: then it
+/// is the one in force where the journal ends, or the given one.
+fn check_by_any(checkpoint: &Checkpoint, scan: &Scan, given: &VerifierKeys) -> Result<(), SignatureFault> {
+    let by_any = scan.rules.signers().is_some_and(|keys| checkpoint.check(keys).is_ok());
+    let by_any = by_any || scan.rules.keys.as_ref().is_some_and(|keys| checkpoint.check(keys).is_ok());
+    if by_any { Ok(()) } else { checkpoint.check(given) }
+}
+
+/// The first entry says under which keys the log was begun, or which keys are in force. All keys of a log have its name.
 fn check_origin(batch: &Batch, keys: &VerifierKeys) -> Result<(), ScanError> {
     let first = batch.entries.first().map(|item| &item.entry);
-    let wrong =
-        |damage| Finding { file: batch.file.clone(), offset: batch.offset, seq: first.map(|entry| entry.seq), damage };
-    let ours = match first.map(|entry| &entry.fact) {
-        Some(Fact::Origin { ed25519, ml_dsa_65, .. }) => ed25519 == keys.ed25519() && ml_dsa_65 == keys.ml_dsa_65(),
-        Some(Fact::Snapshot(snapshot)) => snapshot.keys == snapshot::keys_digest(keys.ed25519(), keys.ml_dsa_65()),
-        _ => return Err(wrong(Damage::Rule("a segment that is the oldest begins with an origin or a snapshot")).into()),
-    };
-    if ours && batch.checkpoint.origin == keys.origin() { Ok(()) } else { Err(wrong(Damage::Keys).into()) }
+    let begins = matches!(first.map(|entry| &entry.fact), Some(Fact::Origin { .. }));
+    let ours =
+        if keys.is_first() && begins { *batch.signers == *keys } else { batch.signers.origin() == keys.origin() };
+    if ours && batch.checkpoint.origin == keys.origin() {
+        return Ok(());
+    }
+    let (file, seq) = (batch.file.clone(), first.map(|entry| entry.seq));
+    Err(Finding { file, offset: batch.offset, seq, damage: Damage::Keys }.into())
 }

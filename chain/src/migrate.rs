@@ -17,10 +17,10 @@ use crate::{
     durable,
     error::OpenError,
     head::PinnedHead,
-    keys::SigningKeys,
     log::Config,
     marks,
     open::{self, World},
+    rotation::Signers,
     scan,
     segment::{self, Format},
     vault::VaultKey,
@@ -66,7 +66,7 @@ pub enum MigrateError {
 /// [`MigrateError`] if it is not, or not wholly, in the new format.
 pub fn migrate(
     config: &Config,
-    keys: SigningKeys,
+    keys: impl Into<Signers>,
     vault: Arc<VaultKey>,
     files: &Arc<dyn Files>,
     clock: Arc<dyn Clock>,
@@ -81,6 +81,7 @@ pub fn migrate(
     if old.is_empty() && left.is_empty() {
         return Ok(Migrated::Nothing);
     }
+    let keys = keys.into();
     let verifier = keys.verifier().clone();
     if !old.is_empty() {
         let new = formats.iter().find(|(_, format)| *format == Format::WRITTEN).map(|(first, _)| *first);

@@ -25,6 +25,7 @@ use crate::{
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
     record::{Fact, Follows, Record, Subject},
     recovered::{self, Recovered},
+    rotation::Signers,
     rules::Rules,
     scan::{self, End, Scan},
     segment::{self, Format},
@@ -49,6 +50,10 @@ pub(crate) struct Looked {
     published: u64,
     /// The checkpoint of the last batch.
     last: Option<Signed>,
+    /// Who signed that.
+    signers: Option<Arc<VerifierKeys>>,
+    /// The checkpoints of the batches that change the keys.
+    changes: Vec<Signed>,
 }
 
 /// Reads a whole chain and checks everything but the signatures of earlier checkpoints.
@@ -57,9 +62,12 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
     let head = marks::load_head(&config.head, &**files)?;
     let mut marks = Marks::new(&config.folder, files, head.clone())?;
     marks.begin(&scan, keys)?;
-    let mut last = None;
+    let (mut last, mut changes) = (None, Vec::new());
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;
+        if scan.rules.rotated {
+            changes.push((batch.checkpoint.head, batch.note.clone()));
+        }
         last = Some(batch);
     }
     let torn = marks.judge(&scan, keys)?;
@@ -67,16 +75,17 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         return Err(marks::finding("head", 0, None, Damage::HeadMissing));
     }
     if let Some(batch) = &last {
-        batch.checkpoint.check(keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        batch.checkpoint.check(&batch.signers).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
     }
+    let signers = last.as_ref().map(|batch| Arc::clone(&batch.signers));
     let last = last.map(|batch| (batch.checkpoint.head, batch.note));
-    Ok(Looked { scan, torn, head, published: marks.published(), last })
+    Ok(Looked { scan, torn, head, published: marks.published(), last, signers, changes })
 }
 
 /// Opens a chain, or begins it, and writes its first batch.
 pub(crate) fn open(
     world: World<'_>,
-    keys: SigningKeys,
+    keys: Signers,
     vault: Arc<VaultKey>,
     version: &str,
     follows: Option<Follows>,
@@ -92,6 +101,7 @@ pub(crate) fn open(
             return Err(ScanError::from(journal_missing()).into());
         }
     }
+    let keys = signing(keys, &looked)?;
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
     let mut writer = prepare(&world, keys, vault, looked, Recycle::Segments)?;
@@ -103,9 +113,10 @@ pub(crate) fn open(
 
 /// Goes on with a chain of an older format in a segment of the one that is written, which begins with a snapshot, and
 /// publishes everything. The old segments stay.
-pub(crate) fn carry_over(world: World<'_>, keys: SigningKeys, vault: Arc<VaultKey>) -> Result<(), OpenError> {
+pub(crate) fn carry_over(world: World<'_>, keys: Signers, vault: Arc<VaultKey>) -> Result<(), OpenError> {
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     let looked = look(world.config, world.files, keys.verifier())?;
+    let keys = signing(keys, &looked)?;
     let stopped = looked.scan.rules.stopped;
     let mut writer = prepare(&world, keys, vault, looked, Recycle::Nothing)?;
     make_room(&mut writer, STEP)?;
@@ -120,6 +131,18 @@ pub(crate) fn carry_over(world: World<'_>, keys: SigningKeys, vault: Arc<VaultKe
     writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
     writer.journal.trim().map_err(io("trimming the journal"))?;
     writer.publish(stopped).map_err(full_or_io("publishing the chain"))
+}
+
+/// The keys of the home that are in force.
+fn signing(keys: Signers, looked: &Looked) -> Result<SigningKeys, OpenError> {
+    let ours = is_ours(looked, &keys).then(|| keys.in_force(looked.scan.rules.keys.as_deref())).flatten();
+    ours.ok_or_else(|| ScanError::from(looked.scan.end_finding(Damage::Keys)).into())
+}
+
+/// Whether keys of the home are in force, and signed the last batch too: others that name ours could be anybody's.
+pub(crate) fn is_ours(looked: &Looked, keys: &Signers) -> bool {
+    let Some(in_force) = &looked.scan.rules.keys else { return looked.scan.tree.size() == 0 };
+    keys.has(in_force) && looked.signers.as_ref().is_none_or(|signers| keys.has(signers))
 }
 
 /// A migration that was interrupted while it moved segments is to be finished first.
@@ -162,12 +185,14 @@ fn prepare(
     recycle: Recycle,
 ) -> Result<Writer, OpenError> {
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
-    let Looked { scan, torn, head: pinned, published, last } = looked;
+    let Looked { scan, torn, head: pinned, published, last, changes, .. } = looked;
     let (files, head) = (world.files, scan.head());
     // What the press goes on with is looked at before anything is written.
     let begun = Published::new(folder, files, published.max(scan.start.size));
     let press = Press::at(&begun, &world.config.vault, scan.start.size)?;
     vault.make().map_err(io("making the vault"))?;
+    // A crash may have come between the record of an erasure and the end of the key.
+    vault.destroy_all(&scan.rules.erased, &*world.random).map_err(io("destroying the key of an erased session"))?;
     let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref())
         .map_err(io("making the pinned head"))?;
     // The head says that the node runs before anything follows a stop.
@@ -178,9 +203,9 @@ fn prepare(
         Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0),
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
-    let begin = Begin { from: scan.start.size, published, size: head.size, last: scan.rules.time, recycle };
+    let begin = Begin { from: scan.start.size, published, size: head.size, last: scan.rules.time, changes, recycle };
     let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
-    let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), &begin, press);
+    let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), begin, press);
     let publisher = publisher.map_err(io("tidying the chain folder"))?;
     let mut queue = Queue::new(scan.rules, head);
     // A segment that begins without a snapshot could not be the oldest.

@@ -189,7 +189,8 @@ impl Press {
         let mut bytes: u64 = 0;
         for pair in firsts.windows(2) {
             let [first, next] = pair else { break };
-            if *next > published {
+            // Only what is published of the next segment shows that its snapshot is on the disk.
+            if *next >= published {
                 break;
             }
             let path = folder.join(segment::name(*first));

@@ -68,6 +68,8 @@ struct State {
     handed: VecDeque<Handed>,
     bytes: usize,
     latest: Option<Signed>,
+    /// The checkpoints of changes of keys that are not kept yet.
+    changes: Vec<Signed>,
     asked: Vec<oneshot::Sender<io::Result<()>>>,
     ending: bool,
 }
@@ -99,6 +101,8 @@ pub(crate) struct Begin {
     pub(crate) size: u64,
     /// The time of the last entry.
     pub(crate) last: Option<Timestamp>,
+    /// The checkpoints of the changes of keys that the journal holds.
+    pub(crate) changes: Vec<Signed>,
     pub(crate) recycle: Recycle,
 }
 
@@ -117,7 +121,7 @@ impl Publisher {
         head: HeadFile,
         every: Duration,
         clock: Arc<dyn Clock>,
-        begin: &Begin,
+        begin: Begin,
         press: Press,
     ) -> io::Result<Self> {
         press.tidy(begin.from, begin.size, begin.published)?;
@@ -129,7 +133,7 @@ impl Publisher {
             head,
             every,
             clock,
-            state: Mutex::default(),
+            state: Mutex::new(State { changes: begin.changes, ..State::default() }),
             work: Condvar::new(),
             shop: Mutex::new(shop),
             published: AtomicU64::new(begin.published),
@@ -138,12 +142,15 @@ impl Publisher {
     }
 
     /// Notes the head of a batch at once, and hands it over to be published.
-    pub(crate) fn offer(&self, signed: Signed, batch: Handed) {
+    pub(crate) fn offer(&self, signed: Signed, batch: Handed, changes_keys: bool) {
         if let Err(error) = self.head.note(signed.0) {
             // The batch is on the disk. What suffers is only how soon a cut-back log would be noticed.
             tracing::warn!(%error, "the pinned head could not be written");
         }
         let mut state = self.lock();
+        if changes_keys {
+            state.changes.push(signed.clone());
+        }
         let idle = state.latest.replace(signed).is_none();
         state.bytes = state.bytes.saturating_add(batch.bytes());
         if state.bytes > HANDED_BYTES {
@@ -274,7 +281,8 @@ impl Publisher {
         self.head.pin(*head, stopped)?;
         if head.size > published {
             // Everything that counts is on the disk; what follows can wait for a round that has more luck.
-            let done = self.keep(&mut shop.kept, signed).and_then(|()| self.clean_up(shop, published, head.size));
+            let done = self.keep_changes(head.size).and_then(|()| self.keep(&mut shop.kept, signed));
+            let done = done.and_then(|()| self.clean_up(shop, published, head.size));
             if let Err(error) = done {
                 tracing::warn!(%error, "the chain folder could not be tidied");
             }
@@ -331,11 +339,29 @@ impl Publisher {
         if *kept == Some(now) {
             return Ok(());
         }
-        let path = checkpoint::kept_path(&self.places.chain, head.size);
-        durable::make_folder(&*self.files, durable::parent(&path))?;
-        durable::replace(&*self.files, &path, note)?;
+        self.keep_one(head.size, note)?;
         *kept = Some(now);
         Ok(())
+    }
+
+    /// Keeps the checkpoints of the changes of keys among the first `size` entries, before the journal lets go of them:
+    /// each shows that the old keys named the new ones.
+    fn keep_changes(&self, size: u64) -> io::Result<()> {
+        let changes = self.lock().changes.clone();
+        let is_due = |(head, _): &&Signed| head.size <= size;
+        changes.iter().filter(is_due).try_for_each(|(head, note)| self.keep_one(head.size, note))?;
+        self.lock().changes.retain(|change| !is_due(&change));
+        Ok(())
+    }
+
+    fn keep_one(&self, size: u64, note: &[u8]) -> io::Result<()> {
+        let path = checkpoint::kept_path(&self.places.chain, size);
+        durable::make_folder(&*self.files, durable::parent(&path))?;
+        let there = durable::read_file(&*self.files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64);
+        if there.is_ok_and(|there| there.is_some_and(|there| there == note)) {
+            return Ok(());
+        }
+        durable::replace(&*self.files, &path, note)
     }
 
     /// Takes away what no reader of this or the last checkpoint needs.

@@ -13,6 +13,7 @@ use crate::{
     entry::{ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
     error::{AppendError, Failure},
     frame,
+    keys::SigningKeys,
     record::{Fact, Record, Subject},
     rules::Rules,
     snapshot,
@@ -45,13 +46,15 @@ pub(crate) enum Chore {
     Room(u64, Reply),
     /// Make sure that a session has a key on the disk.
     Key(SessionId, Reply),
+    /// Destroy the key of a session.
+    Destroy(SessionId, Reply),
 }
 
 impl Chore {
     /// Who waits for it.
     pub(crate) fn into_reply(self) -> Reply {
         match self {
-            Self::Room(_, reply) | Self::Key(_, reply) => reply,
+            Self::Room(_, reply) | Self::Key(_, reply) | Self::Destroy(_, reply) => reply,
         }
     }
 }
@@ -78,6 +81,8 @@ pub(crate) struct Pending {
     pub(crate) entries: Vec<u8>,
     pub(crate) contents: Vec<u8>,
     pub(crate) waiters: Vec<Waiter>,
+    /// The keys that sign from the next batch on; the last entry of this one names them.
+    pub(crate) successor: Option<Box<SigningKeys>>,
     /// The room it was given.
     pub(crate) charged: u64,
     /// It begins with a snapshot, and so a segment can begin with it.
@@ -170,11 +175,13 @@ impl Queue {
         reserve: Reserve,
         (time, monotonic): (Timestamp, Duration),
     ) -> Result<Vec<Receipt>, Hold> {
-        if self.batch.bytes() >= BATCH_BYTES {
+        if self.batch.bytes() >= BATCH_BYTES || self.batch.successor.is_some() {
             return Err(Hold::Batch);
         }
+        self.check_erased(offers)?;
         let time = self.rules.time.map_or(time, |last| last.max(time));
-        if self.snapshot_due && self.batch.leaves.is_empty() {
+        // Right behind a change of keys, a snapshot waits for the batch after the next.
+        if self.snapshot_due && self.batch.leaves.is_empty() && self.rules.outgoing().is_none() {
             match self.take_drafts(self.snapshot(time), offers, reserve, (time, monotonic)) {
                 // What was promised room has it without a snapshot; the snapshot waits for the next batch.
                 Err(Hold::Room(_)) if reserve == Reserve::Use || !matches!(self.phase, Phase::Open) => {}
@@ -229,6 +236,13 @@ impl Queue {
         trial.begin_batch();
         let admitted = drafts.iter().try_for_each(|draft| trial.admit(&draft.entry));
         admitted.map_err(|rule| Hold::Refused(AppendError::Misplaced(rule)))
+    }
+
+    fn check_erased(&self, offers: &[Offer<'_>]) -> Result<(), Hold> {
+        let sealed = offers.iter().filter(|offer| offer.record.content.is_some());
+        let sessions = sealed.filter_map(|offer| offer.record.subject.session);
+        let erased = sessions.into_iter().find(|session| self.rules.erased.contains(session));
+        erased.map_or(Ok(()), |session| Err(Hold::Refused(AppendError::Erased { session })))
     }
 
     /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
@@ -354,6 +368,8 @@ pub(crate) fn check_appendable(fact: &Fact) -> Result<(), AppendError> {
         }
         Fact::Intent { .. } => Err(AppendError::Misplaced("an intent goes through `intend`")),
         Fact::Outcome { .. } => Err(AppendError::Misplaced("an outcome goes through `settle`")),
+        Fact::Keys { .. } => Err(AppendError::Misplaced("new keys go through `rotate`")),
+        Fact::Erase { .. } => Err(AppendError::Misplaced("an erasure goes through `erase`")),
         _ => Ok(()),
     }
 }

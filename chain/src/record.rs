@@ -143,6 +143,10 @@ pub enum Fact {
         /// The spans its parts became, in order.
         #[n(1)]
         spans: Vec<SpanId>,
+        /// The session it came out of, if an agent delegated it.
+        #[n(2)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<SessionId>,
     },
     /// Governance decided. Content: the arguments, or the spans of the prompt.
     #[n(9)]
@@ -257,6 +261,31 @@ pub enum Fact {
     /// What the entries so far amount to, so that reading can begin here.
     #[n(16)]
     Snapshot(#[n(0)] Snapshot),
+    /// The log is signed with other keys from the next checkpoint on. The last entry of its batch. One that names the
+    /// keys that already sign confirms them.
+    #[n(17)]
+    Keys {
+        /// The note verifier key of the Ed25519 signer, under the name of this log.
+        #[n(0)]
+        ed25519: String,
+        /// The note verifier key of the ML-DSA-65 signer, under the name of this log.
+        #[n(1)]
+        ml_dsa_65: String,
+    },
+    /// The key of a session is destroyed, and its contents with it. Subject: the session, and the operator who wants it.
+    #[n(18)]
+    Erase {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// The sessions that were delegated from it, however far, and may hold parts of what it held. They are not erased
+        /// by this.
+        #[n(1)]
+        derived: Vec<SessionId>,
+        /// Why, in the operator's words. Public for good.
+        #[n(2)]
+        reason: String,
+    },
 }
 
 impl Fact {
@@ -281,6 +310,8 @@ impl Fact {
             Self::Lease { .. } => "lease",
             Self::TurnEnd { .. } => "turn_end",
             Self::Snapshot(_) => "snapshot",
+            Self::Keys { .. } => "keys",
+            Self::Erase { .. } => "erase",
         }
     }
 }

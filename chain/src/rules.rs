@@ -2,20 +2,26 @@
 //!
 //! Entries count up without gaps and never go back, neither in time nor in the version of their form. The first is an origin and no other is. Boots count up, and
 //! after a stop only a boot follows. An intent stands right behind the permitting verdict it names, in the same batch and
-//! about the same thing. An outcome ends an intent that is still open, under the same subject. A snapshot says exactly what
-//! the entries before it amount to.
+//! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
+//! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
+//! used in it before. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
+//! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
 //! Whoever begins in the middle of a log knows nothing of what came before. Until the next snapshot, only places and times
 //! are checked.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, Seq, TicketId, Timestamp};
+use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, Seq, SessionId, TicketId, Timestamp};
 
 use crate::{
     entry::{ENTRY_VERSION, Entry},
+    keys::VerifierKeys,
     record::{Fact, Follows, LastNumbers, RulingOn, Subject},
-    snapshot::{self, Snapshot, Unsettled},
+    snapshot::{self, Retired, Snapshot, Unsettled},
 };
 
 /// An intent that has no outcome yet.
@@ -55,8 +61,16 @@ pub(crate) struct Rules {
     pub(crate) stopped: bool,
     pub(crate) intents: BTreeMap<Seq, OpenIntent>,
     pub(crate) used: Used,
-    /// The digest of the keys in force, as a snapshot has it.
-    pub(crate) keys: Digest,
+    /// The sessions whose keys are destroyed, or are to be.
+    pub(crate) erased: BTreeSet<SessionId>,
+    /// The keys in force: they sign what comes next. None where that is not known.
+    pub(crate) keys: Option<Arc<VerifierKeys>>,
+    /// The keys before those, oldest first.
+    pub(crate) earlier: Vec<Retired>,
+    /// The keys before the last change, and the size of the log right behind that: they signed the log of this size.
+    outgoing: Option<(u64, Arc<VerifierKeys>)>,
+    /// The batch has named new keys, and ends with that.
+    pub(crate) rotated: bool,
     permitted: Option<Permitted>,
     known: Known,
     /// The part that comes next of a snapshot that has begun.
@@ -82,7 +96,11 @@ impl Default for Rules {
             stopped: false,
             intents: BTreeMap::new(),
             used: Used::default(),
-            keys: Digest([0; 32]),
+            erased: BTreeSet::new(),
+            keys: None,
+            earlier: Vec::new(),
+            outgoing: None,
+            rotated: false,
             permitted: None,
             known: Known::All,
             next_part: None,
@@ -99,7 +117,18 @@ impl Rules {
 
     /// A batch begins: a verdict of the one before it permits nothing here.
     pub(crate) fn begin_batch(&mut self) {
-        self.permitted = None;
+        (self.permitted, self.rotated) = (None, false);
+    }
+
+    /// The keys that sign a checkpoint of the log as it stands: those in force, or right behind a change of keys the ones
+    /// before it. None where that is not known.
+    pub(crate) fn signers(&self) -> Option<&Arc<VerifierKeys>> {
+        self.outgoing().or(self.keys.as_ref())
+    }
+
+    /// The keys that were in force until the last entry changed them.
+    pub(crate) fn outgoing(&self) -> Option<&Arc<VerifierKeys>> {
+        self.outgoing.as_ref().filter(|(size, _)| *size == self.size).map(|(_, keys)| keys)
     }
 
     /// Takes the next entry in, or says which rule it breaks.
@@ -131,6 +160,12 @@ impl Rules {
         if entry.content.is_some() && entry.subject.session.is_none() {
             return Err("it has content and no session");
         }
+        if entry.content.is_some() && entry.subject.session.is_some_and(|session| self.erased.contains(&session)) {
+            return Err("it has content of a session that was erased");
+        }
+        if self.rotated {
+            return Err("it follows a change of keys in one batch");
+        }
         Ok(())
     }
 
@@ -138,10 +173,7 @@ impl Rules {
         let permitted = self.permitted.take();
         match &entry.fact {
             Fact::Origin { .. } if self.size > 0 => Err("an origin is only ever first"),
-            Fact::Origin { ed25519, ml_dsa_65, .. } => {
-                self.keys = snapshot::keys_digest(ed25519, ml_dsa_65);
-                Ok(())
-            }
+            Fact::Origin { ed25519, ml_dsa_65, .. } => self.check_origin(ed25519, ml_dsa_65),
             _ if self.size == 0 => Err("the first entry is not an origin"),
             Fact::Snapshot(snapshot) => self.check_snapshot(entry, snapshot),
             _ if self.next_part.is_some() => Err("it stands between the parts of a snapshot"),
@@ -155,8 +187,43 @@ impl Rules {
             }
             Fact::Intent { .. } => self.check_intent(entry, permitted),
             Fact::Outcome { intent, .. } => self.check_outcome(*intent, &entry.subject),
+            Fact::Keys { ed25519, ml_dsa_65 } => self.check_keys(ed25519, ml_dsa_65),
+            Fact::Erase { session, .. } => self.check_erase(*session, entry),
             _ => Ok(()),
         }
+    }
+
+    fn check_origin(&mut self, ed25519: &str, ml_dsa_65: &str) -> Result<(), &'static str> {
+        let keys = VerifierKeys::parse(ed25519, ml_dsa_65).filter(VerifierKeys::is_first);
+        self.keys = Some(Arc::new(keys.ok_or("its keys are none that a log begins with")?));
+        Ok(())
+    }
+
+    fn check_keys(&mut self, ed25519: &str, ml_dsa_65: &str) -> Result<(), &'static str> {
+        let keys = VerifierKeys::parse(ed25519, ml_dsa_65).ok_or("its keys cannot be read")?;
+        let Some(signing) = &self.keys else { return Err("the first entry is not an origin") };
+        if **signing == keys {
+            return Ok(());
+        }
+        if signing.origin() != keys.origin() {
+            return Err("its keys are of another log");
+        }
+        let (old, new) = (Retired::of(signing), Retired::of(&keys));
+        if new.overlaps(&old) || self.earlier.iter().any(|used| new.overlaps(used)) {
+            return Err("its keys were used before");
+        }
+        self.earlier.push(old);
+        let old = self.keys.replace(Arc::new(keys));
+        self.outgoing = old.map(|old| (self.size.saturating_add(1), old));
+        self.rotated = true;
+        Ok(())
+    }
+
+    fn check_erase(&mut self, session: SessionId, entry: &Entry) -> Result<(), &'static str> {
+        if entry.subject.session != Some(session) || entry.subject.operator.is_none() || entry.content.is_some() {
+            return Err("it erases another session than its subject's, or for nobody, or has content");
+        }
+        if self.erased.insert(session) { Ok(()) } else { Err("it erases a session again") }
     }
 
     fn check_intent(&mut self, entry: &Entry, permitted: Option<Permitted>) -> Result<(), &'static str> {
@@ -185,6 +252,9 @@ impl Rules {
         if entry.content.is_some() || entry.subject != Subject::default() {
             return Err("it is a snapshot with a subject or with content");
         }
+        if self.outgoing().is_some() {
+            return Err("it is a snapshot right behind a change of keys");
+        }
         let part = self.next_part.unwrap_or(0);
         match self.known {
             // Parts of a snapshot that began before this reader did.
@@ -207,15 +277,21 @@ impl Rules {
 
     /// Takes over what a part of a snapshot says.
     fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let Snapshot { part: found, of, boots, stopped, used, keys, open } = snapshot;
+        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased } = snapshot;
         if *found != part || found >= of {
             return Err("it is another part of a snapshot than the one that comes next");
         }
         if part == 0 {
             self.intents.clear();
+            self.earlier.clear();
+            self.erased.clear();
+            let keys = VerifierKeys::parse(&keys.ed25519, &keys.ml_dsa_65).ok_or("its keys cannot be read")?;
+            self.keys = Some(Arc::new(keys));
         }
-        (self.boots, self.stopped, self.keys, self.known) = (*boots, *stopped, *keys, Known::Some);
+        (self.boots, self.stopped, self.known) = (*boots, *stopped, Known::Some);
         self.used = Used::from_last(*used);
+        self.earlier.extend(earlier);
+        self.erased.extend(erased);
         for Unsettled { intent, subject, reserved } in open {
             self.intents.insert(*intent, OpenIntent { subject: subject.clone(), reserved: *reserved });
         }

@@ -19,6 +19,7 @@ use crate::{
     durable,
     entry::Entry,
     frame::{self, FrameHeader, Sections},
+    keys::VerifierKeys,
     marks,
     published::Published,
     rules::Rules,
@@ -41,6 +42,8 @@ pub(crate) struct Batch {
     /// The checkpoint, as bytes and as read.
     pub(crate) note: Vec<u8>,
     pub(crate) checkpoint: Checkpoint,
+    /// The keys in force when it was signed, as the record has them.
+    pub(crate) signers: Arc<VerifierKeys>,
 }
 
 impl Batch {
@@ -282,6 +285,8 @@ impl Scan {
         }
         let sections = frame::sections(&header, bytes).ok_or_else(|| self.finding(Damage::Batch))?;
         let entries = self.take_entries(header.count, &sections)?;
+        let beginning = Damage::Rule("a segment that is the oldest begins with an origin or a snapshot");
+        let signers = self.rules.signers().cloned().ok_or_else(|| self.finding(beginning))?;
         let checkpoint = Checkpoint::parse(sections.checkpoint)
             .map_err(|_| self.finding(Damage::Layout("its checkpoint cannot be read")))?;
         if checkpoint.head != self.head() || Some(Digest::of(checkpoint.origin.as_bytes())) != self.origin {
@@ -291,7 +296,7 @@ impl Scan {
         if let Some(current) = &mut self.current {
             current.offset = current.offset.saturating_add(bytes.len() as u64);
         }
-        Ok(Batch { file, offset, entries, note: sections.checkpoint.to_vec(), checkpoint })
+        Ok(Batch { file, offset, entries, note: sections.checkpoint.to_vec(), checkpoint, signers })
     }
 
     fn take_entries(&mut self, count: u32, sections: &Sections<'_>) -> Result<Vec<Item>, ScanError> {

@@ -3,19 +3,20 @@
 //! Each segment begins with one, so that a log can be opened without its history. Whoever has read the entries before a
 //! snapshot knows what it must say, and holds it against that.
 
-use ephor_base::{Budget, Digest, Seq, cbor};
+use ephor_base::{Budget, Digest, Seq, SessionId, cbor};
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
+    keys::VerifierKeys,
     record::{LastNumbers, Subject},
     rules::{OpenIntent, Rules},
 };
 
-/// The bytes of open intents one part takes: with everything else it stays well below the limit of an entry.
+/// The bytes of lists one part takes: with everything else it stays well below the limit of an entry.
 const PART_BYTES: usize = 48 << 10;
 
-/// What the entries before this one amount to, or a part of it. Only the list of intents is ever divided.
+/// What the entries before this one amount to, or a part of it. Only the lists are ever divided.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
 pub struct Snapshot {
     /// Which part this is, from 0.
@@ -33,12 +34,51 @@ pub struct Snapshot {
     /// The highest numbers in use.
     #[n(4)]
     pub used: LastNumbers,
-    /// SHA-256 over the two note verifier keys in force, each with a line feed, Ed25519 first.
+    /// The keys in force, in each part.
     #[n(5)]
-    pub keys: Digest,
+    pub keys: InForce,
     /// The intents without an outcome, in order of their sequence.
     #[n(6)]
     pub open: Vec<Unsettled>,
+    /// The keys that were in force before, oldest first.
+    #[n(7)]
+    pub earlier: Vec<Retired>,
+    /// The sessions that were erased, in the order of their ids.
+    #[n(8)]
+    pub erased: Vec<SessionId>,
+}
+
+/// The two note verifier keys that sign what comes next.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct InForce {
+    /// That of the Ed25519 signer.
+    #[n(0)]
+    pub ed25519: String,
+    /// That of the ML-DSA-65 signer.
+    #[n(1)]
+    pub ml_dsa_65: String,
+}
+
+/// Keys that are never to be used again in this log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Retired {
+    /// SHA-256 over the note verifier key of the Ed25519 signer.
+    #[n(0)]
+    pub ed25519: Digest,
+    /// SHA-256 over the note verifier key of the ML-DSA-65 signer.
+    #[n(1)]
+    pub ml_dsa_65: Digest,
+}
+
+impl Retired {
+    pub(crate) fn of(keys: &VerifierKeys) -> Self {
+        Self { ed25519: Digest::of(keys.ed25519().as_bytes()), ml_dsa_65: Digest::of(keys.ml_dsa_65().as_bytes()) }
+    }
+
+    /// Whether these have a key in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.ed25519 == other.ed25519 || self.ml_dsa_65 == other.ml_dsa_65
+    }
 }
 
 /// An intent that has no outcome yet.
@@ -55,40 +95,62 @@ pub struct Unsettled {
     pub reserved: Budget,
 }
 
-/// The digest by which a snapshot names the keys of a log.
-pub(crate) fn keys_digest(ed25519: &str, ml_dsa_65: &str) -> Digest {
-    Digest::of(format!("{ed25519}\n{ml_dsa_65}\n").as_bytes())
+/// The lists of one part.
+#[derive(Default)]
+struct Lists {
+    open: Vec<Unsettled>,
+    earlier: Vec<Retired>,
+    erased: Vec<SessionId>,
+    bytes: usize,
 }
 
-/// The snapshot of what `rules` know, in as many parts as it needs.
+/// The snapshot of what `rules` know, in as many parts as it needs. None without keys in force: there is nothing to say of
+/// a log that has not begun.
 pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
-    let groups = groups(rules);
-    let of = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-    let part = |(part, open)| Snapshot {
+    let Some(keys) = rules.keys.as_deref() else { return Vec::new() };
+    let keys = InForce { ed25519: keys.ed25519().to_owned(), ml_dsa_65: keys.ml_dsa_65().to_owned() };
+    let lists = lists(rules);
+    let of = u32::try_from(lists.len()).unwrap_or(u32::MAX);
+    let part = |(part, Lists { open, earlier, erased, .. })| Snapshot {
         part,
         of,
         boots: rules.boots,
         stopped: rules.stopped,
         used: rules.used.last(),
-        keys: rules.keys,
+        keys: keys.clone(),
         open,
+        earlier,
+        erased,
     };
-    (0..).zip(groups).map(part).collect()
+    (0..).zip(lists).map(part).collect()
 }
 
-/// The open intents, divided so that each group fits into an entry. There is at least one group.
-fn groups(rules: &Rules) -> Vec<Vec<Unsettled>> {
-    let (mut groups, mut bytes) = (vec![Vec::new()], 0usize);
+/// The lists, divided so that each part fits into an entry. There is at least one part.
+fn lists(rules: &Rules) -> Vec<Lists> {
+    let (mut full, mut part) = (Vec::new(), Lists::default());
+    for keys in &rules.earlier {
+        part.make_room(cbor::to_vec(keys).len(), &mut full);
+        part.earlier.push(*keys);
+    }
+    for session in &rules.erased {
+        part.make_room(cbor::to_vec(session).len(), &mut full);
+        part.erased.push(*session);
+    }
     for (intent, OpenIntent { subject, reserved }) in &rules.intents {
         let open = Unsettled { intent: *intent, subject: subject.clone(), reserved: *reserved };
-        bytes = bytes.saturating_add(cbor::to_vec(&open).len());
-        if bytes > PART_BYTES {
-            groups.push(Vec::new());
-            bytes = 0;
-        }
-        if let Some(group) = groups.last_mut() {
-            group.push(open);
+        part.make_room(cbor::to_vec(&open).len(), &mut full);
+        part.open.push(open);
+    }
+    full.push(part);
+    full
+}
+
+impl Lists {
+    /// Puts this part among the full ones if it does not take so many bytes more.
+    fn make_room(&mut self, more: usize, full: &mut Vec<Self>) {
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > PART_BYTES {
+            full.push(std::mem::replace(self, Self { bytes: more, ..Self::default() }));
         }
     }
-    groups
 }

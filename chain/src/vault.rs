@@ -2,11 +2,12 @@
 //!
 //! A sealed content is a 24-byte nonce, then XChaCha20-Poly1305 of a 16-byte salt and the canonical CBOR of the content.
 //! What is authenticated beside it is the session; the signed entry commits to the sealed bytes, so that no content can be
-//! moved to another entry. Entries of version 1 authenticate their sequence as well. Each session's key is random and lies in `vault/`, in a file of the session's name, wrapped in the same way by
-//! the vault key of the node. To destroy that file is to erase the content of the session for good.
+//! moved to another entry. Entries of version 1 authenticate their sequence as well. Each session's key is random and lies
+//! in `vault/keys/`, in a file of the session's name, wrapped in the same way by the vault key of the node. To destroy that
+//! file is to erase the content of the session for good.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -16,13 +17,17 @@ use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305, XNonce,
     aead::{Aead as _, AeadInPlace as _, Payload},
 };
-use ephor_base::{Digest, Random, Secret, Seq, SessionId, cbor, files::Files};
+use ephor_base::{
+    Digest, Random, Secret, Seq, SessionId, cbor,
+    files::{Files, Open},
+};
 use zeroize::Zeroizing;
 
 use crate::{
     durable,
     entry::{Commitment, Entry},
     keys::{KeyError, save_new},
+    protection::Protection,
     record::Content,
     veil::Veil,
 };
@@ -49,11 +54,15 @@ impl VaultKey {
     /// # Errors
     /// [`KeyError`] if there is none or it cannot be read.
     pub fn load(path: &Path, files: &dyn Files) -> Result<Self, KeyError> {
-        let most = VAULT_MARK.len().saturating_add(KEY).saturating_add(32);
-        let bytes = durable::read_whole(files, path, most)
-            .map_err(|source| KeyError::Io { path: path.to_owned(), source })?
-            .map(Zeroizing::new)
-            .ok_or_else(|| KeyError::Missing(path.to_owned()))?;
+        Self::load_with(path, files, &Protection::none())
+    }
+
+    /// The key in a file that may be locked.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is none, or it cannot be read or opened.
+    pub fn load_with(path: &Path, files: &dyn Files, protection: &Protection) -> Result<Self, KeyError> {
+        let bytes = protection.read(path, files)?;
         let key = durable::open_envelope(VAULT_MARK, &bytes).and_then(|body| body.try_into().ok());
         key.map(|key| Self(Secret::new(key))).ok_or_else(|| KeyError::Damaged(path.to_owned()))
     }
@@ -63,7 +72,25 @@ impl VaultKey {
     /// # Errors
     /// [`KeyError`] if there already is a file or it cannot be written.
     pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
-        save_new(files, path, VAULT_MARK, self.0.expose())
+        save_new(files, path, &self.to_bytes())
+    }
+
+    /// As [`VaultKey::save`], under a protection.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there already is a file or it cannot be written.
+    pub fn save_with(
+        &self,
+        path: &Path,
+        files: &dyn Files,
+        protection: &Protection,
+        random: &dyn Random,
+    ) -> Result<(), KeyError> {
+        save_new(files, path, &protection.seal(&self.to_bytes(), random))
+    }
+
+    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(durable::envelope(VAULT_MARK, self.0.expose()))
     }
 }
 
@@ -146,14 +173,66 @@ impl Vault {
         content.map(Some).ok_or(VaultError::Damaged { session })
     }
 
-    /// Whether any session has a key here.
+    /// Whether no session has a key here.
     pub(crate) fn is_empty(&self) -> io::Result<bool> {
-        Ok(durable::list(&*self.files, &self.folder)?.is_empty())
+        Ok(durable::list(&*self.files, &self.keys())?.is_empty() && self.misplaced()?.is_empty())
     }
 
-    /// Makes the folder, if there is none.
+    /// Makes the folders, if there are none, and moves keys that lie in the vault itself to their place.
     pub(crate) fn make(&self) -> io::Result<()> {
-        durable::make_folder(&*self.files, &self.folder)
+        durable::make_folder(&*self.files, &self.folder)?;
+        durable::make_folder(&*self.files, &self.keys())?;
+        let misplaced = self.misplaced()?;
+        for name in &misplaced {
+            self.files.rename(&self.folder.join(name), &self.keys().join(name))?;
+        }
+        if misplaced.is_empty() {
+            return Ok(());
+        }
+        self.files.sync_folder(&self.keys())?;
+        self.files.sync_folder(&self.folder)
+    }
+
+    /// The keys that lie where the first format had them.
+    fn misplaced(&self) -> io::Result<Vec<PathBuf>> {
+        let names = durable::list(&*self.files, &self.folder)?;
+        let is_key = |name: &PathBuf| name.to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());
+        Ok(names.into_iter().filter(is_key).collect())
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.folder.join("keys")
+    }
+
+    /// Destroys what is left of the keys of sessions.
+    pub(crate) fn destroy_all(&self, sessions: &BTreeSet<SessionId>, random: &dyn Random) -> io::Result<()> {
+        for session in sessions {
+            for path in self.paths(*session) {
+                if durable::open_existing(&*self.files, &path, Open::Read)?.is_some() {
+                    self.destroy(*session, random)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys the key of a session: overwritten, synced, removed. When it returns, the disk no longer gives it, as far
+    /// as the disk overwrites in place. Done again, it does no harm.
+    pub(crate) fn destroy(&self, session: SessionId, random: &dyn Random) -> io::Result<()> {
+        {
+            // From here on nothing is sealed or opened with it; a sealing under way holds the last copy.
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.insert(session, None);
+        }
+        let [path, misplaced] = self.paths(session);
+        for path in [path.clone(), durable::draft(&path), misplaced.clone(), durable::draft(&misplaced)] {
+            if let Some(file) = durable::open_existing(&*self.files, &path, Open::Write)? {
+                durable::wipe(&*file, random)?;
+                self.files.remove(&path)?;
+            }
+        }
+        // Also when nothing was there: a removal before a crash may not have reached the disk.
+        [self.keys(), self.folder.clone()].iter().try_for_each(|folder| self.files.sync_folder(folder))
     }
 
     /// The key of a session, if it has one on the disk.
@@ -170,7 +249,8 @@ impl Vault {
     /// Writes the key of a session. When it returns, the disk has it.
     pub(crate) fn store(&self, session: SessionId, key: &Arc<SessionKey>, random: &dyn Random) -> io::Result<()> {
         let wrapped = seal(&self.key.0, &session.0, key.0.expose(), random);
-        durable::replace(&*self.files, &self.path(session), &durable::envelope(SESSION_MARK, &wrapped))?;
+        let [path, _] = self.paths(session);
+        durable::replace(&*self.files, &path, &durable::envelope(SESSION_MARK, &wrapped))?;
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.insert(session, Some(Arc::clone(key)));
         Ok(())
@@ -178,16 +258,24 @@ impl Vault {
 
     fn read(&self, session: SessionId) -> Result<Option<SessionKey>, VaultError> {
         let most = SESSION_MARK.len().saturating_add(NONCE + KEY + TAG + 32);
-        let bytes = durable::read_whole(&*self.files, &self.path(session), most);
-        let Some(bytes) = bytes.map_err(|source| VaultError::Io { session, source })? else { return Ok(None) };
+        let mut found = None;
+        for path in self.paths(session) {
+            if found.is_none() {
+                let bytes = durable::read_whole(&*self.files, &path, most);
+                found = bytes.map_err(|source| VaultError::Io { session, source })?;
+            }
+        }
+        let Some(bytes) = found else { return Ok(None) };
         let wrapped = durable::open_envelope(SESSION_MARK, &bytes).ok_or(VaultError::Damaged { session })?;
         let key = unseal(&self.key.0, &session.0, wrapped).ok_or(VaultError::Damaged { session })?;
         let key = key.as_slice().try_into().map_err(|_| VaultError::Damaged { session })?;
         Ok(Some(SessionKey(Secret::new(key))))
     }
 
-    fn path(&self, session: SessionId) -> PathBuf {
-        self.folder.join(session.to_string())
+    /// Where the key of a session lies, and where the first format had it.
+    fn paths(&self, session: SessionId) -> [PathBuf; 2] {
+        let name = session.to_string();
+        [self.keys().join(&name), self.folder.join(name)]
     }
 }
 

@@ -114,8 +114,6 @@ fn attempt(
         history.expect(kept);
         begin_at(history, against.from, published)?;
         history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;
-        let wrong = |fault| marks::finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault));
-        published.check(keys).map_err(wrong)?;
     } else if let Some(size) = kept.front() {
         return Err(marks::finding("checkpoint", 0, Some(*size), Damage::PublishedMissing));
     }
@@ -126,9 +124,10 @@ fn attempt(
     if scan.start.size == history.size() {
         scan.rules = history.rules.clone();
     }
+    history.check_changes(scan.start.size)?;
     marks.begin(&scan, keys)?;
-    let checkpoints = read_journal(&mut scan, &mut marks, against, |scan| {
-        let entries = scan.tree.size().max(history.size());
+    let checkpoints = read_journal(&mut scan, &mut marks, against, history, |scan, size| {
+        let entries = scan.tree.size().max(size);
         progress(Progress { entries, total: total.max(entries), bytes: scan.bytes() });
     })?;
     let torn_bytes = marks.judge(&scan, keys)?;
@@ -139,6 +138,11 @@ fn attempt(
     strays::check_tiles(folder, files, history.size())?;
     if let Some(vault) = against.vault {
         strays::check_contents(vault, &**files)?;
+    }
+    // What other keys signed counts because the given ones signed a root with the change to those, or over it.
+    if !history.vouched && scan.head().size > 0 {
+        let named = scan.rules.keys.as_ref().is_some_and(|named| **named == *keys);
+        return Err(scan.end_finding(if named { Damage::KeysUnused } else { Damage::Keys }).into());
     }
     let checkpoints = checkpoints.saturating_add(history.kept);
     Ok(Some(report(&scan, against, history, checkpoints, torn_bytes)))
@@ -159,18 +163,22 @@ fn read_journal(
     scan: &mut Scan,
     marks: &mut Marks,
     against: &Against<'_>,
-    mut progress: impl FnMut(&Scan),
+    history: &mut History<'_>,
+    mut progress: impl FnMut(&Scan, u64),
 ) -> Result<u64, ScanError> {
     let mut checkpoints: u64 = 0;
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, against.keys)?;
-        batch.checkpoint.check(against.keys).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        // What the published part did not say of who signed it, the journal does.
+        history.learn(batch.checkpoint.head.size, &batch.signers)?;
+        batch.checkpoint.check(&batch.signers).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        history.vouched |= *batch.signers == *against.keys;
         let head = batch.checkpoint.head;
         if against.from.is_some_and(|from| from.size == head.size && from.root != head.root) {
             return Err(batch.finding(Damage::Foreign).into());
         }
         checkpoints = checkpoints.saturating_add(1);
-        progress(scan);
+        progress(scan, history.size());
     }
     Ok(checkpoints)
 }

@@ -174,6 +174,9 @@ impl Writer {
         self.shared.turn.notify_waiters();
         match self.commit(&mut batch) {
             Ok(head) => {
+                if let Some(successor) = batch.successor.take() {
+                    self.keys = Arc::new(*successor);
+                }
                 // Nobody who has gone away needs an answer.
                 batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
                 self.prepare(batch.charged).map_err(|failure| self.shared.fail(failure))
@@ -222,7 +225,7 @@ impl Writer {
             entries: std::mem::take(&mut batch.entries),
             contents: std::mem::take(&mut batch.contents),
         };
-        self.publisher.offer((head, note.clone()), handed);
+        self.publisher.offer((head, note.clone()), handed, batch.successor.is_some());
         self.last = Some((head, note));
         Ok(head)
     }
@@ -261,6 +264,7 @@ impl Writer {
             let (reply, result) = match chore {
                 Chore::Room(more, reply) => (reply, self.find_room(more, &mut spare)),
                 Chore::Key(session, reply) => (reply, self.make_key(session)),
+                Chore::Destroy(session, reply) => (reply, self.destroy_key(session)),
             };
             self.answer(reply, result)?;
         }
@@ -300,7 +304,16 @@ impl Writer {
         Ok(by)
     }
 
+    fn destroy_key(&self, session: SessionId) -> Result<(), Undone> {
+        let destroyed = self.shared.vault.destroy(session, &*self.shared.random);
+        // The record says that it is gone. The next opening sees to it.
+        destroyed.map_err(|source| Undone::Failed(Failure::Io { doing: "destroying the key of a session", source }))
+    }
+
     fn make_key(&self, session: SessionId) -> Result<(), Undone> {
+        if self.shared.lock().rules.erased.contains(&session) {
+            return Err(Undone::Refused(AppendError::Erased { session }));
+        }
         if self.shared.vault.find(session).map_err(|error| Undone::Refused(error.into()))?.is_some() {
             return Ok(());
         }

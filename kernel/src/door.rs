@@ -288,7 +288,7 @@ impl Door {
         let (spans, operator, seat) = entered.ok_or(NotAccepted::NoSession(session))?;
         let subject =
             Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
-        let fact = Fact::Message { id, spans: spans.clone() };
+        let fact = Fact::Message { id, spans: spans.clone(), from: None };
         let record = Record { subject, fact, content: Some(Content::Parts(parts)) };
         if let Err(error) = self.log().append(record).await {
             // What is not on the record was not said, and is trusted for nothing.

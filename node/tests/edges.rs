@@ -29,6 +29,7 @@ const GIVEN: [(&str, &[&str]); 7] = [
 /// Libraries that only these crates may name, so that what they do stays in one place.
 const CONFINED: [(&str, &[&str]); 14] = [
     ("anyhow", &["node"]),
+    ("argon2", &["chain"]),
     ("clap", &["node"]),
     ("crc32fast", &["chain"]),
     ("ed25519-dalek", &["chain", "kernel", "node"]),

@@ -140,7 +140,8 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("incarnation {incarnation}, supervised by {parent}")
         }
         Fact::Exit { reason } => reason.clone(),
-        Fact::Message { id, spans } => format!("{id} in {} spans", spans.len()),
+        Fact::Message { id, spans, from: None } => format!("{id} in {} spans", spans.len()),
+        Fact::Message { id, spans, from: Some(from) } => format!("{id} in {} spans, from session {from}", spans.len()),
         Fact::Verdict { action, target, verdict, .. } => {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
         }
@@ -151,6 +152,10 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::Ticket { id, target, expires, .. } => format!("{id} on {target}, expires {expires}"),
         Fact::Ruling { decision, how, .. } => format!("{decision:?}, {how}").to_lowercase(),
         Fact::Lease { secret } => secret.clone(),
+        Fact::Keys { ed25519, .. } => format!("the log is signed by {ed25519} from here on"),
+        Fact::Erase { session, derived, reason } => {
+            format!("session {session}, {} derived from it: {}", derived.len(), plain(reason))
+        }
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }
