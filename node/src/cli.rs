@@ -13,6 +13,10 @@ pub(crate) struct Cli {
     #[arg(long, env = "EPHOR_HOME", global = true, value_name = "DIR")]
     pub(crate) home: Option<OsString>,
 
+    /// Read the passphrase for the keys from this file, instead of asking at the terminal.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -131,6 +135,42 @@ pub(crate) enum Chain {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Destroy the key of a session, so that nobody can read again what was said in it. Every proof stays valid.
+    Erase {
+        /// The session, as `chain log --json` names it.
+        #[arg(long, value_name = "SESSION")]
+        session: SessionId,
+        /// Also erase the sessions that were delegated from it, however far.
+        #[arg(long)]
+        derived: bool,
+        /// Why; public on the record for good, so name nobody.
+        #[arg(long, value_name = "WORDS", default_value = "asked for by the operator")]
+        reason: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sign the log with new keys from here on. Its name and its history stay.
+    Rotate {
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set, change or remove the passphrase of the node's secret keys. No node may run meanwhile.
+    Passphrase {
+        /// Read the new passphrase from this file, instead of asking at the terminal.
+        #[arg(long, value_name = "FILE", conflicts_with = "remove")]
+        new_file: Option<PathBuf>,
+        /// Take the passphrase away: whoever can read the files has the keys.
+        #[arg(long)]
+        remove: bool,
     },
     /// Accept that a quarantined chain is lost, keep it aside, and begin a new one that names it.
     Accept {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::OpenOptions,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -15,10 +15,12 @@ use ephor_kernel::Statement;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
 use tokio_util::codec::{Framed, LinesCodec};
+use zeroize::Zeroizing;
 
 use crate::{
     home::Home,
     operator::Operator,
+    passphrase,
     protocol::{Answer, MAX_LINE, PROTOCOL, Request, to_hex},
     serving::Report,
 };
@@ -44,13 +46,17 @@ impl Client {
     pub(crate) async fn reach(home: &Home) -> anyhow::Result<Self> {
         let began = Instant::now();
         let mut told = false;
+        let mut locked = None;
         loop {
             match Self::try_reach(home).await {
                 Ok(client) => return Ok(client),
                 Err(Unreached::NotThere) => {}
                 Err(Unreached::Final(error)) => return Err(error),
             }
-            match start(home).await? {
+            if locked.is_none() {
+                locked = Some(passphrase::unlock(home)?.words);
+            }
+            match start(home, locked.as_ref().and_then(Option::as_ref)).await? {
                 Report::Ready => {}
                 Report::Locked => tokio::time::sleep(PAUSE).await,
                 Report::Failed(why) => bail!("{why}"),
@@ -147,7 +153,7 @@ enum Unreached {
 }
 
 /// Starts a node in a process of its own, and hears how that went.
-async fn start(home: &Home) -> anyhow::Result<Report> {
+async fn start(home: &Home, words: Option<&Zeroizing<Vec<u8>>>) -> anyhow::Result<Report> {
     home.create()?;
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(home.log());
     let log = log.with_context(|| {
@@ -161,13 +167,18 @@ async fn start(home: &Home) -> anyhow::Result<Report> {
         .arg("--home")
         .arg(home.path())
         .args(["up", "--until-idle"])
+        .args(words.map(|_| ["--passphrase-file", "/dev/stdin"]).into_iter().flatten())
         // The workspace may be removed while the node runs.
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(if words.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn();
     let mut child = child.context("a node cannot be started")?;
+    if let (Some(words), Some(mut input)) = (words, child.stdin.take()) {
+        // A node that died is heard of below.
+        let _died = input.write_all(words);
+    }
     let Some(out) = child.stdout.take() else { bail!("the node that was started cannot be heard") };
     let line = tokio::task::spawn_blocking(move || {
         let mut line = String::new();

@@ -26,7 +26,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         // Whoever checks a proof need not have a home.
         return chain::check(args);
     }
-    let home = Home::find(cli.home)?;
+    let home = Home::find(cli.home)?.with_passphrase_file(cli.passphrase_file);
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
         Command::Up(args) => up::up(home, &args),

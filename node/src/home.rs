@@ -10,9 +10,12 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// The places in a home.
+/// The places in a home, and where the passphrase for its keys may be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Home(PathBuf);
+pub(crate) struct Home {
+    path: PathBuf,
+    passphrase_file: Option<PathBuf>,
+}
 
 /// Held while this process may write the home.
 #[derive(Debug)]
@@ -34,19 +37,28 @@ impl Home {
             None => default_home()?,
         };
         let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;
-        Ok(Self(path))
+        Ok(Self { path, passphrase_file: None })
+    }
+
+    /// The same home, with a file that holds the passphrase.
+    pub(crate) fn with_passphrase_file(self, passphrase_file: Option<PathBuf>) -> Self {
+        Self { passphrase_file, ..self }
+    }
+
+    pub(crate) fn passphrase_file(&self) -> Option<&Path> {
+        self.passphrase_file.as_deref()
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) fn config(&self) -> PathBuf {
-        self.0.join("ephor.toml")
+        self.path.join("ephor.toml")
     }
 
     pub(crate) fn keys(&self) -> PathBuf {
-        self.0.join("keys")
+        self.path.join("keys")
     }
 
     pub(crate) fn signing_keys(&self) -> PathBuf {
@@ -75,15 +87,15 @@ impl Home {
     }
 
     pub(crate) fn chain(&self) -> PathBuf {
-        self.0.join("chain")
+        self.path.join("chain")
     }
 
     pub(crate) fn head(&self) -> PathBuf {
-        self.0.join("head")
+        self.path.join("head")
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
-        self.0.join("vault")
+        self.path.join("vault")
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -91,15 +103,15 @@ impl Home {
     }
 
     pub(crate) fn tools(&self) -> PathBuf {
-        self.0.join("tools")
+        self.path.join("tools")
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.0.join("node.sock")
+        self.path.join("node.sock")
     }
 
     pub(crate) fn log(&self) -> PathBuf {
-        self.0.join("node.log")
+        self.path.join("node.log")
     }
 
     /// Whether a node was ever started here.
@@ -114,17 +126,20 @@ impl Home {
 
     /// Whether the vault holds the key of any session.
     pub(crate) fn has_session_keys(&self) -> bool {
-        std::fs::read_dir(self.vault()).is_ok_and(|mut keys| keys.next().is_some())
+        // The first format had them in the vault itself.
+        let old = std::fs::read_dir(self.vault()).into_iter().flatten().flatten();
+        let mut old = old.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+        old.next().is_some() || std::fs::read_dir(self.vault().join("keys")).is_ok_and(|mut keys| keys.next().is_some())
     }
 
     /// Makes the folder with mode 0700 if it is not there. One that others may write is refused.
     pub(crate) fn create(&self) -> anyhow::Result<()> {
         let make = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        let show = self.0.display();
-        make(&self.0).with_context(|| {
+        let show = self.path.display();
+        make(&self.path).with_context(|| {
             format!("the home `{show}` cannot be made; set EPHOR_HOME to a folder you may write, or pass --home")
         })?;
-        let metadata = self.0.metadata().with_context(|| format!("the home `{show}` cannot be read"))?;
+        let metadata = self.path.metadata().with_context(|| format!("the home `{show}` cannot be read"))?;
         if metadata.permissions().mode() & 0o022 != 0 {
             bail!("the home `{show}` may be written by other users: `chmod go-w {show}`");
         }
@@ -138,14 +153,14 @@ impl Home {
 
     /// Takes the home for this process.
     pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
-        let path = self.0.join("lock");
+        let path = self.path.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = file.with_context(|| {
             format!("`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home", path.display())
         })?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Locked(self.0.clone()).into()),
+            Err(TryLockError::WouldBlock) => Err(Locked(self.path.clone()).into()),
             Err(TryLockError::Error(error)) => Err(error).context("the home cannot be locked"),
         }
     }

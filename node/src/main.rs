@@ -11,6 +11,7 @@ mod config;
 mod home;
 mod host;
 mod operator;
+mod passphrase;
 mod progress;
 mod projections;
 mod protocol;

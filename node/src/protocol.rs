@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, SessionId};
+use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId};
 use ephor_chain::{RulingOn, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,20 @@ pub(crate) enum Request {
         /// The session.
         session: SessionId,
     },
+    /// Asks which sessions were delegated from one, however far.
+    Derived {
+        /// The session.
+        session: SessionId,
+    },
+    /// Erases a session that is not open.
+    Erase {
+        /// The session.
+        session: SessionId,
+        /// Why; public for good.
+        reason: String,
+    },
+    /// Has new keys sign the log. The braces are there for serde.
+    Rotate {},
     /// Asks for the processes. The braces are there for serde: without them other keys would pass.
     Processes {},
     /// Asks that everything recorded so far is published now.
@@ -117,6 +131,23 @@ pub(crate) enum Answer {
         /// What.
         #[serde(flatten)]
         seen: Seen,
+    },
+    /// The sessions that were delegated from the one asked for.
+    Derived {
+        /// In order of their ids.
+        sessions: Vec<SessionId>,
+    },
+    /// The session is erased.
+    Erased {
+        /// Where the record says so.
+        seq: Seq,
+    },
+    /// The log is signed with new keys.
+    Rotated {
+        /// Where the record names them.
+        seq: Seq,
+        /// Them, as `ephor chain key` prints them.
+        keys: String,
     },
     /// The processes.
     Processes {

@@ -8,6 +8,7 @@ mod console;
 mod keys;
 mod secrets;
 mod signals;
+mod upkeep;
 
 use std::{
     io::Write,
@@ -21,9 +22,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::home::Home;
+use crate::{home::Home, passphrase};
 
 pub(crate) use boot::{accept_loss, migrate_chain};
+pub(crate) use upkeep::Upkeep;
 
 /// How long a node that was started for a client waits for the first one.
 const FIRST_CLIENT: Duration = Duration::from_secs(10);
@@ -91,7 +93,8 @@ impl Drop for Client {
 pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
     let mut signals = signals::Signals::listen()?;
     let lock = home.lock()?;
-    let node = Arc::new(boot::boot(&home).await?);
+    let protection = passphrase::unlock(&home)?.protection;
+    let node = Arc::new(boot::boot(&home, protection).await?);
     let clients = Arc::new(Clients::default());
     node.start_api(&home, clients.clone()).await?;
     let mut patience = FIRST_CLIENT;

@@ -13,8 +13,9 @@ use std::{
 use ephor_kernel::Question;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    termios::{QueueSelector, tcflush},
+    termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr},
 };
+use zeroize::Zeroizing;
 
 /// Text that a terminal shows as it is: nothing in it moves the cursor, rings or turns the direction of writing round.
 pub(crate) fn plain(text: &str) -> String {
@@ -60,6 +61,52 @@ pub(crate) fn confirm(words: &str) -> io::Result<bool> {
     let never = AtomicBool::new(false);
     let line = read_line(&mut terminal, Duration::from_secs(300), &never).unwrap_or_default();
     Ok(line.as_deref().map(str::trim) == Some("yes"))
+}
+
+/// Asks for a secret at the terminal, which does not show it. Nothing if there is no terminal.
+pub(crate) fn ask_secret(words: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let Ok(mut terminal) = terminal() else { return Ok(None) };
+    let _quiet = Quiet::on(&terminal)?;
+    write!(terminal, "{words}: ")?;
+    terminal.flush()?;
+    let mut line = Zeroizing::new(Vec::with_capacity(256));
+    let mut byte = Zeroizing::new([0]);
+    loop {
+        if terminal.read(&mut *byte)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match *byte {
+            [b'\n'] => break,
+            // A vector that grows leaves a copy of what it held behind.
+            [_] if line.len() == line.capacity() => return Err(io::ErrorKind::InvalidData.into()),
+            [other] => line.push(other),
+        }
+    }
+    writeln!(terminal)?;
+    Ok(Some(line))
+}
+
+/// While this is there, the terminal does not show what is typed.
+struct Quiet {
+    terminal: File,
+    before: Termios,
+}
+
+impl Quiet {
+    fn on(terminal: &File) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
+        Ok(Self { terminal: terminal.try_clone()?, before })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _gone = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
+    }
 }
 
 /// A question at the terminal. Dropping it stops waiting.

@@ -2,6 +2,7 @@
 
 mod check;
 mod export;
+mod keep;
 mod keys;
 mod log;
 mod place;
@@ -16,7 +17,9 @@ use serde_json::json;
 
 pub(crate) use check::check;
 
-use crate::{cli::Chain, home::Home, serving, terminal};
+use self::keep::Erasure;
+use super::runtime;
+use crate::{cli::Chain, home::Home, passphrase, serving, terminal};
 
 pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
     match args {
@@ -27,6 +30,11 @@ pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
         Chain::Export(args) => export::export(home, &args),
         Chain::Stat { json } => stat::stat(home, json),
         Chain::Key { json } => key(home, json),
+        Chain::Erase { session, derived, reason, yes, json } => {
+            runtime(1)?.block_on(keep::erase(home, Erasure { session, derived, reason, yes, json }))
+        }
+        Chain::Rotate { yes, json } => runtime(1)?.block_on(keep::rotate(home, yes, json)),
+        Chain::Passphrase { new_file, remove } => keep::passphrase(home, new_file.as_deref(), remove),
         Chain::Accept { yes } => accept(home, yes),
     }
 }
@@ -55,7 +63,7 @@ fn accept(home: &Home, yes: bool) -> anyhow::Result<ExitCode> {
     if !yes && !terminal::confirm(why)? {
         bail!("nothing was changed; answer `yes` at a terminal, or pass --yes");
     }
-    let accepted = serving::accept_loss(home)?;
+    let accepted = serving::accept_loss(home, &passphrase::unlock(home)?.protection)?;
     let text = format!(
         "The old chain lies in `{}`.\nA new one begins, after {} entries that could be trusted: {}.\nIts public keys are new \
          as well: `ephor chain key`.\n",

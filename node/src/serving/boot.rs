@@ -9,7 +9,7 @@ use ephor_base::{
     files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Recovered, RulingOn, SigningKeys,
+    Config as ChainConfig, Log, Protection, Recovered, RulingOn,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
@@ -29,6 +29,7 @@ use super::{
     console::Console,
     keys::{self, Keys},
     secrets,
+    upkeep::Upkeep,
 };
 use crate::{
     config::Config,
@@ -53,6 +54,7 @@ pub(crate) struct Node {
     pub(crate) projections: Arc<Projections>,
     tools: Vec<ToolName>,
     log: Log,
+    protection: Arc<Protection>,
 }
 
 /// What is driven, and by what.
@@ -64,12 +66,12 @@ struct Driven {
 }
 
 /// Boots the node of a locked home.
-pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
+pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Result<Node> {
     let config = Config::load(&home.config())?;
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let operator = Operator::open(&home.operator_key(), &*random)?;
-    let (log, recovered, origin) = open_chain(home, &files, &clock, &random)?;
+    let (log, recovered, origin) = open_chain(home, &protection, &files, &clock, &random)?;
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
@@ -92,23 +94,31 @@ pub(crate) async fn boot(home: &Home) -> anyhow::Result<Node> {
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    let projections = Arc::new(Projections::new(&home, &origin));
-    Ok(Node { kernel, models, config, home, operators: Arc::new(operators()), projections, tools: names, log })
+    let (projections, operators) = (Arc::new(Projections::new(&home, &origin)), Arc::new(operators()));
+    Ok(Node { kernel, models, config, home, operators, projections, tools: names, log, protection })
+}
+
+/// Opens the record of a locked home, and nothing else of it.
+pub(super) fn open_log(home: &Home, protection: &Arc<Protection>) -> anyhow::Result<Log> {
+    let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    Ok(open_chain(home, protection, &files, &clock, &random)?.0)
 }
 
 fn open_chain(
     home: &Home,
+    protection: &Arc<Protection>,
     files: &Arc<dyn Files>,
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
 ) -> anyhow::Result<(Log, Recovered, String)> {
-    let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random)?;
+    let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random, protection)?;
     let config = ChainConfig { may_begin: unused, ..ChainConfig::in_home(home.path()) };
-    let public = signing.verifier().clone();
     let version = env!("CARGO_PKG_VERSION");
-    let (clock, random) = (clock.clone(), random.clone());
-    let (log, recovered) = Log::open(config, signing, Arc::new(vault), files.clone(), clock, random, version)?;
-    keys::settle(home, &**files, &public, unused)?;
+    let vault = Arc::new(vault);
+    let (log, recovered) = Log::open(config, signing, vault, files.clone(), clock.clone(), random.clone(), version)?;
+    let public = log.keys().context("the chain has no keys")?;
+    keys::settle(home, &**files, &**random, protection, &public, unused)?;
     if recovered.trimmed_bytes > 0 {
         tracing::warn!(bytes = recovered.trimmed_bytes, "the last batch was torn by a crash and was trimmed");
     }
@@ -270,6 +280,11 @@ impl Node {
         self.log.publish().await.map(|head| head.size).map_err(|error| error.to_string())
     }
 
+    /// What an operator may do to the record.
+    pub(crate) fn upkeep(&self) -> Upkeep {
+        Upkeep::new(self.home.clone(), self.log.clone(), self.protection.clone())
+    }
+
     /// Stops every process in order and closes the chain.
     pub(crate) async fn stop(&self) -> anyhow::Result<()> {
         self.kernel.stop().await;
@@ -278,27 +293,32 @@ impl Node {
 }
 
 /// Brings the chain of a home to the format that is written here. The home is locked.
-pub(crate) fn migrate_chain(home: &Home, progress: impl FnMut(Verified)) -> anyhow::Result<Migrated> {
+pub(crate) fn migrate_chain(
+    home: &Home,
+    protection: &Arc<Protection>,
+    progress: impl FnMut(Verified),
+) -> anyhow::Result<Migrated> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let Keys { signing, vault, .. } = Keys::open(home, &*files, &*random)?;
+    let Keys { signing, vault, .. } = Keys::open(home, &*files, &*random, protection)?;
     let config = ChainConfig::in_home(home.path());
     Ok(migrate(&config, signing, Arc::new(vault), &files, clock, random, progress)?)
 }
 
 /// Gives up a quarantined chain, keeps it aside, and begins a new one that names it. The home is locked.
-pub(crate) fn accept_loss(home: &Home) -> anyhow::Result<Accepted> {
+pub(crate) fn accept_loss(home: &Home, protection: &Arc<Protection>) -> anyhow::Result<Accepted> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let public = keys::public(home);
-    let (path, unused) = keys::place(home);
-    let vault = keys::open_vault(home, &*files, &*random)?;
+    let (file, unused) = keys::place(home, protection);
+    let vault = keys::open_vault(home, &*files, &*random, protection)?;
     let config = ChainConfig::in_home(home.path());
     let version = env!("CARGO_PKG_VERSION");
-    let accepted = accept(&config, &path, public.as_ref(), Arc::new(vault), &files, clock, random, version);
+    let accepted =
+        accept(&config, file.clone(), public.as_ref(), Arc::new(vault), &files, clock, random.clone(), version);
     let accepted = accepted.map_err(|error| keys::explain(home, error))?;
-    let new = SigningKeys::load(&path, &*files)?;
-    keys::keep_public(home, &accepted.moved_to, &*files)?;
-    keys::settle(home, &*files, new.verifier(), unused)?;
+    let new = file.load(&*files)?;
+    keys::keep_public(home, &accepted.moved_to, &*files, protection)?;
+    keys::settle(home, &*files, &*random, protection, new.verifier(), unused)?;
     Ok(accepted)
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
+use ephor_chain::VerifierKeys;
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
@@ -173,6 +174,16 @@ impl Talk {
             },
             Request::Ask { question } => self.ask(question).await,
             Request::Publish {} => self.node.publish().await.map(|size| Answer::Published { size }),
+            Request::Derived { session } => {
+                let derived = self.node.upkeep().derived(session).await;
+                derived.map(|sessions| Answer::Derived { sessions }).map_err(|error| format!("{error:#}"))
+            }
+            Request::Erase { session, reason } => self.erase(operator, session, reason).await,
+            Request::Rotate {} => {
+                let rotated = self.node.upkeep().rotate(operator).await;
+                let answer = |(seq, keys): (_, VerifierKeys)| Answer::Rotated { seq, keys: keys.to_string() };
+                rotated.map(answer).map_err(|error| format!("{error:#}"))
+            }
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
@@ -199,6 +210,15 @@ impl Talk {
             Ok(found) => found.map(|found| Answer::Found { found }).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// A session that is open goes on in memory, so only one that has ended can be forgotten.
+    async fn erase(&self, operator: OperatorId, session: SessionId, reason: String) -> Result<Answer, String> {
+        if self.node.kernel.processes().iter().any(|process| process.session == Some(session)) {
+            return Err(format!("session {session} is open; end it first"));
+        }
+        let erased = self.node.upkeep().erase(operator, session, reason).await;
+        erased.map(|seq| Answer::Erased { seq }).map_err(|error| format!("{error:#}"))
     }
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.

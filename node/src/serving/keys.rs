@@ -3,17 +3,17 @@
 //! New signing keys lie under a name of their own until a chain has begun under them. So a start that was cut short is
 //! told from a home whose chain was taken away: keys that have signed a chain do not begin another.
 
-use std::path::{Path, PathBuf};
+use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use ephor_base::{Random, files::Files};
-use ephor_chain::{AcceptError, KeyError, SigningKeys, VaultKey, VerifierKeys};
+use ephor_chain::{AcceptError, KeyError, KeyFile, Protection, Signers, SigningKeys, VaultKey, VerifierKeys};
 
 use crate::home::{Home, write_private};
 
 /// The keys of a home.
 pub(super) struct Keys {
-    pub(super) signing: SigningKeys,
+    pub(super) signing: Signers,
     pub(super) vault: VaultKey,
     /// No chain is known to have begun under the signing keys.
     pub(super) unused: bool,
@@ -21,17 +21,22 @@ pub(super) struct Keys {
 
 impl Keys {
     /// The keys of `home`; made at its first start.
-    pub(super) fn open(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<Self> {
-        let (signing, unused) = match find_signing(home, files)? {
+    pub(super) fn open(
+        home: &Home,
+        files: &dyn Files,
+        random: &dyn Random,
+        protection: &Arc<Protection>,
+    ) -> anyhow::Result<Self> {
+        let (signing, unused) = match find_signing(home, files, protection)? {
             Some(found) => found,
             None if home.has_record() => return Err(signing_lost(home)),
             None => {
                 let keys = SigningKeys::generate(random);
-                keys.save(&home.unused_signing_keys(), files)?;
-                (keys, true)
+                keys.save_with(&home.unused_signing_keys(), files, protection, random)?;
+                (keys.into(), true)
             }
         };
-        let vault = open_vault(home, files, random)?;
+        let vault = open_vault(home, files, random, protection)?;
         // A node that is killed as soon as its chain begins leaves one that can be verified.
         if !home.public_keys().exists() {
             write_public(&home.public_keys(), signing.verifier())?;
@@ -41,12 +46,17 @@ impl Keys {
 }
 
 /// The vault key of `home`; made if no session has a key that it would have to open.
-pub(super) fn open_vault(home: &Home, files: &dyn Files, random: &dyn Random) -> anyhow::Result<VaultKey> {
-    match VaultKey::load(&home.vault_key(), files) {
+pub(super) fn open_vault(
+    home: &Home,
+    files: &dyn Files,
+    random: &dyn Random,
+    protection: &Protection,
+) -> anyhow::Result<VaultKey> {
+    match VaultKey::load_with(&home.vault_key(), files, protection) {
         Err(KeyError::Missing(_)) if home.has_session_keys() => Err(vault_lost(home)),
         Err(KeyError::Missing(_)) => {
             let key = VaultKey::generate(random);
-            key.save(&home.vault_key(), files)?;
+            key.save_with(&home.vault_key(), files, protection, random)?;
             Ok(key)
         }
         loaded => Ok(loaded?),
@@ -54,9 +64,10 @@ pub(super) fn open_vault(home: &Home, files: &dyn Files, random: &dyn Random) ->
 }
 
 /// Where the signing keys lie, or should; and whether they are unused.
-pub(super) fn place(home: &Home) -> (PathBuf, bool) {
+pub(super) fn place(home: &Home, protection: &Arc<Protection>) -> (KeyFile, bool) {
     let (used, unused) = (home.signing_keys(), home.unused_signing_keys());
-    if !used.exists() && unused.exists() { (unused, true) } else { (used, false) }
+    let (path, is_unused) = if !used.exists() && unused.exists() { (unused, true) } else { (used, false) };
+    (KeyFile { path, protection: protection.clone() }, is_unused)
 }
 
 /// The public keys, if they can be read.
@@ -72,14 +83,22 @@ pub(super) fn explain(home: &Home, error: AcceptError) -> anyhow::Error {
     }
 }
 
-/// Notes that a chain has begun under these keys, and which their public halves are.
-pub(super) fn settle(home: &Home, files: &dyn Files, public: &VerifierKeys, unused: bool) -> anyhow::Result<()> {
+/// Makes the files say what the record says: that a chain has begun under its keys, and which are in force.
+pub(super) fn settle(
+    home: &Home,
+    files: &dyn Files,
+    random: &dyn Random,
+    protection: &Arc<Protection>,
+    public: &VerifierKeys,
+    unused: bool,
+) -> anyhow::Result<()> {
     if unused {
         let moved = files.rename(&home.unused_signing_keys(), &home.signing_keys());
         moved
             .and_then(|()| files.sync_folder(&home.keys()))
             .context("the signing keys cannot be put in their place")?;
     }
+    KeyFile { path: home.signing_keys(), protection: protection.clone() }.settle(public, files, random)?;
     let path = home.public_keys();
     if std::fs::read_to_string(&path).ok().as_deref() != Some(&public.to_string()) {
         write_public(&path, public)?;
@@ -88,8 +107,14 @@ pub(super) fn settle(home: &Home, files: &dyn Files, public: &VerifierKeys, unus
 }
 
 /// Puts the public keys beside a chain that was moved aside, where `ephor chain verify` looks for them.
-pub(super) fn keep_public(home: &Home, moved_to: &Path, files: &dyn Files) -> anyhow::Result<()> {
-    let old = SigningKeys::load(&moved_to.join("signing"), files).ok().map(|keys| keys.verifier().clone());
+pub(super) fn keep_public(
+    home: &Home,
+    moved_to: &Path,
+    files: &dyn Files,
+    protection: &Protection,
+) -> anyhow::Result<()> {
+    let old =
+        SigningKeys::load_with(&moved_to.join("signing"), files, protection).ok().map(|keys| keys.verifier().clone());
     let Some(keys) = old.or_else(|| public(home)) else { return Ok(()) };
     let folder = Home::find(Some(moved_to.into()))?;
     let kept = std::fs::create_dir_all(folder.keys());
@@ -98,9 +123,13 @@ pub(super) fn keep_public(home: &Home, moved_to: &Path, files: &dyn Files) -> an
 }
 
 /// The signing keys, and whether they are unused.
-fn find_signing(home: &Home, files: &dyn Files) -> anyhow::Result<Option<(SigningKeys, bool)>> {
-    let (path, unused) = place(home);
-    match SigningKeys::load(&path, files) {
+fn find_signing(
+    home: &Home,
+    files: &dyn Files,
+    protection: &Arc<Protection>,
+) -> anyhow::Result<Option<(Signers, bool)>> {
+    let (file, unused) = place(home, protection);
+    match file.signers(files) {
         Err(KeyError::Missing(_)) => Ok(None),
         loaded => Ok(Some((loaded?, unused))),
     }

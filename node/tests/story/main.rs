@@ -12,6 +12,7 @@
 mod auditor;
 mod errors;
 mod gate;
+mod keep;
 mod main_job;
 mod migrate;
 mod openai;

@@ -42,7 +42,7 @@ fn play_at_a_terminal(place: &Place, lines: &[Value], typed: Option<(&str, &str)
 }
 
 /// Collects what is shown, and types something once something else is shown.
-fn watch(child: &mut Child, mut typed: Option<(&str, &str)>) -> String {
+pub(crate) fn watch(child: &mut Child, mut typed: Option<(&str, &str)>) -> String {
     let (mut stdout, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
     let (sender, pieces) = mpsc::channel();
     thread::spawn(move || {

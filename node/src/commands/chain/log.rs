@@ -16,6 +16,7 @@ use super::used;
 use crate::{
     cli::ChainLog,
     home::Home,
+    passphrase,
     projections::{Answering, Filter, Found, Question},
     terminal::{self, plain},
 };
@@ -60,7 +61,7 @@ fn entries(home: &Home, content: bool) -> anyhow::Result<Entries> {
     if !content {
         return Ok(entries);
     }
-    let key = VaultKey::load(&home.vault_key(), &*files)?;
+    let key = VaultKey::load_with(&home.vault_key(), &*files, &passphrase::unlock(home)?.protection)?;
     Ok(entries.unsealing(Arc::new(Vault::new(&home.vault(), Arc::new(key), files.clone()))))
 }
 

@@ -1,0 +1,62 @@
+//! What an operator does to the record itself: erases sessions, changes the keys. The running node does it, or a command
+//! that holds the home alone.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use ephor_base::{OperatorId, Seq, SessionId, files::Files};
+use ephor_chain::{KeyFile, Log, Protection, SigningKeys, VerifierKeys, disk::Disk};
+
+use super::{boot, keys};
+use crate::{home::Home, host::SystemRandom};
+
+/// The record of a home and its keys, in the hands of who may change them.
+#[derive(Clone)]
+pub(crate) struct Upkeep {
+    home: Home,
+    log: Log,
+    protection: Arc<Protection>,
+}
+
+impl Upkeep {
+    pub(super) fn new(home: Home, log: Log, protection: Arc<Protection>) -> Self {
+        Self { home, log, protection }
+    }
+
+    /// Opens the record of a locked home on which no node runs.
+    pub(crate) fn alone(home: &Home, protection: Arc<Protection>) -> anyhow::Result<Self> {
+        let log = boot::open_log(home, &protection)?;
+        Ok(Self { home: home.clone(), log, protection })
+    }
+
+    /// The sessions that were delegated from one, however far.
+    pub(crate) async fn derived(&self, session: SessionId) -> anyhow::Result<Vec<SessionId>> {
+        let log = self.log.clone();
+        Ok(tokio::task::spawn_blocking(move || log.derived(session)).await??)
+    }
+
+    /// Erases a session; where the record says so.
+    pub(crate) async fn erase(&self, operator: OperatorId, session: SessionId, reason: String) -> anyhow::Result<Seq> {
+        let derived = self.derived(session).await?;
+        Ok(self.log.erase(session, derived, reason, operator).await?.seq)
+    }
+
+    /// Signs the log with new keys; where the record names them, and which they are.
+    pub(crate) async fn rotate(&self, operator: OperatorId) -> anyhow::Result<(Seq, VerifierKeys)> {
+        let files: &dyn Files = &Disk;
+        let now = self.log.keys().context("the chain has no keys")?;
+        let next = SigningKeys::generate_next(&now, &SystemRandom);
+        let named = next.verifier().clone();
+        let file = KeyFile { path: self.home.signing_keys(), protection: self.protection.clone() };
+        file.prepare(&next, files, &SystemRandom)?;
+        let seq = self.log.rotate(next, operator).await?;
+        // From here on the record says so, and the next start would do the rest as well.
+        keys::settle(&self.home, files, &SystemRandom, &self.protection, &named, false)?;
+        Ok((seq, named))
+    }
+
+    /// Leaves the record in good order.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        self.log.close().await.context("the chain was not closed")
+    }
+}
