@@ -181,3 +181,111 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ephor_base::{Clock, Timestamp};
+
+    use super::*;
+    use crate::{
+        Config, Damage, Finding, ScanError, VaultKey,
+        disk::Disk,
+        frame::{self, FrameHeader},
+        segment::{self, SegmentHeader},
+        verify::{Against, verify},
+    };
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp(1_795_226_899_000_000)
+        }
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    struct Counting(std::sync::atomic::AtomicU8);
+
+    impl Random for Counting {
+        fn fill(&self, into: &mut [u8]) {
+            into.fill_with(|| self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        }
+    }
+
+    fn wait<F: Future>(future: F) -> F::Output {
+        struct Spinning;
+        impl std::task::Wake for Spinning {
+            fn wake(self: Arc<Self>) {}
+        }
+        let mut future = std::pin::pin!(future);
+        let waker = std::task::Waker::from(Arc::new(Spinning));
+        let mut context = std::task::Context::from_waker(&waker);
+        loop {
+            match future.as_mut().poll(&mut context) {
+                std::task::Poll::Ready(value) => return value,
+                std::task::Poll::Pending => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// Signs the checkpoint of each batch in turn with the keys of the other generation.
+    #[test]
+    fn a_checkpoint_signed_by_another_generation_than_the_one_in_force_is_found() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, random) = (Config::in_home(home.path()), Arc::new(Counting(0.into())));
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let (old, vault) = (SigningKeys::generate(&*random), Arc::new(VaultKey::generate(&*random)));
+        let new = SigningKeys::generate_next(old.verifier(), &*random);
+        let again = |keys: &SigningKeys, name: &str| {
+            let path = home.path().join("keys").join(name);
+            keys.save(&path, &Disk).unwrap();
+            SigningKeys::load(&path, &Disk).unwrap()
+        };
+        let opened =
+            Log::open(config.clone(), again(&old, "old"), vault, Arc::clone(&files), Arc::new(Still), random, "0");
+        let (log, _) = opened.unwrap();
+        wait(log.rotate(again(&new, "new"), OperatorId([1; 16]))).unwrap();
+        wait(log.close()).unwrap();
+
+        let path = segment::folder(&config.folder).join(segment::name(0));
+        let bytes = std::fs::read(&path).unwrap();
+        let (head, _) = bytes.split_at(segment::HEADER);
+        let format = SegmentHeader::parse(head).map_err(|_| ()).unwrap().format;
+        let check = |keys: &SigningKeys| {
+            verify(&config.folder, &files, Against { keys: keys.verifier(), head: None }, |_| ()).map(|_| ())
+        };
+        check(&old).unwrap();
+        check(&new).unwrap();
+        let (mut at, mut turns) = (segment::HEADER, Vec::new());
+        while let Some(header) = bytes.get(at..).and_then(|rest| FrameHeader::parse(format, rest)) {
+            let end = at + header.length as usize;
+            let sections = frame::sections(&header, bytes.get(at..end).unwrap()).unwrap();
+            let checkpoint = crate::Checkpoint::parse(sections.checkpoint).unwrap();
+            let by_old = checkpoint.check(old.verifier()).is_ok();
+            turns.push(by_old);
+            let note = checkpoint.head.sign(if by_old { &new } else { &old }).unwrap();
+            let count = header.count as usize;
+            let forged = frame::build(header.first, count, sections.entries, sections.contents, &note).unwrap();
+            let changed = [bytes.get(..at).unwrap(), &forged, bytes.get(end..).unwrap()].concat();
+            std::fs::write(&path, changed).unwrap();
+            for keys in [&old, &new] {
+                let found = check(keys);
+                let here = |finding: &Finding| {
+                    finding.offset == at as u64 && matches!(finding.damage, Damage::Signature(_))
+                        // The last one is published as well, byte for byte.
+                        || finding.damage == Damage::PublishedForeign
+                };
+                assert!(
+                    matches!(&found, Err(ScanError::Damaged(finding)) if here(finding)),
+                    "batch at {at}: {found:?}"
+                );
+            }
+            at = end;
+        }
+        assert_eq!(turns, [true, true, false, false], "opening, naming, confirming, stopping");
+    }
+}

@@ -378,8 +378,18 @@ mod tests {
         Entry { version, seq: Seq(seq), time: Timestamp(1), subject: Subject::default(), fact, content: None }
     }
 
+    struct Sevens;
+
+    impl ephor_base::Random for Sevens {
+        fn fill(&self, into: &mut [u8]) {
+            into.fill(7);
+        }
+    }
+
     fn origin(version: u16) -> Entry {
-        entry(version, 0, Fact::Origin { ed25519: String::new(), ml_dsa_65: String::new(), follows: None })
+        let keys = crate::SigningKeys::generate(&Sevens);
+        let (ed25519, ml_dsa_65) = (keys.verifier().ed25519().to_owned(), keys.verifier().ml_dsa_65().to_owned());
+        entry(version, 0, Fact::Origin { ed25519, ml_dsa_65, follows: None })
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use ephor_chain::{migrate::Migrated, segment::FORMAT_VERSION};
 use serde_json::json;
 
-use crate::{cli::Migrate, home::Home, progress::Bar, serving, terminal};
+use crate::{cli::Migrate, home::Home, passphrase, progress::Bar, serving, terminal};
 
 pub(crate) fn migrate(home: &Home, args: &Migrate) -> anyhow::Result<ExitCode> {
     if !home.exists() {
@@ -17,7 +17,7 @@ pub(crate) fn migrate(home: &Home, args: &Migrate) -> anyhow::Result<ExitCode> {
     }
     let _lock = home.lock()?;
     let mut bar = Bar::new("entries verified");
-    let migrated = serving::migrate_chain(home, |progress| bar.show(progress.entries, progress.total));
+    let migrated = serving::migrate_chain(home, &passphrase::unlock(home)?.protection, |progress| bar.show(progress.entries, progress.total));
     drop(bar);
     let aside = home.path().join("migrated");
     let migrated = migrated.with_context(|| match aside.is_dir() {
