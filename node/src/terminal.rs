@@ -70,7 +70,7 @@ pub(crate) fn ask_secret(words: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> 
     write!(terminal, "{words}: ")?;
     terminal.flush()?;
     let mut line = Zeroizing::new(Vec::with_capacity(256));
-    let mut byte = Zeroizing::new([0]);
+    let mut byte = Zeroizing::new([0u8]);
     loop {
         if terminal.read(&mut *byte)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -20,16 +20,15 @@ use crate::{
 };
 
 /// Whoever writes the record of a home: its node, or this process.
-#[expect(clippy::large_enum_variant, reason = "there is one of it, for a moment")]
 enum Keeper {
-    Node(Client),
+    Node(Box<Client>),
     Here { upkeep: Upkeep, operator: OperatorId, _lock: Lock },
 }
 
 impl Keeper {
     async fn reach(home: &Home) -> anyhow::Result<Self> {
         if let Some(client) = Client::reach_running(home).await? {
-            return Ok(Self::Node(client));
+            return Ok(Self::Node(Box::new(client)));
         }
         let lock = home.lock()?;
         let operator = Operator::load(&home.operator_key())?.id();
