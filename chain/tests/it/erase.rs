@@ -12,7 +12,7 @@ use ephor_chain::{AppendError, Content, EraseError, Fact, Log, Private, Record, 
 use crate::common::{
     OPERATOR, World, block_on,
     memory::{After, Fault, Memory},
-    plain,
+    outgrow, plain,
 };
 
 const ANNA: SessionId = SessionId([0xaa; 16]);
@@ -23,6 +23,13 @@ const SECRET: &str = "the-medical-file-of-anna-which-nobody-else-may-read";
 fn world() -> (Memory, World) {
     let memory = Memory::default();
     let world = World::new(memory.files(), Path::new("/home"));
+    (memory, world)
+}
+
+/// A home whose journal holds two or three batches before it goes on in another segment.
+fn short() -> (Memory, World) {
+    let (memory, mut world) = world();
+    world.config.segment_bytes = 10_000;
     (memory, world)
 }
 
@@ -186,12 +193,8 @@ fn keys_of_the_first_format_are_moved_to_their_place() {
     assert!(memory.paths().contains(&new) && !memory.paths().contains(&old));
 }
 
-#[test]
-fn a_crash_at_every_operation_of_erasing_ends_with_the_key_gone_or_nothing_recorded() {
-    let (memory, world) = world();
-    let (log, _) = world.open().unwrap();
-    talked(&log);
-    block_on(log.close()).unwrap();
+/// Erases with a crash at every operation, in a home after a clean stop; `then` goes on until the crash comes.
+fn crash_everywhere(memory: &Memory, world: &World, then: &dyn Fn(&Log)) {
     let (mut gone, mut kept) = (0, 0);
     for operation in 1.. {
         let mut done = false;
@@ -201,6 +204,9 @@ fn a_crash_at_every_operation_of_erasing_ends_with_the_key_gone_or_nothing_recor
             let (log, _) = here.open().unwrap();
             copy.fail_at(copy.operations() + operation, Fault::Crash);
             done = block_on(log.erase(ANNA, Vec::new(), "asked for".into(), OPERATOR)).is_ok();
+            if done {
+                then(&log);
+            }
             let left = copy.after(after);
             copy.die();
             drop(log);
@@ -211,15 +217,114 @@ fn a_crash_at_every_operation_of_erasing_ends_with_the_key_gone_or_nothing_recor
             assert_eq!(opened(&log, ANNA), [!recorded], "{what}");
             assert!(recorded || !done, "{what}: acknowledged and lost");
             assert_eq!(loot(&left, &vault_key_bytes(), ANNA), (usize::from(!recorded), false), "{what}");
+            let refused = matches!(erase(&log, ANNA), Err(EraseError::Already(ANNA)));
+            assert_eq!(refused, recorded, "{what}");
             block_on(log.close()).unwrap();
             here.verify(here.pinned()).unwrap();
             if recorded { gone += 1 } else { kept += 1 }
         }
-        if done {
+        if done && memory_is_quiet(memory, world, operation, then) {
             break;
         }
     }
     assert!(gone > 6 && kept > 3, "{gone} crashes after the record, {kept} before");
+}
+
+/// Whether all of it is over before this operation.
+fn memory_is_quiet(memory: &Memory, world: &World, operation: u64, then: &dyn Fn(&Log)) -> bool {
+    let copy = memory.copy();
+    let (log, _) = world.with_files(copy.files()).open().unwrap();
+    let before = copy.operations();
+    block_on(log.erase(ANNA, Vec::new(), "asked for".into(), OPERATOR)).unwrap();
+    then(&log);
+    copy.operations() - before < operation
+}
+
+#[test]
+fn a_crash_at_every_operation_of_erasing_ends_with_the_key_gone_or_nothing_recorded() {
+    let (memory, world) = world();
+    let (log, _) = world.open().unwrap();
+    talked(&log);
+    block_on(log.close()).unwrap();
+    crash_everywhere(&memory, &world, &|_| ());
+}
+
+#[test]
+fn a_crash_at_every_operation_of_erasing_and_recycling_ends_with_the_key_gone_or_nothing_recorded() {
+    let (memory, world) = short();
+    let (log, _) = world.open().unwrap();
+    talked(&log);
+    outgrow(&log, &world);
+    block_on(log.close()).unwrap();
+    crash_everywhere(&memory, &world, &|log| {
+        for number in 0..4 {
+            drop(block_on(log.append(plain(number))));
+            drop(block_on(log.publish()));
+        }
+    });
+}
+
+#[test]
+fn an_erasure_holds_where_the_journal_no_longer_reaches() {
+    let (memory, world) = short();
+    let (log, _) = world.open().unwrap();
+    talked(&log);
+    outgrow(&log, &world);
+    let path = Path::new("/home/vault/keys").join(ANNA.to_string());
+    let copy = memory.get(&path);
+    assert_eq!(loot(&memory, &vault_key_bytes(), ANNA), (1, false), "the attack works while the key is there");
+    let erased = erase(&log, ANNA).unwrap();
+    outgrow(&log, &world);
+    assert_eq!((opened(&log, ANNA), opened(&log, BERT)), (vec![false], vec![true]));
+    block_on(log.close()).unwrap();
+    world.verify(world.pinned()).unwrap();
+    let journal = world.files.list(&world.config.folder.join("journal")).unwrap();
+    let first = journal.iter().filter_map(|name| name.to_str()?.strip_suffix(".seg")?.parse::<u64>().ok()).min();
+    assert!(first.unwrap() > erased.seq.0, "the journal still holds the erasure");
+    memory.put(&path, copy);
+    let (log, _) = world.open().unwrap();
+    assert!(matches!(block_on(log.append(said(ANNA, 3, "more", None))), Err(AppendError::Erased { session: ANNA })));
+    assert!(matches!(erase(&log, ANNA), Err(EraseError::Already(ANNA))));
+    assert_eq!((opened(&log, ANNA), opened(&log, BERT)), (vec![false], vec![true]));
+    assert_eq!(loot(&memory, &vault_key_bytes(), ANNA), (0, false));
+    block_on(log.close()).unwrap();
+    world.verify(world.pinned()).unwrap();
+}
+
+#[test]
+fn more_erasures_than_one_snapshot_holds_are_all_known_after_recycling() {
+    let (_, world) = short();
+    let (log, _) = world.open().unwrap();
+    let session = |number: u64| SessionId(u128::from(number + 1).to_be_bytes());
+    // A session takes 17 bytes in a snapshot, and a part of one 48 KiB.
+    let many = 3200;
+    for number in 0..many {
+        drop(block_on(log.note(said(session(number), number, "said", None))).unwrap());
+    }
+    let threads: Vec<_> = (0..64)
+        .map(|thread| {
+            let log = log.clone();
+            std::thread::spawn(move || {
+                for number in (thread..many).step_by(64) {
+                    block_on(log.erase(session(number), Vec::new(), String::new(), OPERATOR)).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    outgrow(&log, &world);
+    let parts = log.entries().map(Result::unwrap).filter_map(|stored| match stored.entry.fact {
+        Fact::Snapshot(snapshot) => Some(snapshot.of),
+        _ => None,
+    });
+    assert_eq!(parts.max(), Some(2));
+    block_on(log.close()).unwrap();
+    world.verify(world.pinned()).unwrap();
+    let (log, _) = world.open().unwrap();
+    for number in (0..many).step_by(100).chain([many - 1]) {
+        let again = block_on(log.erase(session(number), Vec::new(), String::new(), OPERATOR));
+        assert!(matches!(again, Err(EraseError::Already(_))), "{number}: {again:?}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ephor_chain::{
 use crate::common::{
     OPERATOR, Seeded, World, block_on,
     memory::{After, Fault, Memory},
-    plain,
+    outgrow, plain,
 };
 
 const SIGNING: &str = "/home/keys/signing";
@@ -19,6 +19,13 @@ fn world() -> (Memory, World) {
     let memory = Memory::default();
     let world = World::new(memory.files(), Path::new("/home"));
     world.keys().save(Path::new(SIGNING), &*world.files).unwrap();
+    (memory, world)
+}
+
+/// A home whose journal holds two or three batches before it goes on in another segment.
+fn short() -> (Memory, World) {
+    let (memory, mut world) = world();
+    world.config.segment_bytes = 10_000;
     (memory, world)
 }
 
@@ -260,20 +267,24 @@ fn find_notes(bytes: &[u8], origin: &str) -> Vec<(usize, usize)> {
         .collect()
 }
 
-#[test]
-fn a_crash_at_every_operation_of_a_rotation_leaves_a_home_that_opens() {
-    let (memory, world) = world();
-    block_on(open(&world).unwrap().close()).unwrap();
+/// Changes the keys with a crash at every operation, in a home after a clean stop; `then` goes on until the crash comes.
+fn crash_everywhere(memory: &Memory, world: &World, then: &dyn Fn(&Log)) {
+    let first = open(&world.with_files(memory.copy().files())).unwrap().keys().unwrap();
     let mut generations = [0, 0];
     for operation in 1.. {
-        let mut done = false;
+        let (mut done, mut over) = (false, true);
         for after in [After::Kill, After::PowerCut, After::Mixed(operation)] {
             let copy = memory.copy();
             let here = world.with_files(copy.files());
             let log = open(&here).unwrap();
-            copy.fail_at(copy.operations() + operation, Fault::Crash);
+            let limit = copy.operations() + operation;
+            copy.fail_at(limit, Fault::Crash);
             let rotated = rotate(&log, &here);
             done = rotated.is_ok();
+            if done {
+                then(&log);
+            }
+            over &= copy.operations() < limit;
             let left = copy.after(after);
             copy.die();
             drop(log);
@@ -281,16 +292,89 @@ fn a_crash_at_every_operation_of_a_rotation_leaves_a_home_that_opens() {
             let what = format!("crash at operation {operation}, {after:?}");
             let log = open(&here).unwrap_or_else(|error| panic!("{what}: {error}"));
             let keys = log.keys().unwrap();
-            generations[usize::from(!keys.is_first())] += 1;
+            generations[usize::from(keys != first)] += 1;
             assert!(!done || rotated.unwrap() == keys, "{what}: acknowledged and lost");
             everything_is_well(&*here.files, &keys);
             block_on(log.close()).unwrap();
-            check(&here, &keys).unwrap_or_else(|damage| panic!("{what}: {damage}"));
-            check(&here, &world.verifier()).unwrap();
+            for keys in [&keys, &first, &world.verifier()] {
+                check(&here, keys).unwrap_or_else(|damage| panic!("{what}: {damage}"));
+            }
         }
-        if done {
+        if done && over {
             break;
         }
     }
     assert!(generations.iter().all(|count| *count > 5), "{generations:?}");
+}
+
+#[test]
+fn a_crash_at_every_operation_of_a_rotation_leaves_a_home_that_opens() {
+    let (memory, world) = world();
+    block_on(open(&world).unwrap().close()).unwrap();
+    crash_everywhere(&memory, &world, &|_| ());
+}
+
+#[test]
+fn a_crash_at_every_operation_of_a_rotation_and_recycling_leaves_a_home_that_opens() {
+    let (memory, world) = short();
+    let log = open(&world).unwrap();
+    outgrow(&log, &world);
+    rotate(&log, &world).unwrap();
+    outgrow(&log, &world);
+    block_on(log.close()).unwrap();
+    crash_everywhere(&memory, &world, &|log| {
+        for number in 0..4 {
+            drop(block_on(log.append(plain(number))));
+            drop(block_on(log.publish()));
+        }
+    });
+}
+
+#[test]
+fn keys_that_only_the_published_part_names_are_never_used_again() {
+    let (_, world) = short();
+    let log = open(&world).unwrap();
+    let next = || SigningKeys::generate_next(&world.verifier(), &Seeded::new(6));
+    outgrow(&log, &world);
+    block_on(log.rotate(next(), OPERATOR)).unwrap();
+    outgrow(&log, &world);
+    let third = SigningKeys::generate_next(&world.verifier(), &Seeded::new(8));
+    key_file().prepare(&third, &*world.files, &*world.random).unwrap();
+    block_on(log.rotate(third, OPERATOR)).unwrap();
+    outgrow(&log, &world);
+    block_on(log.close()).unwrap();
+    let third = SigningKeys::load(&key_file().next(), &*world.files).unwrap().verifier().clone();
+    for keys in [&world.verifier(), next().verifier(), &third] {
+        check(&world, keys).unwrap();
+    }
+    let log = open(&world).unwrap();
+    for used in [next(), world.keys()] {
+        let refused = block_on(log.rotate(used, OPERATOR));
+        assert!(matches!(refused, Err(AppendError::Misplaced("its keys were used before"))), "{refused:?}");
+    }
+    block_on(log.append(plain(1))).unwrap();
+}
+
+#[test]
+fn a_home_of_which_the_chain_was_rolled_back_begins_another_only_when_the_loss_is_accepted() {
+    let (memory, world) = short();
+    block_on(open(&world).unwrap().close()).unwrap();
+    let before = memory.copy();
+    let log = open(&world).unwrap();
+    rotate(&log, &world).unwrap();
+    block_on(log.close()).unwrap();
+    for (path, bytes) in memory.everything() {
+        if path.starts_with("/home/keys") {
+            before.put(&path, bytes);
+        }
+    }
+    let here = world.with_files(before.files());
+    assert!(open(&here).is_err());
+    let random: Arc<dyn Random> = Arc::clone(&here.random) as _;
+    let (clock, vault) = (Arc::clone(&here.clock), here.vault_key());
+    let accepted =
+        ephor_chain::accept(&here.config, key_file(), None, vault, &here.files, clock, random, "0.1.0").unwrap();
+    // Nothing there is signed by the keys of the home.
+    assert_eq!((accepted.follows.size, accepted.follows.origin.as_str()), (0, world.verifier().origin()));
+    open(&here).unwrap();
 }

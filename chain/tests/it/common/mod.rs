@@ -260,3 +260,20 @@ pub(crate) fn tag(fact: &Fact) -> Option<String> {
         _ => None,
     }
 }
+
+/// Goes on until the journal no longer reaches back to where the log stood, and everything up to here is published.
+pub(crate) fn outgrow(log: &Log, world: &World) {
+    let folder = world.config.folder.join("journal");
+    let oldest = || {
+        world.files.list(&folder).unwrap().into_iter().filter(|name| name.extension().is_some_and(|e| e == "seg")).min()
+    };
+    let before = world.files.list(&folder).unwrap();
+    for number in 0..40 {
+        block_on(log.append(plain(number))).unwrap();
+        block_on(log.publish()).unwrap();
+        if oldest().is_some_and(|oldest| !before.contains(&oldest)) {
+            return;
+        }
+    }
+    panic!("the journal was not recycled: {before:?}");
+}
