@@ -79,6 +79,7 @@ fn session(entry: &Entry) -> Option<Session> {
         tool_calls: 0,
         verdicts: Verdicts::default(),
         used: Budget::ZERO,
+        erased: None,
     };
     match &entry.fact {
         Fact::Message { .. } => row.messages = 1,
@@ -86,6 +87,7 @@ fn session(entry: &Entry) -> Option<Session> {
         Fact::Intent { action: ephor_base::ActionKind::Tool, .. } => row.tool_calls = 1,
         Fact::Verdict { verdict, .. } => row.verdicts = Verdicts::one(verdict.decision),
         Fact::Outcome { used, .. } => row.used = *used,
+        Fact::Erase { .. } => row.erased = Some(moment),
         _ => {}
     }
     Some(row)

@@ -56,6 +56,10 @@ pub struct Session {
     /// What its outcomes used.
     #[n(10)]
     pub used: Budget,
+    /// When it was erased: its contents can no longer be read.
+    #[n(11)]
+    #[serde(default)]
+    pub erased: Option<Moment>,
 }
 
 /// Verdicts by their decision.
@@ -225,6 +229,7 @@ impl Row for Session {
             tool_calls: self.tool_calls.saturating_add(later.tool_calls),
             verdicts: self.verdicts.plus(later.verdicts),
             used: self.used.plus(&later.used),
+            erased: self.erased.or(later.erased),
         }
     }
 }

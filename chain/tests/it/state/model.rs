@@ -98,7 +98,7 @@ impl History {
         let budget = Budget { tokens: call, micro_usd: who, wall_ms: 1, tool_calls: 1 };
         let verdict = Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: digest };
         let (attempt, arguments) = (1, digest);
-        match kind % 12 {
+        match kind % 13 {
             0 => Fact::Boot { number: 1, version: "0".into(), clean: true, trimmed_bytes: 0 },
             1 => Fact::Lease { secret: format!("s{call}") },
             2 => Fact::Message { id: MessageId(call), spans: Vec::new(), from: None },
@@ -132,6 +132,11 @@ impl History {
                 };
                 Fact::Ruling { on, decision, signature: Vec::new(), how: how.into() }
             }
+            11 => Fact::Erase {
+                session: SessionId([u8::try_from(who).unwrap(); 16]),
+                derived: Vec::new(),
+                reason: String::new(),
+            },
             _ => Fact::TurnEnd { message: MessageId(call), end: EndReason::Replied, report: TurnReport::default() },
         }
     }
@@ -174,6 +179,7 @@ impl History {
             operator: own.iter().find_map(|entry| entry.subject.operator),
             seat: own.iter().find_map(|entry| entry.subject.seat.clone()),
             entries: own.len() as u64,
+            erased: own.iter().find(|entry| matches!(entry.fact, Fact::Erase { .. })).map(|entry| moment(entry)),
             messages: count(&|fact| matches!(fact, Fact::Message { .. })),
             turns: count(&|fact| matches!(fact, Fact::TurnEnd { .. })),
             tool_calls: count(&|fact| matches!(fact, Fact::Intent { action: ActionKind::Tool, .. })),

@@ -35,8 +35,8 @@ pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
         found.as_ref().is_none_or(|found| found.contains(&stored.entry.seq)) && is_wanted(stored, &of)
     };
     let end = found.as_ref().map_or(u64::MAX, |found| found.last().map_or(0, |last| last.0.saturating_add(1)));
+    let begin = found.as_ref().and_then(BTreeSet::first).copied().unwrap_or(Seq(0));
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let begin = found.as_ref().and_then(|found| found.first().copied()).unwrap_or(Seq(0));
     for stored in entries(home, *content)?.from(begin).up_to(end) {
         let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
         if !wanted(&stored) {
