@@ -43,7 +43,7 @@ pub use label::{Confidentiality, Integrity, Label, Source};
 pub use outcome::{Failure, FailureKind, ModelAnswer, Outcome, Product, StopReason, ToolAnswer, ToolUse, Usage};
 pub use random::Random;
 pub use receipt::Receipt;
-pub use registration::{Capability, Limits, Registration, ToolName};
+pub use registration::{ArgumentRule, Capability, Flow, Limits, Match, Registration, ToolName};
 pub use reply::{EndReason, Reply, TurnLimit, TurnReport};
 pub use secret::Secret;
 pub use task::{Message, ModelRef, ModelTask, ReplyTask, Task, ToolSpec, ToolTask, Workspace};

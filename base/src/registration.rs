@@ -85,6 +85,33 @@ pub enum Capability {
     #[n(3)]
     #[serde(rename = "fs.write")]
     FsWrite,
+    /// Look at something outside the workspace, through a registered tool, without changing it.
+    #[n(4)]
+    #[serde(rename = "outside.read")]
+    OutsideRead,
+    /// Change something outside the workspace, or send something there, through a registered tool.
+    #[n(5)]
+    #[serde(rename = "outside.act")]
+    OutsideAct,
+}
+
+impl Capability {
+    /// All of them, in a fixed order.
+    pub const ALL: [Self; 6] =
+        [Self::Model, Self::Reply, Self::FsRead, Self::FsWrite, Self::OutsideRead, Self::OutsideAct];
+
+    /// Its name in configuration, constitution and record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Reply => "reply",
+            Self::FsRead => "fs.read",
+            Self::FsWrite => "fs.write",
+            Self::OutsideRead => "outside.read",
+            Self::OutsideAct => "outside.act",
+        }
+    }
 }
 
 /// The caps on one run of a tool.
@@ -113,6 +140,82 @@ impl Limits {
     }
 }
 
+/// What may reach a tool, what its arguments do, and what its results may steer. The default is the strictest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Whether a call changes or sends anything, so that its critical arguments must come from someone trusted.
+    #[n(0)]
+    pub consequential: bool,
+    /// The most confidential context from which it may be called.
+    #[n(1)]
+    pub clearance: Confidentiality,
+    /// The arguments that its results may fill, as `argument` or `tool.argument`: it is a source trusted for those.
+    #[n(2)]
+    pub trusted_for: Vec<String>,
+    /// What certain values of its arguments add to its effects.
+    #[n(3)]
+    pub rules: Vec<ArgumentRule>,
+}
+
+impl Flow {
+    /// A tool that only looks, and may be called from any context.
+    #[must_use]
+    pub const fn looks() -> Self {
+        Self {
+            consequential: false,
+            clearance: Confidentiality::Confidential,
+            trusted_for: Vec::new(),
+            rules: Vec::new(),
+        }
+    }
+
+    /// A tool that acts, and may be called from any context.
+    #[must_use]
+    pub fn acts() -> Self {
+        Self { consequential: true, ..Self::looks() }
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self { clearance: Confidentiality::Public, ..Self::acts() }
+    }
+}
+
+/// A declared rule: where `argument` matches, `effects` are joined to the vector of the call.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(deny_unknown_fields)]
+pub struct ArgumentRule {
+    /// The argument it looks at; every text and number within it.
+    #[n(0)]
+    pub argument: String,
+    /// When it holds.
+    #[n(1)]
+    pub when: Match,
+    /// What it adds.
+    #[n(2)]
+    pub effects: EffectVector,
+}
+
+/// What a rule on an argument looks for. A value of another kind than the rule expects matches.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// A component of the path, compared as the most forgiving file system does: `.git`, or `*.pem` for an ending.
+    #[n(0)]
+    Path(#[n(0)] String),
+    /// The host of an address or URL is none of these; a leading dot stands for every host below.
+    #[n(1)]
+    HostOutside(#[n(0)] Vec<String>),
+    /// The program of a command line, or any word of it.
+    #[n(2)]
+    Command(#[n(0)] String),
+    /// A number over this many units.
+    #[n(3)]
+    AmountOver(#[n(0)] u64),
+}
+
 /// A tool as the operator registered it: the only source of its effects and rights.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[serde(deny_unknown_fields)]
@@ -138,7 +241,7 @@ pub struct Registration {
     /// The arguments that are paths in the workspace.
     #[n(6)]
     pub paths: Vec<String>,
-    /// The arguments that decide what is changed or where something goes.
+    /// The critical arguments: those that decide what is changed or where something goes.
     #[n(7)]
     pub consequential: Vec<String>,
     /// How far its results are trusted.
@@ -153,6 +256,9 @@ pub struct Registration {
     /// What its guest may itself ask of the door. Empty: nothing.
     #[n(11)]
     pub nested: Vec<Capability>,
+    /// What may reach it, and what its results may steer.
+    #[n(12)]
+    pub flow: Flow,
 }
 
 impl Registration {

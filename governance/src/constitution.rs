@@ -1,148 +1,141 @@
-//! The law: what is permitted, deferred or denied, whoever asks.
+//! The constitution: what is permitted, deferred or denied, whoever asks. Cedar policies, checked against a schema.
+//!
+//! Each policy has an `@id`, which is its name in reasons. A `permit` permits, a `forbid` denies, and a `forbid` with
+//! `@decision("defer")` asks a person. What no policy permits is denied. A policy that cannot be evaluated denies: Cedar
+//! itself would pass over it.
 
-use ephor_base::{Capability, Confidentiality, Decision, EffectVector, PerMille};
-use minicbor::{Decode, Encode};
-use serde::{Deserialize, Serialize};
+mod law;
 
-/// Where a node runs, and so how much effect needs no person.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
-#[cbor(index_only)]
-#[serde(rename_all = "snake_case")]
-pub enum Environment {
-    /// One person's own machine.
-    #[n(0)]
-    Dev,
-    /// Like production, without its data.
-    #[n(1)]
-    Staging,
-    /// Where it counts.
-    #[n(2)]
-    Production,
+use std::{collections::BTreeSet, str::FromStr};
+
+use cedar_policy::{Effect, Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use ephor_base::Digest;
+
+use crate::{Environment, effects::SensitivePath};
+
+pub use law::Principal;
+pub(crate) use law::{Article, Facts, Law};
+
+const SCHEMA: &str = include_str!("../constitutions/schema.cedarschema");
+const DEV: &str = include_str!("../constitutions/dev.cedar");
+const STAGING: &str = include_str!("../constitutions/staging.cedar");
+const PRODUCTION: &str = include_str!("../constitutions/production.cedar");
+
+/// A text that is no constitution. Nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadConstitution {
+    /// Not Cedar.
+    #[error("it cannot be read: {0}")]
+    Syntax(String),
+    /// A policy without a name that can stand in a reason, or two of one name.
+    #[error("every policy needs an `@id` of its own, of a–z, 0–9 and `-`; `{0}` has none such")]
+    Name(String),
+    /// An annotation that means nothing here.
+    #[error("`@decision` may be \"defer\", and only on a `forbid`; policy `{0}` has it otherwise")]
+    Decision(String),
+    /// It speaks of what the schema does not have, or compares what cannot be compared.
+    #[error("it does not fit the schema: {0}")]
+    Schema(String),
+    /// It and the tools do not fit together.
+    #[error("it does not fit the tools: {0}")]
+    Tools(String),
 }
 
-impl Environment {
-    /// A component of the effect vector at or over this defers.
-    #[must_use]
-    pub const fn threshold(self) -> PerMille {
-        PerMille::saturating(match self {
-            Self::Dev => 900,
-            Self::Staging => 600,
-            Self::Production => 300,
-        })
-    }
-
-    /// Its name in configuration and record.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dev => "dev",
-            Self::Staging => "staging",
-            Self::Production => "production",
-        }
-    }
-}
-
-/// One article: what happens to actions that need `capability`.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
-pub struct Article {
-    /// The capability it speaks of.
-    #[n(0)]
-    pub capability: Capability,
-    /// What it decides.
-    #[n(1)]
-    pub decision: Decision,
-    /// Its name in reasons.
-    #[n(2)]
-    pub code: String,
-    /// The most confidential text that may reach such an action.
-    #[n(3)]
-    pub clearance: Confidentiality,
-}
-
-/// A file name that raises the effects of whatever touches it.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
-pub struct SensitivePath {
-    /// A component of the path, compared without case: `.git`, or `*.pem` for an ending.
-    #[n(0)]
-    pub component: String,
-    /// What is joined to the effect vector.
-    #[n(1)]
-    pub effects: EffectVector,
-}
-
-/// All articles. An action that no article speaks of is denied.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+/// A constitution, read and checked.
+#[derive(Clone, Debug)]
 pub struct Constitution {
-    /// At most one a capability counts: the strictest.
-    #[n(0)]
-    pub articles: Vec<Article>,
-    /// Names that are more than files.
-    #[n(1)]
-    pub sensitive: Vec<SensitivePath>,
-}
-
-impl Default for Constitution {
-    /// Reads inside the workspace are permitted, writes are asked about, models and the person see what is not
-    /// confidential, and everything else is denied.
-    fn default() -> Self {
-        let article = |capability, decision, code: &str, clearance| Article {
-            capability,
-            decision,
-            code: code.into(),
-            clearance,
-        };
-        let sensitive = |component: &str| SensitivePath {
-            component: component.into(),
-            effects: EffectVector::new(0, 0, 700, 0, 700),
-        };
-        let names =
-            [".git", ".ssh", ".gnupg", ".aws", ".env", ".npmrc", ".netrc", "*.pem", "*.key", "id_rsa", "id_ed25519"];
-        Self {
-            articles: vec![
-                article(Capability::Model, Decision::Permit, "model-may-be-asked", Confidentiality::Internal),
-                article(Capability::Reply, Decision::Permit, "person-may-be-answered", Confidentiality::Confidential),
-                article(Capability::FsRead, Decision::Permit, "workspace-may-be-read", Confidentiality::Confidential),
-                article(Capability::FsWrite, Decision::Defer, "write-needs-approval", Confidentiality::Confidential),
-            ],
-            sensitive: names.into_iter().map(sensitive).collect(),
-        }
-    }
+    text: String,
+    policies: Vec<Policy>,
+    sensitive: Vec<SensitivePath>,
+    digest: Digest,
 }
 
 impl Constitution {
-    /// The strictest article on `capability`.
-    #[must_use]
-    pub fn article(&self, capability: Capability) -> Option<&Article> {
-        self.articles.iter().filter(|article| article.capability == capability).max_by_key(|article| article.decision)
+    /// Reads Cedar policies and checks each against the schema.
+    ///
+    /// # Errors
+    /// [`BadConstitution`] says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, BadConstitution> {
+        let read = PolicySet::from_str(text).map_err(|error| BadConstitution::Syntax(error.to_string()))?;
+        if let Some(template) = read.templates().next() {
+            return Err(BadConstitution::Name(template.id().to_string()));
+        }
+        let mut policies: Vec<Policy> = read.policies().map(named).collect::<Result<_, _>>()?;
+        policies.sort_by(|one, other| one.id().cmp(other.id()));
+        let names: BTreeSet<_> = policies.iter().map(|policy| policy.id().clone()).collect();
+        if names.len() != policies.len() {
+            let twice = policies.windows(2).find(|pair| pair.first().map(Policy::id) == pair.last().map(Policy::id));
+            return Err(BadConstitution::Name(
+                twice.and_then(<[_]>::first).map_or_else(String::new, |policy| policy.id().to_string()),
+            ));
+        }
+        let set = PolicySet::from_policies(policies.iter().cloned());
+        let set = set.map_err(|error| BadConstitution::Syntax(error.to_string()))?;
+        let checked = Validator::new(schema()?).validate(&set, ValidationMode::Strict);
+        if !checked.validation_passed() {
+            let errors: Vec<String> = checked.validation_errors().map(ToString::to_string).collect();
+            return Err(BadConstitution::Schema(errors.join("; ")));
+        }
+        let sensitive = SensitivePath::defaults();
+        let digest =
+            Digest::of_parts(&[SCHEMA.as_bytes(), &[0], text.as_bytes(), &[0], &ephor_base::cbor::to_vec(&sensitive)]);
+        Ok(Self { text: text.to_owned(), policies, sensitive, digest })
     }
 
-    /// The least clearance of any article on `capability`: the most confidential text that may reach it.
+    /// The constitution that a node in `environment` has if its operator gives it none.
     #[must_use]
-    pub fn clearance(&self, capability: Capability) -> Option<Confidentiality> {
-        let articles = self.articles.iter().filter(|article| article.capability == capability);
-        articles.map(|article| article.clearance).min()
+    pub const fn default_text(environment: Environment) -> &'static str {
+        match environment {
+            Environment::Dev => DEV,
+            Environment::Staging => STAGING,
+            Environment::Production => PRODUCTION,
+        }
     }
 
-    /// What touching `path` adds to the effects of an action.
+    /// The schema that every constitution is checked against.
     #[must_use]
-    pub fn effects_of_path(&self, path: &str) -> EffectVector {
-        let touched = |rule: &&SensitivePath| path.split(['/', '\\']).any(|component| rule.matches(component));
-        self.sensitive.iter().filter(touched).fold(EffectVector::NONE, |sum, rule| sum.join(&rule.effects))
+    pub const fn schema_text() -> &'static str {
+        SCHEMA
+    }
+
+    /// Its text, as it was read.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Each policy by name, sorted, as canonical Cedar.
+    pub fn articles(&self) -> impl Iterator<Item = (String, String)> {
+        self.policies.iter().map(|policy| (policy.id().to_string(), policy.to_cedar().unwrap_or_default()))
+    }
+
+    /// Names that are more than files.
+    #[must_use]
+    pub fn sensitive(&self) -> &[SensitivePath] {
+        &self.sensitive
+    }
+
+    /// SHA-256 over schema, text and sensitive names.
+    #[must_use]
+    pub const fn digest(&self) -> Digest {
+        self.digest
     }
 }
 
-impl SensitivePath {
-    fn matches(&self, component: &str) -> bool {
-        let (rule, component) = (folded(&self.component), folded(component));
-        rule.strip_prefix('*').map_or(component == rule, |ending| component.ends_with(ending))
-    }
+fn schema() -> Result<Schema, BadConstitution> {
+    let read = Schema::from_cedarschema_str(SCHEMA).map_err(|error| BadConstitution::Schema(error.to_string()))?;
+    Ok(read.0)
 }
 
-/// A name as the most forgiving file system compares it: without case, without characters that do not show, and without
-/// the dots and spaces that some cut off at the end.
-fn folded(name: &str) -> String {
-    let shows = |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let name: String = name.chars().filter(shows).collect();
-    // Upper case first: a long s folds to an s only that way.
-    name.trim_end_matches(['.', ' ']).to_uppercase().to_lowercase()
+/// The policy under its own `@id`.
+fn named(policy: &Policy) -> Result<Policy, BadConstitution> {
+    let name = policy.annotation("id").unwrap_or_default();
+    let fits = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-');
+    if name.is_empty() || name.len() > 80 || !name.chars().all(fits) {
+        return Err(BadConstitution::Name(if name.is_empty() { policy.id().to_string() } else { name.to_owned() }));
+    }
+    match (policy.annotation("decision"), policy.effect()) {
+        (None, _) | (Some("defer"), Effect::Forbid) => Ok(policy.new_id(PolicyId::new(name))),
+        _ => Err(BadConstitution::Decision(name.to_owned())),
+    }
 }

@@ -1,43 +1,94 @@
 //! The conduct of a seat, as an e-process.
 //!
-//! Null hypothesis: given the past, each call of the seat is refused or fails with probability at most 1/4. Against it
-//! we bet on 1/2: a bad call multiplies the wealth by 2, a good one by 2/3. Under the null the wealth is a
-//! non-negative supermartingale that starts at 1, so by Ville's inequality it ever reaches 1,000 with probability at
-//! most 1/1,000, whenever one looks. Wealth is kept as its binary logarithm in thousandths, rounded against alarm.
+//! Null hypothesis: given the past, each call of the seat is refused or fails with probability at most `p0`. Against it we
+//! bet on a few larger probabilities, and on every call as the one where honest conduct ended: the wealth is the mixture
+//! over all starts k, with weight 1/(k(k+1)), of bets that begin there. Each is a non-negative supermartingale under the
+//! null that starts at 1, and so is the mixture; by Ville's inequality it ever reaches 1/α with probability at most α,
+//! whenever one looks. Because a bet begins anew at every call, a long honest history costs later detection only the
+//! logarithm of its length, and shields no abuse.
+//!
+//! Wealth is a whole number of 2⁻⁴⁸, always rounded against alarm, so that it is the same on every machine. An alarm
+//! stays: what was unlikely does not become likely by waiting.
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// log₂ 2.
-const BAD: i64 = 1000;
-/// log₂ ⅔, rounded down.
-const GOOD: i64 = -585;
-/// log₂ 1,000, rounded up: false alarms in at most one honest history of a thousand.
-const ALARM: i64 = 9966;
+/// One, as a fixed-point number.
+const ONE: u64 = 1 << 48;
+/// 1/α: false alarms in at most one honest history of a thousand.
+const ALARM: u64 = 1000;
+/// What we bet the probability is, in per mille of the way from the null to certainty.
+const BETS: [u64; 3] = [250, 500, 900];
 
 /// What a seat's calls came to so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Encode, Decode)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 pub struct Evidence {
-    /// Wealth of the bet, as thousandths of log₂.
+    /// The null, per mille, 1 to 900.
     #[n(0)]
-    wealth: i64,
-    /// Calls counted.
+    p0: u16,
+    /// For each bet the wealth of those that have begun.
     #[n(1)]
+    begun: [u64; 3],
+    /// Calls counted.
+    #[n(2)]
     calls: u64,
+    /// Whether the wealth has reached 1/α.
+    #[n(3)]
+    alarmed: bool,
+}
+
+impl Default for Evidence {
+    /// Under the null of a quarter: honest agents try what is refused, and files that are not there.
+    fn default() -> Self {
+        Self::under(250)
+    }
 }
 
 impl Evidence {
-    /// After one more tool call, which was refused or failed if `bad`.
+    /// Nothing yet, under the null that at most `p0` per mille of the calls are bad; 1 to 900.
     #[must_use]
-    pub const fn after(self, bad: bool) -> Self {
-        let step = if bad { BAD } else { GOOD };
-        Self { wealth: self.wealth.saturating_add(step), calls: self.calls.saturating_add(1) }
+    pub const fn under(p0: u16) -> Self {
+        let p0 = if p0 == 0 {
+            1
+        } else if p0 > 900 {
+            900
+        } else {
+            p0
+        };
+        Self { p0, begun: [0; 3], calls: 0, alarmed: false }
     }
 
-    /// Whether the null is rejected.
+    /// After one more tool call, which was refused or failed if `bad`.
+    #[must_use]
+    pub fn after(self, bad: bool) -> Self {
+        let calls = self.calls.saturating_add(1);
+        // The weight of the bet that begins here: 1/(k(k+1)).
+        let product = u128::from(calls).saturating_mul(u128::from(calls).saturating_add(1));
+        let weight = u64::try_from(u128::from(ONE).checked_div(product).unwrap_or(0)).unwrap_or(0);
+        let p0 = u64::from(self.p0);
+        let mut begun = self.begun;
+        for (wealth, bet) in begun.iter_mut().zip(BETS) {
+            let p1 = p0.saturating_add((1000 - p0).saturating_mul(bet) / 1000);
+            let (numerator, denominator) = if bad { (p1, p0) } else { (1000 - p1, 1000 - p0) };
+            *wealth = times(wealth.saturating_add(weight), numerator, denominator);
+        }
+        let next = Self { begun, calls, ..self };
+        Self { alarmed: self.alarmed || next.wealth() >= ALARM * ONE, ..next }
+    }
+
+    /// The wealth of the whole mixture, in 2⁻⁴⁸.
+    #[must_use]
+    fn wealth(&self) -> u64 {
+        let sum = self.begun.iter().fold(0_u128, |sum, wealth| sum.saturating_add(u128::from(*wealth)));
+        // Those that have not begun are worth what they were given: all that is left, 1/(k+1).
+        let rest = ONE / self.calls.saturating_add(1);
+        u64::try_from(sum / 3).unwrap_or(u64::MAX).saturating_add(rest)
+    }
+
+    /// Whether the null is rejected, now or before.
     #[must_use]
     pub const fn alarms(self) -> bool {
-        self.wealth >= ALARM
+        self.alarmed
     }
 
     /// How many calls it rests on.
@@ -47,17 +98,8 @@ impl Evidence {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::Evidence;
-
-    #[test]
-    fn ten_refusals_in_a_row_alarm_and_honest_work_does_not() {
-        let bad = (0..10).fold(Evidence::default(), |sum, _| sum.after(true));
-        assert!(bad.alarms());
-        let nine = (0..9).fold(Evidence::default(), |sum, _| sum.after(true));
-        assert!(!nine.alarms());
-        let honest = (0..10_000).fold(Evidence::default(), |sum, n| sum.after(n % 5 == 0));
-        assert!(!honest.alarms());
-    }
+/// `wealth` × `numerator` / `denominator`, rounded down. It never reaches the top: the alarm is far below.
+fn times(wealth: u64, numerator: u64, denominator: u64) -> u64 {
+    let product = u128::from(wealth).saturating_mul(u128::from(numerator));
+    u64::try_from(product.checked_div(u128::from(denominator)).unwrap_or(0)).unwrap_or(u64::MAX)
 }

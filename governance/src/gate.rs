@@ -1,29 +1,44 @@
 //! The gate: CapabilityGate first, then the three branches of TileZero; the strictest wins.
 
 use ephor_base::{
-    Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, Registration,
-    Verdict, arguments::Value,
+    Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, ToolName,
+    Verdict, arguments::Value, cbor,
 };
 
-use crate::{Constitution, Evidence, OperatorPolicy, Registry, Rights, SchemaFault, paths, provenance};
-
-/// Novelty of a seat's very first call, per mille; a first call is unlike all before it, and still small.
-const FIRST_CALL_NOVELTY: u16 = 100;
+use crate::{
+    BadConstitution, Constitution, Evidence, OperatorPolicy, Principal, Registry, Rights, SchemaFault, SpanTable,
+    TurnState,
+    constitution::{Article, Facts, Law},
+    effects::{self, Circumstances},
+    paths,
+    provenance::Finding,
+    registry::Tool,
+};
 
 /// Everything a decision depends on besides the law.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// What is asked.
     pub ask: Ask<'a>,
+    /// Who asks, for the constitution.
+    pub who: &'a Principal,
     /// What the seat is entitled to.
     pub rights: &'a Rights,
+    /// The spans of the session.
+    pub spans: &'a SpanTable,
+    /// What has happened in the turn.
+    pub turn: &'a TurnState,
+    /// Whether the session has called this tool before.
+    pub familiar: bool,
     /// The most confidential span the asker has been shown.
     pub context: Confidentiality,
     /// Whether the budget covers it.
     pub budget: Result<(), Exhausted>,
     /// The conduct of the seat so far.
     pub evidence: Evidence,
-    /// What an operator has ruled on exactly this.
+    /// Whether an operator has suspended the seat.
+    pub suspended: bool,
+    /// What an operator has ruled on exactly this, now or by precedent.
     pub ruled: Option<Ruled>,
 }
 
@@ -47,14 +62,12 @@ pub enum ToolAsk<'a> {
     Malformed,
     /// A registered tool with arguments that fit its schema, or not.
     Known {
-        /// The registration.
-        registration: &'a Registration,
+        /// The tool.
+        tool: &'a Tool,
         /// The arguments.
         arguments: &'a Arguments,
         /// How they fit.
         fit: Result<(), &'a SchemaFault>,
-        /// The trusted texts of the session.
-        trusted: &'a [&'a str],
     },
 }
 
@@ -73,27 +86,50 @@ pub enum Ruled {
     Withdrawn,
 }
 
+/// A verdict, and where the critical arguments come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decided {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Each critical argument of a tool call.
+    pub findings: Vec<Finding>,
+}
+
 /// The law and the tools of a node.
 #[derive(Debug)]
 pub struct Gate {
     constitution: Constitution,
     policy: OperatorPolicy,
     registry: Registry,
+    law: Law,
     digest: Digest,
 }
 
 impl Gate {
     /// A gate under `constitution` and `policy` over the tools in `registry`.
-    #[must_use]
-    pub fn new(constitution: Constitution, policy: OperatorPolicy, registry: Registry) -> Self {
+    ///
+    /// # Errors
+    /// [`BadConstitution`] if the constitution and the tools do not fit together.
+    pub fn new(
+        constitution: Constitution,
+        policy: OperatorPolicy,
+        registry: Registry,
+    ) -> Result<Self, BadConstitution> {
         let digest = policy.digest(&constitution);
-        Self { constitution, policy, registry, digest }
+        let law = Law::new(&constitution, &registry)?;
+        Ok(Self { constitution, policy, registry, law, digest })
     }
 
     /// The tools.
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The constitution.
+    #[must_use]
+    pub const fn constitution(&self) -> &Constitution {
+        &self.constitution
     }
 
     /// The operator's policy.
@@ -108,51 +144,54 @@ impl Gate {
         self.digest
     }
 
+    /// Who asks from `seat`, in a role and a namespace. Made once for a session.
+    ///
+    /// # Errors
+    /// [`BadConstitution`] if the three cannot stand beside the tools.
+    pub fn principal(&self, seat: &str, role: &str, namespace: &str) -> Result<Principal, BadConstitution> {
+        self.law.principal(seat, role, namespace)
+    }
+
     /// Decides. Total and pure: every case gets a verdict with at least one reason.
     #[must_use]
-    pub fn decide(&self, case: &Case<'_>) -> Verdict {
-        let effects = self.effects(case);
-        let mut reasons = Vec::new();
+    pub fn decide(&self, case: &Case<'_>) -> Decided {
+        let findings = match &case.ask {
+            Ask::Tool(ToolAsk::Known { tool, arguments, .. }) => case.spans.findings(tool, arguments),
+            _ => Vec::new(),
+        };
+        let untrusted = findings.iter().any(|finding| !finding.trusted);
+        let effects = self.effects(case, untrusted);
+        let mut reasons = Vec::with_capacity(8);
         self.capability(case, &mut reasons);
-        self.legislative(case, &mut reasons);
-        self.executive(case, &effects, &mut reasons);
-        Self::judicial(case, &mut reasons);
+        self.legislative(case, effects, untrusted, &mut reasons);
+        self.executive(case, &effects, &findings, &mut reasons);
+        judicial(case, &mut reasons);
         let strictest = reasons.iter().map(|reason| reason.decision).max().unwrap_or(Decision::Deny);
         // A ruling answers every "defer"; nothing answers a "deny".
         let answered = strictest == Decision::Defer && case.ruled == Some(Ruled::Permit);
         let decision = if answered { Decision::Permit } else { strictest };
-        Verdict { decision, reasons, effects, policy: self.digest }
+        Decided { verdict: Verdict { decision, reasons, effects, policy: self.digest }, findings }
+    }
+
+    /// What is said to a process whose session is over.
+    #[must_use]
+    pub fn gone(&self) -> Verdict {
+        let reasons = vec![reason(Branch::Capability, Decision::Deny, "session-is-over")];
+        Verdict { decision: Decision::Deny, reasons, effects: EffectVector::MAX, policy: self.digest }
     }
 
     /// Is the seat entitled to ask this at all, and does it make sense?
     fn capability(&self, case: &Case<'_>, reasons: &mut Vec<Reason>) {
         let mut deny = |code: &str| reasons.push(reason(Branch::Capability, Decision::Deny, code));
-        if let Ask::Tool(tool) = &case.ask {
-            match tool {
+        if let Ask::Tool(ask) = &case.ask {
+            match ask {
                 ToolAsk::Unregistered => return deny("tool-is-not-registered"),
                 ToolAsk::Malformed => return deny("arguments-are-not-a-json-object"),
-                ToolAsk::Known { registration, arguments, fit, .. } => {
-                    if fit.is_err() {
-                        deny("arguments-do-not-fit-the-schema");
-                    }
-                    if self.policy.never.contains(&registration.name) {
-                        deny("operator-forbids-the-tool");
-                    }
-                    let strays = |name: &String| arguments.text(name).is_some_and(|path| !paths::stays_inside(path));
-                    if registration.paths.iter().any(strays) {
-                        deny("path-leaves-the-workspace");
-                    }
-                    // A list of paths, or an object that holds one, would be looked at by nobody.
-                    let opaque =
-                        |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
-                    if registration.paths.iter().any(opaque) {
-                        deny("path-is-not-a-text");
-                    }
-                }
+                ToolAsk::Known { tool, arguments, fit } => self.sense(tool, arguments, *fit, &mut deny),
             }
         }
         let entitled = capability_of(&case.ask)
-            .is_some_and(|needed| case.rights.allow(needed) && self.policy.rights().allow(needed));
+            .is_some_and(|needed| case.rights.allow(needed) && self.policy.capabilities.contains(&needed));
         if entitled {
             reasons.push(reason(Branch::Capability, Decision::Permit, "seat-is-entitled"));
         } else {
@@ -160,19 +199,49 @@ impl Gate {
         }
     }
 
-    /// What does the constitution say?
-    fn legislative(&self, case: &Case<'_>, reasons: &mut Vec<Reason>) {
-        let Some(article) = capability_of(&case.ask).and_then(|needed| self.constitution.article(needed)) else {
-            return reasons.push(reason(Branch::Legislative, Decision::Deny, "no-article-allows-it"));
-        };
-        reasons.push(reason(Branch::Legislative, article.decision, &article.code));
-        if self.constitution.clearance(article.capability).is_none_or(|clearance| case.context > clearance) {
-            reasons.push(reason(Branch::Legislative, Decision::Deny, "sink-is-not-cleared"));
+    fn sense(&self, tool: &Tool, arguments: &Arguments, fit: Result<(), &SchemaFault>, deny: &mut impl FnMut(&str)) {
+        let registration = tool.registration();
+        if fit.is_err() {
+            deny("arguments-do-not-fit-the-schema");
+        }
+        if self.policy.never.contains(&registration.name) {
+            deny("operator-forbids-the-tool");
+        }
+        let strays = |name: &String| arguments.text(name).is_some_and(|path| !paths::stays_inside(path));
+        if registration.paths.iter().any(strays) {
+            deny("path-leaves-the-workspace");
+        }
+        // A list of paths, or an object that holds one, would be looked at by nobody.
+        let opaque = |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
+        if registration.paths.iter().any(opaque) {
+            deny("path-is-not-a-text");
         }
     }
 
-    /// Effects, trust in the arguments, budget, and what an operator has ruled.
-    fn executive(&self, case: &Case<'_>, effects: &EffectVector, reasons: &mut Vec<Reason>) {
+    /// What does the constitution say?
+    fn legislative(&self, case: &Case<'_>, effects: EffectVector, untrusted: bool, reasons: &mut Vec<Reason>) {
+        let name = tool_of(&case.ask).map(|tool| &tool.registration().name);
+        let facts = Facts {
+            environment: self.policy.environment.name(),
+            effects,
+            confidentiality: case.context,
+            untrusted,
+            tainted: case.turn.is_tainted(),
+            pinned: name.is_some_and(|name| case.turn.has_pinned(name)),
+        };
+        let articles = match (&case.ask, name) {
+            (Ask::Model, _) => self.law.on_model(case.who, &facts),
+            (Ask::Reply, _) => self.law.on_person(case.who, &facts),
+            (Ask::Tool(_), Some(name)) => self.law.on_tool(name, case.who, &facts),
+            (Ask::Tool(_), None) => vec![Article { decision: Decision::Deny, code: "no-article-allows-it".into() }],
+        };
+        let say =
+            |article: Article| Reason { branch: Branch::Legislative, decision: article.decision, code: article.code };
+        reasons.extend(articles.into_iter().map(say));
+    }
+
+    /// Effects, trust in the arguments, confidentiality, scope, budget, and what an operator has ruled.
+    fn executive(&self, case: &Case<'_>, effects: &EffectVector, findings: &[Finding], reasons: &mut Vec<Reason>) {
         let mut give = |decision, code: &str| reasons.push(reason(Branch::Executive, decision, code));
         let threshold = self.policy.environment.threshold();
         for (name, value) in effects.components() {
@@ -180,10 +249,16 @@ impl Gate {
                 give(Decision::Defer, &format!("{name}-at-or-over-{}", threshold.value()));
             }
         }
-        if let Ask::Tool(ToolAsk::Known { registration, arguments, trusted, .. }) = &case.ask {
-            for name in provenance::untrusted(arguments, &registration.consequential, trusted) {
+        if let Ask::Tool(ToolAsk::Known { tool, arguments, .. }) = &case.ask {
+            for finding in findings.iter().filter(|finding| !finding.trusted) {
+                // An argument that the schema does not name has a name that anyone may have written.
+                let name = if tool.names(&finding.argument) { &finding.argument } else { "undeclared" };
                 give(Decision::Defer, &format!("argument-{name}-is-untrusted"));
             }
+            if case.context > tool.registration().flow.clearance {
+                give(Decision::Defer, "tool-is-not-cleared-for-the-context");
+            }
+            scope(case.turn, tool, arguments, findings, &mut give);
         }
         if case.budget.is_err() {
             give(Decision::Deny, "budget-is-spent");
@@ -198,26 +273,72 @@ impl Gate {
         }
     }
 
-    /// Does the seat's conduct allow more tool calls?
-    fn judicial(case: &Case<'_>, reasons: &mut Vec<Reason>) {
-        if case.evidence.alarms() && matches!(case.ask, Ask::Tool(_)) {
-            reasons.push(reason(Branch::Judicial, Decision::Deny, "seat-is-suspended-for-its-conduct"));
-        }
-    }
-
-    /// The effect vector, from registration and arguments alone. Without a registration: the maximum.
-    fn effects(&self, case: &Case<'_>) -> EffectVector {
+    /// The effect vector. Without a registration: the maximum.
+    fn effects(&self, case: &Case<'_>, untrusted: bool) -> EffectVector {
         match &case.ask {
             Ask::Model | Ask::Reply => EffectVector::NONE,
-            Ask::Tool(ToolAsk::Known { registration, arguments, .. }) => {
-                let novelty = if case.evidence.calls() == 0 { FIRST_CALL_NOVELTY } else { 0 };
-                let touched = registration.paths.iter().filter_map(|name| arguments.text(name));
-                touched
-                    .fold(registration.effects, |sum, path| sum.join(&self.constitution.effects_of_path(path)))
-                    .join(&EffectVector::new(0, 0, 0, novelty, 0))
+            Ask::Tool(ToolAsk::Known { tool, arguments, .. }) => {
+                let now = Circumstances { familiar: case.familiar, tainted: case.turn.is_tainted(), untrusted };
+                effects::vector(tool, arguments, self.constitution.sensitive(), now)
             }
             Ask::Tool(ToolAsk::Unregistered | ToolAsk::Malformed) => EffectVector::MAX,
         }
+    }
+}
+
+/// Does the call belong to what was asked for? Only what acts has to.
+fn scope(
+    turn: &TurnState,
+    tool: &Tool,
+    arguments: &Arguments,
+    findings: &[Finding],
+    give: &mut impl FnMut(Decision, &str),
+) {
+    if !tool.registration().flow.consequential {
+        return;
+    }
+    let name = &tool.registration().name;
+    if let Some(scope) = turn.scope() {
+        if !scope.tools.contains(name) {
+            give(Decision::Defer, "tool-is-outside-the-scope");
+        }
+        let reached = findings.iter().filter_map(|finding| arguments.value(&finding.argument));
+        if !reached.into_iter().all(|value| scope.reaches(value)) {
+            give(Decision::Defer, "target-is-outside-the-scope");
+        }
+    }
+    // Without arguments to be checked and without a scope, nothing says that anybody asked for it.
+    if turn.is_tainted() && findings.is_empty() && !turn.has_pinned(name) {
+        give(Decision::Defer, "nothing-ties-it-to-the-request");
+    }
+    if turn.was_permitted(&call_digest(name, arguments)) {
+        give(Decision::Defer, "same-call-again");
+    }
+}
+
+/// SHA-256 over a tool's name and arguments: what a call that acts is known by within its turn.
+#[must_use]
+pub fn call_digest(tool: &ToolName, arguments: &Arguments) -> Digest {
+    Digest::of_parts(&[tool.as_str().as_bytes(), &[0], &cbor::to_vec(arguments)])
+}
+
+/// Does the seat's conduct allow more tool calls?
+fn judicial(case: &Case<'_>, reasons: &mut Vec<Reason>) {
+    if matches!(case.ask, Ask::Tool(_)) {
+        let mut deny = |code: &str| reasons.push(reason(Branch::Judicial, Decision::Deny, code));
+        if case.evidence.alarms() {
+            deny("seat-is-suspended-for-its-conduct");
+        }
+        if case.suspended {
+            deny("seat-is-suspended-by-an-operator");
+        }
+    }
+}
+
+const fn tool_of<'a>(ask: &Ask<'a>) -> Option<&'a Tool> {
+    match ask {
+        Ask::Tool(ToolAsk::Known { tool, .. }) => Some(tool),
+        Ask::Model | Ask::Reply | Ask::Tool(_) => None,
     }
 }
 
@@ -225,8 +346,7 @@ fn capability_of(ask: &Ask<'_>) -> Option<Capability> {
     match ask {
         Ask::Model => Some(Capability::Model),
         Ask::Reply => Some(Capability::Reply),
-        Ask::Tool(ToolAsk::Known { registration, .. }) => Some(registration.capability),
-        Ask::Tool(ToolAsk::Unregistered | ToolAsk::Malformed) => None,
+        Ask::Tool(_) => tool_of(ask).map(|tool| tool.registration().capability),
     }
 }
 

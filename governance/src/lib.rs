@@ -6,21 +6,33 @@
 //! It never lets anything run. A verdict is plain data; `kernel::door` alone turns a permitting one into a permit, and
 //! only once the intent is durable.
 //!
-//! Where to go next: [`gate`] asks the branches in order, [`constitution`] is the law, [`policy`] the operator's will,
-//! [`registry`] the tools, [`provenance`] the trust in arguments, [`evidence`] the conduct of a seat.
+//! Where to go next: [`gate`] asks the branches in order. [`constitution`] is the law, in Cedar; [`policy`] the operator's
+//! will, [`registry`] the tools, [`effects`] what a call may do, [`provenance`] the trust in its arguments, [`scope`] what
+//! the turn needs, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before. [`replay`] decides a foreign
+//! trace.
 
 pub mod constitution;
+pub mod effects;
+pub mod environment;
 pub mod evidence;
 pub mod gate;
 pub mod paths;
 pub mod policy;
+pub mod precedent;
 pub mod provenance;
 pub mod registry;
+pub mod replay;
 pub mod rights;
+pub mod scope;
 
-pub use constitution::{Constitution, Environment};
+pub use constitution::{BadConstitution, Constitution, Principal};
+pub use environment::Environment;
 pub use evidence::Evidence;
-pub use gate::{Ask, Case, Gate, Ruled, ToolAsk};
+pub use gate::{Ask, Case, Decided, Gate, Ruled, ToolAsk};
 pub use policy::OperatorPolicy;
-pub use registry::{BadRegistration, Registry, SchemaFault};
+pub use precedent::{Precedent, Precedents};
+pub use provenance::{Carried, Finding, SpanTable, TurnTime};
+pub use registry::{BadRegistration, Registry, SchemaFault, Tool};
+pub use replay::replay;
 pub use rights::Rights;
+pub use scope::{Scope, TurnState};

@@ -21,11 +21,7 @@ pub struct OperatorPolicy {
 
 impl Default for OperatorPolicy {
     fn default() -> Self {
-        Self {
-            environment: Environment::Dev,
-            capabilities: vec![Capability::Model, Capability::Reply, Capability::FsRead, Capability::FsWrite],
-            never: Vec::new(),
-        }
+        Self { environment: Environment::Dev, capabilities: Capability::ALL.to_vec(), never: Vec::new() }
     }
 }
 
@@ -39,6 +35,6 @@ impl OperatorPolicy {
     /// SHA-256 over the constitution and this policy: what stands in every verdict.
     #[must_use]
     pub fn digest(&self, constitution: &Constitution) -> Digest {
-        Digest::of_parts(&[&cbor::to_vec(constitution), &cbor::to_vec(self)])
+        Digest::of_parts(&[&constitution.digest().0, &cbor::to_vec(self)])
     }
 }

@@ -1,8 +1,8 @@
 //! The tools the operator has registered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_base::{Arguments, Registration, ToolName};
+use ephor_base::{Arguments, Registration, ToolName, arguments::Value};
 
 /// A tool cannot be registered. Nothing is.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,15 +38,23 @@ pub struct SchemaFault {
     pub message: String,
 }
 
-/// Every registered tool with its compiled schema. Fixed once made.
+/// Every registered tool. Fixed once made.
 #[derive(Debug, Default)]
-pub struct Registry(BTreeMap<ToolName, Registered>);
+pub struct Registry(BTreeMap<ToolName, Tool>);
 
+/// A registered tool with its compiled schema.
 #[derive(Debug)]
-struct Registered {
+pub struct Tool {
     registration: Registration,
     schema: jsonschema::Validator,
+    /// The arguments that the schema names, each with the value that it declares for it.
+    declared: BTreeMap<String, Option<Value>>,
+    /// Every property at any depth of the schema.
+    properties: BTreeSet<String>,
 }
+
+/// In the list of critical arguments: every argument.
+const ALL: &str = "*";
 
 impl Registry {
     /// Registers all of `registrations`, or none.
@@ -54,26 +62,57 @@ impl Registry {
     /// # Errors
     /// [`BadRegistration`] names the tool and what is wrong with it.
     pub fn new(registrations: impl IntoIterator<Item = Registration>) -> Result<Self, BadRegistration> {
-        let mut tools = BTreeMap::new();
-        for registration in registrations {
-            let name = registration.name.clone();
-            let registered = Registered::new(registration)?;
-            if tools.insert(name.clone(), registered).is_some() {
-                return Err(BadRegistration::Twice(name));
-            }
+        let mut registry = Self::default();
+        registrations.into_iter().try_for_each(|registration| registry.add(registration))?;
+        Ok(registry)
+    }
+
+    /// Registers one more tool, or changes nothing.
+    ///
+    /// # Errors
+    /// [`BadRegistration`] names the tool and what is wrong with it.
+    pub fn add(&mut self, registration: Registration) -> Result<(), BadRegistration> {
+        let name = registration.name.clone();
+        if self.0.contains_key(&name) {
+            return Err(BadRegistration::Twice(name));
         }
-        Ok(Self(tools))
+        self.0.insert(name, Tool::new(registration)?);
+        Ok(())
+    }
+
+    /// Registers a tool of a trace, whose declarations may name arguments that its schema leaves out.
+    ///
+    /// # Errors
+    /// [`BadRegistration`] names the tool and what is wrong with it.
+    pub(crate) fn add_foreign(&mut self, registration: Registration) -> Result<(), BadRegistration> {
+        let name = registration.name.clone();
+        if self.0.contains_key(&name) {
+            return Err(BadRegistration::Twice(name));
+        }
+        self.0.insert(name, Tool::read(registration)?);
+        Ok(())
+    }
+
+    /// The tool `name`.
+    #[must_use]
+    pub fn tool(&self, name: &ToolName) -> Option<&Tool> {
+        self.0.get(name)
     }
 
     /// The registration of `name`.
     #[must_use]
     pub fn find(&self, name: &ToolName) -> Option<&Registration> {
-        self.0.get(name).map(|tool| &tool.registration)
+        self.tool(name).map(Tool::registration)
+    }
+
+    /// Every tool, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.0.values()
     }
 
     /// Every registration, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Registration> {
-        self.0.values().map(|tool| &tool.registration)
+        self.0.values().map(Tool::registration)
     }
 
     /// Checks `arguments` against the schema of `name`. An unregistered tool has no schema, so nothing fits it.
@@ -81,29 +120,111 @@ impl Registry {
     /// # Errors
     /// The first [`SchemaFault`].
     pub fn validate(&self, name: &ToolName, arguments: &Arguments) -> Result<(), SchemaFault> {
-        let whole = |message: String| SchemaFault { at: "/".into(), message };
-        let tool = self.0.get(name).ok_or_else(|| whole(format!("the tool `{name}` is not registered")))?;
+        let tool = self.tool(name).ok_or_else(|| whole(format!("the tool `{name}` is not registered")))?;
+        tool.validate(arguments)
+    }
+}
+
+impl Tool {
+    /// Reads a registration.
+    ///
+    /// # Errors
+    /// [`BadRegistration`] says what is wrong with it.
+    pub fn new(registration: Registration) -> Result<Self, BadRegistration> {
+        let tool = Self::read(registration)?;
+        let registration = &tool.registration;
+        let ruled = registration.flow.rules.iter().map(|rule| &rule.argument);
+        let mut named = registration.paths.iter().chain(&registration.consequential).chain(ruled);
+        match named.find(|argument| *argument != ALL && !tool.names(argument)) {
+            Some(argument) => {
+                Err(BadRegistration::Argument { tool: registration.name.clone(), argument: argument.clone() })
+            }
+            None => Ok(tool),
+        }
+    }
+
+    fn read(registration: Registration) -> Result<Self, BadRegistration> {
+        let fault = |reason: String| BadRegistration::Schema { tool: registration.name.clone(), reason };
+        let schema: serde_json::Value =
+            serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
+        let declared = declared(&schema).map_err(fault)?;
+        let mut properties = BTreeSet::new();
+        collect_properties(&schema, &mut properties);
+        let schema = jsonschema::validator_for(&schema).map_err(|error| fault(error.to_string()))?;
+        Ok(Self { registration, schema, declared, properties })
+    }
+
+    /// Its registration.
+    #[must_use]
+    pub const fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// Checks `arguments` against its schema.
+    ///
+    /// # Errors
+    /// The first [`SchemaFault`].
+    pub fn validate(&self, arguments: &Arguments) -> Result<(), SchemaFault> {
         let value = serde_json::to_value(arguments).map_err(|error| whole(error.to_string()))?;
-        tool.schema.validate(&value).map_err(|error| {
+        self.schema.validate(&value).map_err(|error| {
             let at = error.instance_path().to_string();
             SchemaFault { at: if at.is_empty() { "/".into() } else { at }, message: error.to_string() }
         })
     }
+
+    /// Whether the argument `name` has to come from someone trusted. One that the schema of an acting tool does not name
+    /// does too: nobody has said that it does no harm.
+    #[must_use]
+    pub fn is_critical(&self, name: &str) -> bool {
+        let listed = self.registration.consequential.iter().any(|own| own == name || own == ALL);
+        let unknown = !self.declared.is_empty() && !self.declared.contains_key(name);
+        listed || (self.registration.flow.consequential && unknown)
+    }
+
+    /// Whether the schema itself gives `value` for the argument `name`, as its default or constant.
+    #[must_use]
+    pub fn declares(&self, name: &str, value: &Value) -> bool {
+        self.declared.get(name).is_some_and(|declared| declared.as_ref() == Some(value))
+    }
+
+    /// Whether the schema names the argument `name`.
+    #[must_use]
+    pub fn names(&self, name: &str) -> bool {
+        self.declared.contains_key(name)
+    }
+
+    /// Whether the schema has a property of this name at any depth.
+    #[must_use]
+    pub fn has_property(&self, name: &str) -> bool {
+        self.properties.contains(name)
+    }
 }
 
-impl Registered {
-    fn new(registration: Registration) -> Result<Self, BadRegistration> {
-        let tool = &registration.name;
-        let fault = |reason: String| BadRegistration::Schema { tool: tool.clone(), reason };
-        let schema: serde_json::Value =
-            serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
-        let named = registration.paths.iter().chain(&registration.consequential);
-        for argument in named {
-            if schema.get("properties").and_then(|known| known.get(argument)).is_none() {
-                return Err(BadRegistration::Argument { tool: tool.clone(), argument: argument.clone() });
+fn whole(message: String) -> SchemaFault {
+    SchemaFault { at: "/".into(), message }
+}
+
+/// The arguments of a schema, each with its `const` or `default`.
+fn declared(schema: &serde_json::Value) -> Result<BTreeMap<String, Option<Value>>, String> {
+    let Some(properties) = schema.get("properties").and_then(serde_json::Value::as_object) else {
+        return Ok(BTreeMap::new());
+    };
+    let value = |declaration: &serde_json::Value| {
+        let given = declaration.get("const").or_else(|| declaration.get("default"));
+        given.map(|value| serde_json::from_value(value.clone())).transpose().map_err(|error| error.to_string())
+    };
+    properties.iter().map(|(name, declaration)| Ok((name.clone(), value(declaration)?))).collect()
+}
+
+fn collect_properties(schema: &serde_json::Value, into: &mut BTreeSet<String>) {
+    match schema {
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
+            if let (true, Some(properties)) = (key == "properties", value.as_object()) {
+                into.extend(properties.keys().cloned());
             }
-        }
-        let schema = jsonschema::validator_for(&schema).map_err(|error| fault(error.to_string()))?;
-        Ok(Self { registration, schema })
+            collect_properties(value, into);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_properties(value, into)),
+        _ => {}
     }
 }

@@ -29,7 +29,7 @@ use ephor_chain::{
     Log, Veil,
     record::{Content, Fact, Record, RulingOn, Subject},
 };
-use ephor_governance::Gate;
+use ephor_governance::{BadConstitution, Gate};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -45,6 +45,10 @@ use crate::{
     ledger::Ledger,
     seen::Watchers,
 };
+
+/// The role and the namespace of every seat that holds a session, as the constitution names them.
+const ROLE: &str = "agent";
+const NAMESPACE: &str = "default";
 
 /// The drivers of a node.
 pub struct Drivers {
@@ -265,8 +269,16 @@ impl Door {
         of_turn.unwrap_or_default()
     }
 
-    pub(crate) fn open_session(&self, id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec) {
-        self.sessions().insert(id, Session::new(id, veil, seat, spec));
+    pub(crate) fn open_session(
+        &self,
+        id: SessionId,
+        veil: Veil,
+        seat: Seat,
+        spec: SessionSpec,
+    ) -> Result<(), BadConstitution> {
+        let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE)?;
+        self.sessions().insert(id, Session::new(id, veil, seat, spec, who));
+        Ok(())
     }
 
     pub(crate) fn close_session(&self, id: SessionId) {
@@ -281,7 +293,9 @@ impl Door {
     /// Labels and records a message; the envelope is what the mailbox gets, once it is durable.
     pub(crate) async fn accept(&self, session: SessionId, parts: Vec<Part>) -> Result<Envelope, NotAccepted> {
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
+        let now = self.clock().now();
         let entered = self.with_session(session, |session| {
+            session.governed_from(now);
             let spans = session.enter_parts(&parts);
             (spans, session.spec.operator, session.seat.clone())
         });
@@ -295,7 +309,7 @@ impl Door {
             self.with_session(session, |session| session.withdraw(&spans));
             return Err(NotAccepted::Chain(error.to_string()));
         }
-        Ok(Envelope { id, session, operator, accepted: self.clock().now(), spans })
+        Ok(Envelope { id, session, operator, accepted: now, spans })
     }
 
     /// Begins the turn that answers `envelope`.
@@ -303,6 +317,7 @@ impl Door {
         let started = self.clock().monotonic();
         self.with_session(envelope.session, |session| {
             session.moments.push(Moment::Said(envelope.spans.clone()));
+            session.conduct.begin();
             session.turn = Some(Turn {
                 message: envelope.id,
                 started,

@@ -49,6 +49,9 @@ pub enum NotStarted {
     /// Its supervisor does not take it; the caller's fault, such as a name that is in use.
     #[error("its supervisor refused: {0}")]
     Refused(Refused),
+    /// The constitution cannot take the seat in.
+    #[error("the constitution cannot take the seat in: {0}")]
+    Ungoverned(String),
 }
 
 impl From<Refused> for NotStarted {
@@ -147,7 +150,10 @@ impl Kernel {
         let Added { seat: group, orders, .. } = self.0.agents.add(group).await?;
         let seat = group.child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
-        self.door().open_session(id, veil, seat.clone(), agent.session);
+        if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session) {
+            self.forget(id, &seat);
+            return Err(NotStarted::Ungoverned(error.to_string()));
+        }
         let worker = child("loop", Restart::Transient, ChildKind::Worker(agent.body));
         let added = match orders {
             Some(orders) => orders.add(worker).await,

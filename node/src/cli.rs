@@ -40,6 +40,12 @@ pub(crate) enum Command {
     Chain(Chain),
     /// Bring a home of an older version of Ephor to the format that is written here. It may be run again at any time.
     Migrate(Migrate),
+    /// Ask the gate without running anything.
+    #[command(subcommand)]
+    Gate(Gate),
+    /// Read, check, compare and test constitutions.
+    #[command(subcommand)]
+    Policy(Policy),
 }
 
 #[derive(Args, Debug)]
@@ -47,6 +53,77 @@ pub(crate) struct Migrate {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Gate {
+    /// Decide each call of a foreign trace, and print the answers as JSON lines.
+    Replay {
+        /// The trace: JSON lines of tools, user, scope, calls and results.
+        #[arg(value_name = "TRACE")]
+        trace: PathBuf,
+        /// Where it is to be decided.
+        #[arg(long, value_enum, default_value_t = Environment::Dev)]
+        environment: Environment,
+        /// A constitution [default: the one of the environment].
+        #[arg(long, value_name = "FILE")]
+        policy: Option<PathBuf>,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Policy {
+    /// Check whether a file is a constitution.
+    Check {
+        /// Cedar policies.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print the constitution of this home.
+    Show {
+        /// Print the schema instead: what a constitution can speak of.
+        #[arg(long)]
+        schema: bool,
+    },
+    /// Show what a file would change in the constitution of this home.
+    Diff {
+        /// Cedar policies.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Hold a table of cases against the gate; exit status 1 if any is decided otherwise.
+    Test {
+        /// Rows of a trace, the id of a call in it, and `permit`, `defer` or `deny`.
+        #[arg(value_name = "FILE")]
+        table: PathBuf,
+        /// Where they are to be decided.
+        #[arg(long, value_enum, default_value_t = Environment::Dev)]
+        environment: Environment,
+        /// A constitution [default: the one of the environment].
+        #[arg(long, value_name = "FILE")]
+        policy: Option<PathBuf>,
+    },
+}
+
+/// Where a node runs.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum Environment {
+    /// One person's own machine.
+    Dev,
+    /// Like production, without its data.
+    Staging,
+    /// Where it counts.
+    Production,
+}
+
+impl From<Environment> for ephor_governance::Environment {
+    fn from(environment: Environment) -> Self {
+        match environment {
+            Environment::Dev => Self::Dev,
+            Environment::Staging => Self::Staging,
+            Environment::Production => Self::Production,
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,9 @@
 //! What each command does.
 
 mod chain;
+mod gate;
 mod migrate;
+mod policy;
 mod ps;
 mod run;
 mod sessions;
@@ -36,6 +38,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::State(args) => state::state(&home, &args),
         Command::Chain(args) => chain::chain(&home, args),
         Command::Migrate(args) => migrate::migrate(&home, &args),
+        Command::Gate(args) => gate::gate(args),
+        Command::Policy(args) => policy::policy(&home, args),
     }
 }
 

@@ -57,6 +57,10 @@ impl Home {
         self.path.join("ephor.toml")
     }
 
+    pub(crate) fn constitution(&self) -> PathBuf {
+        self.0.join("constitution.cedar")
+    }
+
     pub(crate) fn keys(&self) -> PathBuf {
         self.path.join("keys")
     }

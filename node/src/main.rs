@@ -8,6 +8,7 @@ mod cli;
 mod client;
 mod commands;
 mod config;
+mod constitution;
 mod home;
 mod host;
 mod operator;

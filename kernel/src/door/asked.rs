@@ -7,7 +7,7 @@ use ephor_base::{
     ModelTask, Registration, Reply, ReplyAction, ReplyTask, Task, ToolAction, ToolName, ToolSpec, ToolTask, cbor,
 };
 use ephor_chain::record::Content;
-use ephor_governance::{Ask, Gate, Registry, SchemaFault, ToolAsk};
+use ephor_governance::{Ask, Carried, Gate, Registry, SchemaFault, ToolAsk};
 
 use super::{Refusal, Session, session::Shown};
 
@@ -46,7 +46,8 @@ pub(crate) struct ToolCall {
     pub(crate) task: ToolTask,
     pub(crate) registration: Registration,
     pub(crate) fault: Option<SchemaFault>,
-    pub(crate) trusted: Vec<String>,
+    /// The untrusted arguments, which its result may repeat.
+    pub(crate) carried: Carried,
 }
 
 #[derive(Clone, Copy)]
@@ -147,10 +148,12 @@ impl Asked {
     }
 
     fn tool(session: &Session, registry: &Registry, call: CallId, name: &ToolName, arguments: Arguments) -> Self {
-        let Some(registration) = registry.find(name).cloned() else {
+        let Some(known) = registry.tool(name) else {
             let why = format!("there is no tool `{name}`");
             return Self::senseless(session, call, name.as_str(), &arguments.to_json(), Senseless::Unregistered, why);
         };
+        let registration = known.registration().clone();
+        let carried = session.table.carried(known, &arguments);
         let task = ToolTask {
             name: name.clone(),
             arguments: arguments.clone(),
@@ -158,7 +161,7 @@ impl Asked {
             writes: registration.capability == Capability::FsWrite,
             limits: registration.limits,
         };
-        let fault = registry.validate(name, &arguments).err();
+        let fault = known.validate(&arguments).err();
         Self {
             kind: ActionKind::Tool,
             call,
@@ -167,7 +170,7 @@ impl Asked {
             digest: session.veil.digest(&[name.as_str().as_bytes(), &cbor::to_vec(&arguments)]),
             context: Confidentiality::Internal,
             content: Some(Content::Arguments(arguments)),
-            what: What::Tool(Box::new(ToolCall { task, registration, fault, trusted: session.trusted_texts() })),
+            what: What::Tool(Box::new(ToolCall { task, registration, fault, carried })),
             chosen: None,
         }
     }
@@ -188,17 +191,18 @@ impl Asked {
     }
 
     /// What governance is asked.
-    pub(crate) fn ask<'a>(&'a self, trusted: &'a [&'a str]) -> Ask<'a> {
+    pub(crate) fn ask<'a>(&'a self, registry: &'a Registry) -> Ask<'a> {
         match &self.what {
             What::Model(_) => Ask::Model,
             What::Reply(_) => Ask::Reply,
             What::Senseless { ask: Senseless::Unregistered, .. } => Ask::Tool(ToolAsk::Unregistered),
             What::Senseless { ask: Senseless::Malformed, .. } => Ask::Tool(ToolAsk::Malformed),
-            What::Tool(tool) => Ask::Tool(ToolAsk::Known {
-                registration: &tool.registration,
-                arguments: &tool.task.arguments,
-                fit: tool.fault.as_ref().map_or(Ok(()), Err),
-                trusted,
+            What::Tool(asked) => Ask::Tool(match registry.tool(&asked.task.name) {
+                Some(tool) => {
+                    let fit = asked.fault.as_ref().map_or(Ok(()), Err);
+                    ToolAsk::Known { tool, arguments: &asked.task.arguments, fit }
+                }
+                None => ToolAsk::Unregistered,
             }),
         }
     }
@@ -235,11 +239,11 @@ impl Asked {
         !matches!(&self.what, What::Senseless { ask: Senseless::Unregistered, .. })
     }
 
-    /// The trusted texts an argument may be derived from.
-    pub(crate) fn trusted(&self) -> Vec<&str> {
+    /// The tool and its arguments, of a tool call.
+    pub(crate) fn tool_call(&self) -> Option<&ToolCall> {
         match &self.what {
-            What::Tool(tool) => tool.trusted.iter().map(String::as_str).collect(),
-            What::Model(_) | What::Reply(_) | What::Senseless { .. } => Vec::new(),
+            What::Tool(tool) => Some(tool),
+            What::Model(_) | What::Reply(_) | What::Senseless { .. } => None,
         }
     }
 

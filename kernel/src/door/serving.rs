@@ -10,7 +10,7 @@ use ephor_chain::{
     IntentRecord,
     record::{Content, Fact, Record, RulingOn, Subject},
 };
-use ephor_governance::{Case, Evidence, Rights, Ruled};
+use ephor_governance::{Ask, Case, Rights, Ruled, gate::call_digest};
 use futures_util::{FutureExt, future};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -154,26 +154,38 @@ impl Serving {
     }
 
     fn verdict(&self, asked: &Asked, spent: Option<Exhausted>, answer: Option<Answer>) -> Verdict {
-        let (rights, evidence) = self.standing();
-        let trusted = asked.trusted();
-        self.door.gate().decide(&Case {
-            ask: asked.ask(&trusted),
-            rights: &rights,
-            context: asked.context,
-            budget: spent.map_or(Ok(()), Err),
-            evidence,
-            ruled: answer.map(|answer| answer.ruled),
-        })
+        let gate = self.door.gate();
+        let budget = spent.map_or(Ok(()), Err);
+        self.weigh(asked.ask(gate.registry()), asked, budget, answer.map(|answer| answer.ruled))
     }
 
-    fn standing(&self) -> (Rights, Evidence) {
-        let found =
-            self.door.with_session(self.caller.session, |session| (session.spec.rights.clone(), session.evidence));
-        let (rights, evidence) = found.unwrap_or_default();
-        match &self.within {
-            Some(within) => (rights.intersect(&within.rights), evidence),
-            None => (rights, evidence),
-        }
+    /// Asks the gate. Of a session that is gone nothing is permitted.
+    fn weigh(&self, ask: Ask<'_>, asked: &Asked, budget: Result<(), Exhausted>, ruled: Option<Ruled>) -> Verdict {
+        let gate = self.door.gate();
+        let standing = self.door.with_session(self.caller.session, |session| {
+            let rights = match &self.within {
+                Some(within) => session.spec.rights.intersect(&within.rights),
+                None => session.spec.rights.clone(),
+            };
+            let familiar = asked.tool_call().is_some_and(|tool| session.familiar.contains(&tool.task.name));
+            let (who, table) = (session.who.clone(), session.table.clone());
+            (rights, familiar, session.evidence, who, table, session.conduct.clone())
+        });
+        let Some((rights, familiar, evidence, who, spans, turn)) = standing else { return gate.gone() };
+        let case = Case {
+            ask,
+            who: &who,
+            rights: &rights,
+            spans: &spans,
+            turn: &turn,
+            familiar,
+            context: asked.context,
+            budget,
+            evidence,
+            suspended: false,
+            ruled,
+        };
+        gate.decide(&case).verdict
     }
 
     /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
@@ -359,15 +371,7 @@ impl Serving {
         if asked.kind != ActionKind::Model {
             return Ok(true);
         }
-        let (rights, evidence) = self.standing();
-        let verdict = self.door.gate().decide(&Case {
-            ask: ephor_governance::Ask::Reply,
-            rights: &rights,
-            context: asked.context,
-            budget: Ok(()),
-            evidence,
-            ruled: None,
-        });
+        let verdict = self.weigh(Ask::Reply, asked, Ok(()), None);
         let fact = Fact::Verdict {
             action: ActionKind::Reply,
             target: "preview".into(),
@@ -587,6 +591,10 @@ impl Serving {
                     if *outcome != Outcome::Cancelled {
                         session.evidence = session.evidence.after(bad);
                     }
+                    if let Some(tool) = asked.tool_call() {
+                        session.familiar.insert(tool.task.name.clone());
+                        session.conduct.permitted(call_digest(&tool.task.name, &tool.task.arguments));
+                    }
                     if let (Some((of, index)), Some(told)) = (asked.chosen, told(asked, outcome, read)) {
                         session.tool_ended(of, index, told);
                     }
@@ -734,7 +742,8 @@ fn told(asked: &Asked, outcome: &Outcome, read: Read) -> Option<Told> {
     let registration = asked.registration()?;
     match outcome {
         Outcome::Done(Product::Tool(answer)) => {
-            Some(Told::by_the_tool(answer.text.clone(), registration, read, !answer.failed))
+            let carried = asked.tool_call().map(|tool| tool.carried.clone()).unwrap_or_default();
+            Some(Told::by_the_tool(answer.text.clone(), registration, read, carried, !answer.failed))
         }
         Outcome::Failed(failure) => {
             let level = registration.confidentiality.max(read.confidentiality);

@@ -2,15 +2,19 @@
 //!
 //! Labels are made here and nowhere else. A session is rebuilt from the record; nothing in it is a source of truth.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use ephor_base::{
     Action, ActionKind, CallId, Confidentiality, Digest, EndReason, FailureKind, Integrity, Label, Message, MessageId,
     ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
-    Seat, Seq, SessionId, Source, Span, SpanId, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
+    Seat, Seq, SessionId, Source, Span, SpanId, Timestamp, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
 };
 use ephor_chain::Veil;
-use ephor_governance::{Evidence, Rights};
+use ephor_governance::{Carried, Evidence, Principal, Rights, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::CancellationToken;
 
 use super::{Refusal, nested::Read};
@@ -75,6 +79,14 @@ pub(crate) struct Session {
     pub(crate) seat: Seat,
     pub(crate) spec: SessionSpec,
     pub(crate) evidence: Evidence,
+    /// The seat, as the constitution knows it.
+    pub(crate) who: Arc<Principal>,
+    /// The spans as governance sees them: indexed when they entered, in the order of their numbers.
+    pub(crate) table: Arc<SpanTable>,
+    /// What governance knows of the turn.
+    pub(crate) conduct: TurnState,
+    /// The tools that have run in this session.
+    pub(crate) familiar: BTreeSet<ToolName>,
     pub(crate) turn: Option<Turn>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) moments: Vec<Moment>,
@@ -157,13 +169,17 @@ pub(crate) struct Shown {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec) -> Self {
+    pub(crate) fn new(id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec, who: Principal) -> Self {
         let mut session = Self {
             id,
             veil,
             seat,
             spec,
             evidence: Evidence::default(),
+            who: Arc::new(who),
+            table: Arc::default(),
+            conduct: TurnState::default(),
+            familiar: BTreeSet::new(),
             turn: None,
             standing: Vec::new(),
             moments: Vec::new(),
@@ -181,9 +197,25 @@ impl Session {
     pub(crate) const INSTRUCTIONS: SpanId = SpanId(0);
 
     fn enter(&mut self, label: Label, text: String) -> SpanId {
+        Arc::make_mut(&mut self.table).enter(label, &text);
+        self.keep(label, text)
+    }
+
+    /// A span that governance has taken in.
+    fn keep(&mut self, label: Label, text: String) -> SpanId {
         let id = SpanId(self.spans.len() as u64);
+        // What a model wrote is what it made of the rest; what others wrote may lead it astray.
+        let foreign = !matches!(label.source, Source::Model | Source::Kernel);
+        if label.integrity == Integrity::Untrusted && foreign && !text.is_empty() {
+            self.conduct.taint();
+        }
         self.spans.push(Span { id, label, text });
         id
+    }
+
+    /// A turn begins: relative days count from `now`, and nothing is pinned for it yet.
+    pub(crate) fn governed_from(&mut self, now: Timestamp) {
+        Arc::make_mut(&mut self.table).begin_turn(Some(TurnTime::utc(now)));
     }
 
     /// Labels the parts of a message.
@@ -200,13 +232,10 @@ impl Session {
         for span in self.spans.iter_mut().filter(|span| ids.contains(&span.id)) {
             span.text = String::new();
             span.label.integrity = Integrity::Untrusted;
+            if let Ok(number) = usize::try_from(span.id.0) {
+                Arc::make_mut(&mut self.table).withdraw(number);
+            }
         }
-    }
-
-    /// The texts a trusted author wrote in this session.
-    pub(crate) fn trusted_texts(&self) -> Vec<String> {
-        let trusted = |span: &&Span| span.label.integrity == Integrity::Trusted && span.label.source == Source::User;
-        self.spans.iter().filter(trusted).map(|span| span.text.clone()).collect()
     }
 
     fn span(&self, id: SpanId) -> Result<&Span, Refusal> {
@@ -338,7 +367,14 @@ impl Session {
     pub(crate) fn tool_ended(&mut self, of: CallId, index: u32, told: Told) {
         self.never_again(of, index);
         let digest = Digest::of(told.text.as_bytes());
-        let spans = vec![self.enter(told.label, told.text)];
+        let span = match told.from {
+            Some((registration, carried)) => {
+                Arc::make_mut(&mut self.table).enter_result(told.label, &told.text, &registration, carried);
+                self.keep(told.label, told.text)
+            }
+            None => self.enter(told.label, told.text),
+        };
+        let spans = vec![span];
         self.moments.push(Moment::Result { of, index, spans, known: told.known, ok: told.ok, digest });
     }
 
@@ -368,27 +404,38 @@ pub(crate) struct Told {
     pub(crate) label: Label,
     pub(crate) known: bool,
     pub(crate) ok: bool,
+    /// The tool whose own words it is, and what its call carried in.
+    pub(crate) from: Option<(Box<Registration>, Carried)>,
 }
 
 impl Told {
     /// A refusal, in the door's own words and no others.
     pub(crate) fn by_the_door(text: String, known: bool) -> Self {
         let label = Label::new(Source::Kernel, Integrity::Trusted, Confidentiality::Internal);
-        Self { text, label, known, ok: false }
+        Self { text, label, known, ok: false, from: None }
     }
 
     /// A refusal or failure that quotes what a model wrote or a tool read: trusted as little, and seen by as few.
     pub(crate) fn quoting(text: String, known: bool, level: Confidentiality) -> Self {
         let level = level.max(Confidentiality::Internal);
         let label = Label::new(Source::Kernel, Integrity::Untrusted, level);
-        Self { text, label, known, ok: false }
+        Self { text, label, known, ok: false, from: None }
     }
 
     /// A tool's own answer, labelled by its registration and by what it was told and has read.
-    pub(crate) fn by_the_tool(text: String, registration: &Registration, read: Read, ok: bool) -> Self {
+    pub(crate) fn by_the_tool(
+        text: String,
+        registration: &Registration,
+        read: Read,
+        carried: Carried,
+        ok: bool,
+    ) -> Self {
         let integrity = registration.integrity.min(read.integrity);
         let level = registration.confidentiality.max(read.confidentiality);
         let label = Label::new(Source::Tool, integrity, level);
-        Self { text, label, known: true, ok }
+        // What a guest has read elsewhere is not its own to vouch for.
+        let own = read.integrity == Integrity::Trusted;
+        let from = own.then(|| (Box::new(registration.clone()), carried));
+        Self { text, label, known: true, ok, from }
     }
 }

@@ -233,12 +233,14 @@ pub(crate) fn reader(name: &str) -> Registration {
         confidentiality: Confidentiality::Internal,
         limits: Limits { fuel: 1, deadline_ms: 60_000, memory_bytes: 1, output_bytes: 1 },
         nested: Vec::new(),
+        flow: ephor_base::Flow::looks(),
     }
 }
 
 /// A tool that writes, and so is asked about.
 pub(crate) fn writer(name: &str) -> Registration {
-    Registration { capability: Capability::FsWrite, consequential: vec!["path".into()], ..reader(name) }
+    let flow = ephor_base::Flow::acts();
+    Registration { capability: Capability::FsWrite, consequential: vec!["path".into()], flow, ..reader(name) }
 }
 
 struct Keyring(Mutex<HashMap<String, String>>);
@@ -292,9 +294,11 @@ impl Setup {
         let (registrations, tools): (Vec<_>, BTreeMap<_, _>) =
             self.tools.into_iter().map(|(tool, driver)| (tool.clone(), (tool.name, driver))).unzip();
         let watchers = Arc::new(Watchers::default());
+        let text = Constitution::default_text(self.policy.environment);
+        let constitution = Constitution::parse(text).unwrap();
         let parts = DoorParts {
             log: log.clone(),
-            gate: Gate::new(Constitution::default(), self.policy, Registry::new(registrations).unwrap()),
+            gate: Gate::new(constitution, self.policy, Registry::new(registrations).unwrap()).unwrap(),
             operators: Operators::new([operator.verifying_key()]),
             drivers: Drivers { model: self.model, reply: self.reply, tools },
             secrets: Arc::new(Keyring(Mutex::new(self.secrets))),

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::Context;
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Integrity, ModelRef, Random, Registration, SessionId, ToolName, Workspace,
-    files::Files,
+    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, Random, Registration, SessionId, ToolName,
+    Workspace, files::Files,
 };
 use ephor_chain::{
     Config as ChainConfig, Log, Protection, Recovered, RulingOn,
@@ -17,7 +17,7 @@ use ephor_chain::{
     verify::Progress as Verified,
 };
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
-use ephor_governance::{Constitution, Gate, Registry};
+use ephor_governance::{Gate, Registry};
 use ephor_kernel::{
     AgentSpec, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Operators, Process, SessionSpec, Watchers,
 };
@@ -33,6 +33,7 @@ use super::{
 };
 use crate::{
     config::Config,
+    constitution,
     home::{Home, read_or_create},
     host::{SystemClock, SystemRandom},
     operator::Operator,
@@ -80,7 +81,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let operators = || Operators::new([operator.key().verifying_key()]);
     let parts = DoorParts {
         log: log.clone(),
-        gate: Gate::new(Constitution::default(), config.operator_policy(), registry),
+        gate: gate(home, &config, registry)?,
         operators: operators(),
         drivers,
         secrets: Arc::new(secrets::Keyring { openai_file: config.openai.key_file.clone() }),
@@ -103,6 +104,12 @@ pub(super) fn open_log(home: &Home, protection: &Arc<Protection>) -> anyhow::Res
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     Ok(open_chain(home, protection, &files, &clock, &random)?.0)
+}
+
+/// The gate under the constitution of the home: `constitution.cedar`, or the one of its environment.
+fn gate(home: &Home, config: &Config, registry: Registry) -> anyhow::Result<Gate> {
+    let constitution = constitution::of_home(home, config.environment)?;
+    Gate::new(constitution, config.operator_policy(), registry).context("the constitution")
 }
 
 fn open_chain(
@@ -187,6 +194,7 @@ fn registration(tool: BuiltinTool) -> Registration {
         confidentiality: Confidentiality::Internal,
         limits: tool.limits,
         nested: Vec::new(),
+        flow: if tool.capability == ephor_base::Capability::FsWrite { Flow::acts() } else { Flow::looks() },
     }
 }
 

@@ -1,0 +1,295 @@
+//! The constitution over the tools of a node, cut into slices when it is loaded.
+//!
+//! A decision evaluates only the policies whose scope could match: those for its target, and of these the ones for
+//! anybody, for its seat, its role and its namespace. Cedar's answer over disjoint slices joins to the answer over all:
+//! any forbid denies, else any permit permits.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fmt::Display,
+};
+
+use cedar_policy::{
+    ActionConstraint, Authorizer, Context, Decision as Cedar, Entities, Entity, EntityId, EntityTypeName, EntityUid,
+    Policy, PolicySet, PrincipalConstraint, Request, ResourceConstraint, Response, RestrictedExpression,
+};
+use ephor_base::{Capability, Confidentiality, Decision, EffectVector, ToolName};
+
+use super::{BadConstitution, Constitution};
+use crate::registry::{Registry, Tool};
+
+/// Who asks, as the constitution knows it. Made once for a session.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    seat: EntityUid,
+    scopes: [Scope; 4],
+    entities: Entities,
+}
+
+/// Whom a policy speaks of: anybody, or one entity and what is in it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Scope(Option<EntityUid>);
+
+/// What of a case a constitution can speak of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) environment: &'static str,
+    pub(crate) effects: EffectVector,
+    pub(crate) confidentiality: Confidentiality,
+    pub(crate) untrusted: bool,
+    pub(crate) tainted: bool,
+    pub(crate) pinned: bool,
+}
+
+/// What one policy says of a case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Article {
+    pub(crate) decision: Decision,
+    pub(crate) code: String,
+}
+
+/// The law for every target of a node.
+#[derive(Debug)]
+pub(crate) struct Law {
+    authorizer: Authorizer,
+    entities: Entities,
+    model: Target,
+    person: Target,
+    tools: BTreeMap<ToolName, Target>,
+}
+
+/// The policies that could concern one target.
+#[derive(Debug)]
+struct Target {
+    action: EntityUid,
+    resource: EntityUid,
+    slices: HashMap<Scope, Slice>,
+    reads: Reads,
+}
+
+/// Those of them for one scope of principals: the permits and forbids, and apart from them what asks a person.
+#[derive(Debug, Default)]
+struct Slice {
+    law: PolicySet,
+    questions: PolicySet,
+}
+
+/// The attributes of the context that the policies of a target read.
+#[derive(Clone, Debug, Default)]
+struct Reads(BTreeSet<&'static str>);
+
+const ATTRIBUTES: [&str; 10] = [
+    "environment",
+    "risk",
+    "fairness",
+    "privacy",
+    "novelty",
+    "security",
+    "confidentiality",
+    "untrusted",
+    "tainted",
+    "pinned",
+];
+
+impl Law {
+    /// Cuts `constitution` for the tools of `registry`.
+    pub(crate) fn new(constitution: &Constitution, registry: &Registry) -> Result<Self, BadConstitution> {
+        let schema = super::schema()?;
+        let actions = schema.action_entities().map_err(|error| fault(&error))?;
+        let tools: Vec<&Tool> = registry.tools().collect();
+        let (model, person) = (uid("Model", "model")?, uid("Person", "person")?);
+        let mut all = vec![Entity::with_uid(model.clone()), Entity::with_uid(person.clone())];
+        for capability in Capability::ALL {
+            all.push(Entity::with_uid(uid("Capability", capability.name())?));
+        }
+        for tool in &tools {
+            all.push(tool_entity(tool)?);
+        }
+        let entities = actions.add_entities(all, Some(&schema)).map_err(|error| fault(&error))?;
+        let target = |action, resource| Target::new(constitution, &entities, uid("Action", action)?, resource);
+        let law = |tool: &&Tool| {
+            let name = tool.registration().name.clone();
+            let target = target("run", uid("Tool", name.as_str())?)?;
+            Ok((name, target))
+        };
+        Ok(Self {
+            authorizer: Authorizer::new(),
+            model: target("ask", model)?,
+            person: target("answer", person)?,
+            tools: tools.iter().map(law).collect::<Result<_, BadConstitution>>()?,
+            entities,
+        })
+    }
+
+    /// Who asks from `seat`, in a role and a namespace.
+    pub(crate) fn principal(&self, seat: &str, role: &str, namespace: &str) -> Result<Principal, BadConstitution> {
+        let (seat, role, namespace) = (uid("Seat", seat)?, uid("Role", role)?, uid("Namespace", namespace)?);
+        let own = Entity::new_no_attrs(seat.clone(), HashSet::from([role.clone(), namespace.clone()]));
+        let all = [own, Entity::with_uid(role.clone()), Entity::with_uid(namespace.clone())];
+        let entities = self.entities.clone().add_entities(all, None);
+        let entities = entities.map_err(|error| fault(&error))?;
+        Ok(Principal { scopes: [None, Some(seat.clone()), Some(role), Some(namespace)].map(Scope), seat, entities })
+    }
+
+    /// What the law says of asking a model.
+    pub(crate) fn on_model(&self, principal: &Principal, facts: &Facts) -> Vec<Article> {
+        self.weigh(&self.model, principal, facts)
+    }
+
+    /// What the law says of answering a person.
+    pub(crate) fn on_person(&self, principal: &Principal, facts: &Facts) -> Vec<Article> {
+        self.weigh(&self.person, principal, facts)
+    }
+
+    /// What the law says of running a tool.
+    pub(crate) fn on_tool(&self, tool: &ToolName, principal: &Principal, facts: &Facts) -> Vec<Article> {
+        self.tools
+            .get(tool)
+            .map_or_else(|| vec![deny("tool-is-unknown-to-the-law")], |target| self.weigh(target, principal, facts))
+    }
+
+    fn weigh(&self, target: &Target, principal: &Principal, facts: &Facts) -> Vec<Article> {
+        let Some(request) = target.request(principal, facts) else { return vec![deny("law-cannot-be-applied")] };
+        let (mut found, mut permitted) = (Vec::new(), false);
+        for slice in principal.scopes.iter().filter_map(|scope| target.slices.get(scope)) {
+            if !slice.law.is_empty() {
+                let answer = self.authorizer.is_authorized(&request, &slice.law, &principal.entities);
+                let decision = if answer.decision() == Cedar::Allow { Decision::Permit } else { Decision::Deny };
+                permitted |= decision == Decision::Permit;
+                take_in(&answer, decision, &mut found);
+            }
+            if !slice.questions.is_empty() {
+                let answer = self.authorizer.is_authorized(&request, &slice.questions, &principal.entities);
+                take_in(&answer, Decision::Defer, &mut found);
+            }
+        }
+        if !permitted && !found.iter().any(|article| article.decision == Decision::Deny) {
+            found.push(deny("no-article-allows-it"));
+        }
+        found.sort_by(|one, other| (one.decision, &one.code).cmp(&(other.decision, &other.code)));
+        found
+    }
+}
+
+/// The policies that decided, each with what it says. One that failed might have forbidden.
+fn take_in(answer: &Response, decision: Decision, found: &mut Vec<Article>) {
+    let diagnostics = answer.diagnostics();
+    found.extend(diagnostics.reason().map(|id| Article { decision, code: id.to_string() }));
+    if diagnostics.errors().next().is_some() {
+        found.push(deny("law-cannot-be-applied"));
+    }
+}
+
+fn deny(code: &str) -> Article {
+    Article { decision: Decision::Deny, code: code.to_owned() }
+}
+
+impl Target {
+    fn new(
+        constitution: &Constitution,
+        entities: &Entities,
+        action: EntityUid,
+        resource: EntityUid,
+    ) -> Result<Self, BadConstitution> {
+        let mut target = Self { action, resource, slices: HashMap::new(), reads: Reads::default() };
+        for policy in &constitution.policies {
+            if target.is_meant_by(policy, entities) {
+                target.take_in(policy)?;
+            }
+        }
+        Ok(target)
+    }
+
+    /// Whether the scope of the policy could match this target.
+    fn is_meant_by(&self, policy: &Policy, entities: &Entities) -> bool {
+        let within = |group: &EntityUid| *group == self.resource || entities.is_ancestor_of(group, &self.resource);
+        let action = match policy.action_constraint() {
+            ActionConstraint::Any => true,
+            ActionConstraint::Eq(action) => action == self.action,
+            ActionConstraint::In(actions) => actions.contains(&self.action),
+        };
+        action
+            && match policy.resource_constraint() {
+                ResourceConstraint::Any => true,
+                ResourceConstraint::Eq(resource) => resource == self.resource,
+                ResourceConstraint::In(group) => within(&group),
+                ResourceConstraint::Is(kind) => kind == *self.resource.type_name(),
+                ResourceConstraint::IsIn(kind, group) => kind == *self.resource.type_name() && within(&group),
+            }
+    }
+
+    fn take_in(&mut self, policy: &Policy) -> Result<(), BadConstitution> {
+        let scope = match policy.principal_constraint() {
+            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
+            PrincipalConstraint::In(who) | PrincipalConstraint::Eq(who) | PrincipalConstraint::IsIn(_, who) => {
+                Some(who)
+            }
+        };
+        self.reads.take_in(policy);
+        let slice = self.slices.entry(Scope(scope)).or_default();
+        let asks = policy.annotation("decision").is_some();
+        let policies = if asks { &mut slice.questions } else { &mut slice.law };
+        policies.add(policy.clone()).map_err(|error| fault(&error))
+    }
+
+    fn request(&self, principal: &Principal, facts: &Facts) -> Option<Request> {
+        let pairs = self.reads.0.iter().map(|name| ((*name).to_owned(), facts.attribute(name)));
+        let context = Context::from_pairs(pairs).ok()?;
+        Request::new(principal.seat.clone(), self.action.clone(), self.resource.clone(), context, None).ok()
+    }
+}
+
+impl Reads {
+    /// Every attribute whose name stands in the policy. One too many does no harm; what is not read is not built.
+    fn take_in(&mut self, policy: &Policy) {
+        let text = policy.to_cedar().unwrap_or_default();
+        // Whoever takes the context whole may read anything in it.
+        let whole = text.matches("context").count() != text.matches("context.").count();
+        self.0.extend(ATTRIBUTES.into_iter().filter(|name| whole || text.contains(name)));
+    }
+}
+
+impl Facts {
+    fn attribute(&self, name: &str) -> RestrictedExpression {
+        let long = |value: u16| RestrictedExpression::new_long(value.into());
+        match name {
+            "environment" => RestrictedExpression::new_string(self.environment.to_owned()),
+            "risk" => long(self.effects.risk.value()),
+            "fairness" => long(self.effects.fairness.value()),
+            "privacy" => long(self.effects.privacy.value()),
+            "novelty" => long(self.effects.novelty.value()),
+            "security" => long(self.effects.security.value()),
+            "confidentiality" => long(level(self.confidentiality)),
+            "untrusted" => RestrictedExpression::new_bool(self.untrusted),
+            "tainted" => RestrictedExpression::new_bool(self.tainted),
+            _ => RestrictedExpression::new_bool(self.pinned),
+        }
+    }
+}
+
+const fn level(confidentiality: Confidentiality) -> u16 {
+    match confidentiality {
+        Confidentiality::Public => 0,
+        Confidentiality::Internal => 1,
+        Confidentiality::Confidential => 2,
+    }
+}
+
+fn uid(kind: &str, id: &str) -> Result<EntityUid, BadConstitution> {
+    let name: EntityTypeName = kind.parse().map_err(|error| fault(&error))?;
+    Ok(EntityUid::from_type_name_and_id(name, EntityId::new(id)))
+}
+
+fn fault(error: &dyn Display) -> BadConstitution {
+    BadConstitution::Tools(error.to_string())
+}
+
+fn tool_entity(tool: &Tool) -> Result<Entity, BadConstitution> {
+    let registration = tool.registration();
+    let attributes = HashMap::from([
+        ("consequential".to_owned(), RestrictedExpression::new_bool(registration.flow.consequential)),
+        ("clearance".to_owned(), RestrictedExpression::new_long(level(registration.flow.clearance).into())),
+    ]);
+    let parents = HashSet::from([uid("Capability", registration.capability.name())?]);
+    Entity::new(uid("Tool", registration.name.as_str())?, attributes, parents).map_err(|error| fault(&error))
+}

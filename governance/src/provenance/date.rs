@@ -1,0 +1,285 @@
+//! Days and times, and the words that name them from a recorded turn time.
+
+use ephor_base::Timestamp;
+
+/// A day of the Gregorian calendar, as days since 1970-01-01.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Date(i64);
+
+/// A time of day in seconds, 0 to 86,399.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Time(u32);
+
+/// When a turn began, where the person was: what "tomorrow" is counted from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TurnTime {
+    /// The day there.
+    pub today: Date,
+    /// The minute of that day, 0 to 1,439.
+    pub minute: u32,
+    /// How far the clock there is ahead of UTC, in minutes.
+    pub offset: i32,
+}
+
+impl TurnTime {
+    /// The day and the time so many minutes later.
+    pub(super) fn later(&self, minutes: u32) -> Option<(Date, Time)> {
+        let all = self.minute.checked_add(minutes)?;
+        let (days, minute) = (all / 1440, all % 1440);
+        Some((self.today.plus(days.into()), Time::new(minute / 60, minute % 60, 0)?))
+    }
+
+    /// A moment in UTC.
+    #[must_use]
+    pub fn utc(at: Timestamp) -> Self {
+        let today = Date(i64::try_from(at.0 / 86_400_000_000).unwrap_or(i64::MAX));
+        let minute = u32::try_from(at.0 % 86_400_000_000 / 60_000_000).unwrap_or(0);
+        Self { today, minute, offset: 0 }
+    }
+
+    /// An RFC 3339 date and time, such as `2026-11-21T09:30:00+01:00`; none if it is anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, clock) = text.split_once(['T', 't', ' '])?;
+        let (time, offset) = clock_and_offset(&clock.to_lowercase())?;
+        Some(Self { today: Date::iso(date)?, minute: time.0 / 60, offset: offset? })
+    }
+}
+
+impl Date {
+    /// The day, if the calendar has it. Years 1 to 9999.
+    #[must_use]
+    pub fn new(year: i64, month: u32, day: u32) -> Option<Self> {
+        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || day == 0 || day > month_length(year, month) {
+            return None;
+        }
+        // H. Hinnant, "chrono-compatible low-level date algorithms".
+        let (month, day) = (i64::from(month), i64::from(day));
+        let shifted = if month <= 2 { year - 1 } else { year };
+        let era = shifted.div_euclid(400);
+        let year_of_era = shifted.rem_euclid(400);
+        let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        Some(Self(era * 146_097 + day_of_era - 719_468))
+    }
+
+    /// `YYYY-MM-DD` or `YYYY/MM/DD`.
+    #[must_use]
+    pub fn iso(text: &str) -> Option<Self> {
+        let separator = if text.contains('-') { '-' } else { '/' };
+        let mut parts = text.split(separator);
+        let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || year.len() != 4 || month.len() != 2 || day.len() != 2 {
+            return None;
+        }
+        Self::new(digits(year)?.into(), digits(month)?, digits(day)?)
+    }
+
+    /// Any form of a whole date in figures that can be read one way only.
+    pub(super) fn figures(text: &str) -> Option<Self> {
+        if let Some(date) = Self::iso(text) {
+            return Some(date);
+        }
+        let dotted = text.contains('.');
+        let mut parts = text.split(if dotted { '.' } else { '/' });
+        let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || year.len() != 4 || first.len() > 2 || second.len() > 2 {
+            return None;
+        }
+        let (first, second, year) = (digits(first)?, digits(second)?, i64::from(digits(year)?));
+        if dotted || first == second {
+            return Self::new(year, second, first);
+        }
+        // With strokes, some write the month first and some the day.
+        match (Self::new(year, second, first), Self::new(year, first, second)) {
+            (Some(_), Some(_)) => None,
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// `days` later, or earlier if negative.
+    #[must_use]
+    pub const fn plus(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+
+    /// 0 for Monday to 6 for Sunday.
+    #[must_use]
+    pub const fn weekday(self) -> i64 {
+        self.0.saturating_add(3).rem_euclid(7)
+    }
+
+    /// The Monday of its week.
+    pub(super) const fn monday(self) -> Self {
+        self.plus(-self.weekday())
+    }
+
+    fn year(self) -> i64 {
+        // The year whose first day is the last one not after this.
+        let guess = 1970 + self.0.div_euclid(365);
+        let begins = |year: i64| Self::new(year, 1, 1).is_some_and(|first| first <= self);
+        (0..40).map(|back| guess - back).find(|year| begins(*year)).unwrap_or(guess)
+    }
+}
+
+impl Time {
+    /// The time, if the clock has it.
+    #[must_use]
+    pub(super) const fn new(hour: u32, minute: u32, second: u32) -> Option<Self> {
+        if hour < 24 && minute < 60 && second < 60 { Some(Self(hour * 3600 + minute * 60 + second)) } else { None }
+    }
+
+    /// `14:00`, `14:00:00`, `2pm`, `2:30pm`, `noon`, `midnight`.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "noon" => return Self::new(12, 0, 0),
+            "midnight" => return Self::new(0, 0, 0),
+            _ => {}
+        }
+        let half =
+            word.strip_suffix("am").map(|rest| (rest, 0)).or_else(|| word.strip_suffix("pm").map(|rest| (rest, 12)));
+        match half {
+            Some((rest, half)) => {
+                let (hour, minute) = rest.split_once(':').unwrap_or((rest, "00"));
+                let (hour, minute) = (short(hour)?, two(minute)?);
+                if !(1..=12).contains(&hour) { None } else { Self::new(hour % 12 + half, minute, 0) }
+            }
+            None => {
+                let (hour, rest) = word.split_once(':')?;
+                let (minute, second) = rest.split_once(':').unwrap_or((rest, "00"));
+                Self::new(short(hour)?, two(minute)?, two(second)?)
+            }
+        }
+    }
+
+    /// `17h` or `17h30`.
+    pub(super) fn french(word: &str) -> Option<Self> {
+        let (hour, minute) = word.split_once('h')?;
+        Self::new(short(hour)?, if minute.is_empty() { 0 } else { two(minute)? }, 0)
+    }
+
+    /// A bare hour, as in "at 10".
+    pub(super) fn hour(word: &str) -> Option<Self> {
+        Self::new(short(word)?, 0, 0)
+    }
+}
+
+/// A time of day with its offset from UTC in minutes, if one is written.
+pub(super) fn clock_and_offset(text: &str) -> Option<(Time, Option<i32>)> {
+    let (clock, offset) = match text.strip_suffix('z') {
+        Some(clock) => (clock, Some(0)),
+        None => match text.rfind(['+', '-']) {
+            Some(at) => {
+                let (hours, minutes) = text.get(at.saturating_add(1)..)?.split_once(':')?;
+                let minutes = i32::try_from(two(hours)? * 60 + two(minutes)?).ok()?;
+                let sign = if text.get(at..)?.starts_with('-') { -1 } else { 1 };
+                (text.get(..at)?, Some(sign * minutes))
+            }
+            None => (text, None),
+        },
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    if !fraction.bytes().all(|byte| byte == b'0') && offset.is_none() {
+        return None;
+    }
+    Some((Time::parse(clock)?, offset))
+}
+
+/// The days that a month and a day without a year may mean: this year's, or the next to come.
+pub(super) fn without_year(month: u32, day: u32, now: Option<TurnTime>) -> Vec<Date> {
+    let Some(now) = now else { return Vec::new() };
+    let year = now.today.year();
+    let mut days: Vec<Date> = Date::new(year, month, day).into_iter().collect();
+    if days.first().is_none_or(|date| *date < now.today) {
+        days.extend(Date::new(year + 1, month, day));
+    }
+    days
+}
+
+/// The months by their names in English, German and French.
+const MONTHS: [&[&str]; 12] = [
+    &["january", "jan", "januar", "jänner", "janvier"],
+    &["february", "feb", "februar", "février"],
+    &["march", "mar", "märz", "mars"],
+    &["april", "apr", "avril"],
+    &["may", "mai"],
+    &["june", "jun", "juni", "juin"],
+    &["july", "jul", "juli", "juillet"],
+    &["august", "aug", "août"],
+    &["september", "sep", "sept", "septembre"],
+    &["october", "oct", "oktober", "okt", "octobre"],
+    &["november", "nov", "novembre"],
+    &["december", "dec", "dezember", "dez", "décembre"],
+];
+
+/// The days of the week by their names in English, German and French.
+const WEEKDAYS: [&[&str]; 7] = [
+    &["monday", "montag", "lundi"],
+    &["tuesday", "dienstag", "mardi"],
+    &["wednesday", "mittwoch", "mercredi"],
+    &["thursday", "donnerstag", "jeudi"],
+    &["friday", "freitag", "vendredi"],
+    &["saturday", "samstag", "sonnabend", "samedi"],
+    &["sunday", "sonntag", "dimanche"],
+];
+
+/// 1 to 12, by name.
+pub(super) fn month(word: &str) -> Option<u32> {
+    MONTHS.iter().position(|names| names.contains(&word)).and_then(|at| u32::try_from(at + 1).ok())
+}
+
+/// 0 for Monday to 6 for Sunday, by name.
+pub(super) fn weekday(word: &str) -> Option<i64> {
+    WEEKDAYS.iter().position(|names| names.contains(&word)).and_then(|at| i64::try_from(at).ok())
+}
+
+/// How many days after the turn a word such as "tomorrow" means.
+pub(super) fn relative(word: &str) -> Option<i64> {
+    match word {
+        "today" | "tonight" | "heute" | "aujourd'hui" => Some(0),
+        "tomorrow" | "morgen" | "demain" => Some(1),
+        "übermorgen" | "après-demain" => Some(2),
+        "yesterday" | "gestern" => Some(-1),
+        "vorgestern" | "avant-hier" => Some(-2),
+        _ => None,
+    }
+}
+
+/// The days that the weekday `day` may mean on `today`, with the words before and after it.
+pub(super) fn weekday_near(today: Date, day: i64, before: &str, after: [&str; 2]) -> Vec<Date> {
+    // The first one after today.
+    let coming = today.plus(1).plus((day - today.plus(1).weekday()).rem_euclid(7));
+    let following = today.monday().plus(7 + day);
+    if after == ["next", "week"] {
+        return vec![following];
+    }
+    match before {
+        "last" => vec![coming.plus(if coming.plus(-7) < today { -7 } else { -14 })],
+        // People differ: the first one to come, or the one of next week.
+        "next" if coming != following => vec![coming, following],
+        _ => vec![coming],
+    }
+}
+
+fn month_length(year: i64, month: u32) -> u32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// A number of figures only, at most nine.
+pub(super) fn digits(text: &str) -> Option<u32> {
+    let fits = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { text.parse().ok() } else { None }
+}
+
+fn short(text: &str) -> Option<u32> {
+    if text.len() <= 2 { digits(text) } else { None }
+}
+
+fn two(text: &str) -> Option<u32> {
+    if text.len() == 2 { digits(text) } else { None }
+}

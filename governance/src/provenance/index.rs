@@ -1,0 +1,107 @@
+//! The span index: built once, when a span enters, so that a decision never reads a text again.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, DefaultHasher},
+};
+
+use super::{
+    date::TurnTime,
+    text::{stands_alone, words},
+    typed::{Mention, Typed, scan},
+};
+
+/// Hashes that are the same on every machine.
+#[derive(Clone, Debug, Default)]
+struct Fixed;
+
+impl BuildHasher for Fixed {
+    type Hasher = DefaultHasher;
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher::new()
+    }
+}
+
+/// How many places of one word are kept. A value that is only found beyond them is untrusted.
+const MOST_PLACES: usize = 256;
+
+/// Where a word stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// Which span.
+    pub(super) span: u32,
+    /// At which byte of its folded text.
+    pub(super) at: u32,
+}
+
+/// Where a typed value stands, and what stands beside it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TypedPlace {
+    pub(super) span: u32,
+    pub(super) money: bool,
+    pub(super) before: Box<str>,
+    pub(super) after: Box<str>,
+}
+
+/// The words and typed values of some spans.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    words: HashMap<Box<str>, Vec<Place>, Fixed>,
+    typed: HashMap<Typed, Vec<TypedPlace>, Fixed>,
+}
+
+impl Index {
+    /// Takes in the folded text of span number `span`, and says whether it has an amount with its currency.
+    pub(super) fn take_in(&mut self, span: u32, text: &str, now: Option<TurnTime>) -> bool {
+        for word in words(text) {
+            let Ok(at) = u32::try_from(word.at) else { break };
+            let place = Place { span, at };
+            match self.words.get_mut(word.core) {
+                Some(places) if places.len() < MOST_PLACES => places.push(place),
+                Some(_) => {}
+                None => {
+                    self.words.insert(word.core.into(), vec![place]);
+                }
+            }
+        }
+        let mut has_money = false;
+        scan(text, now, |Mention { typed, money, before, after }| {
+            has_money |= money;
+            let places = self.typed.entry(typed).or_default();
+            if places.len() < MOST_PLACES {
+                places.push(TypedPlace { span, money, before: before.into(), after: after.into() });
+            }
+        });
+        has_money
+    }
+
+    /// The places where the whole of the folded `value` stands as tokens of a span whose text `text` gives.
+    pub(super) fn places<'a>(
+        &'a self,
+        value: &'a str,
+        text: impl Fn(u32) -> &'a str + 'a,
+    ) -> impl Iterator<Item = Place> + 'a {
+        let mut rarest: Option<(usize, &[Place])> = None;
+        for word in words(value) {
+            let places = self.words.get(word.core).map_or(&[][..], Vec::as_slice);
+            if rarest.is_none_or(|(_, fewest)| places.len() < fewest.len()) {
+                rarest = Some((word.at, places));
+            }
+            if places.is_empty() {
+                break;
+            }
+        }
+        let (offset, places) = rarest.unwrap_or((0, &[]));
+        places.iter().filter_map(move |place| {
+            let start = usize::try_from(place.at).ok()?.checked_sub(offset)?;
+            let (text, end) = (text(place.span), start.checked_add(value.len())?);
+            let whole = text.get(start..end) == Some(value) && stands_alone(text, start, end);
+            whole.then_some(Place { span: place.span, at: u32::try_from(start).ok()? })
+        })
+    }
+
+    /// The places of a typed value.
+    pub(super) fn typed(&self, typed: Typed) -> &[TypedPlace] {
+        self.typed.get(&typed).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,11 @@
+//! What the gate decides, over everything it may be asked.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod constitution;
+mod evidence;
+mod gate;
+mod precedent;
+mod provenance;
+mod replay;
+mod rules;
+mod world;
