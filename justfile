@@ -72,3 +72,15 @@ bench-start:
 # Supervision against a real Erlang, in SCENARIOS random scenarios; `just diff-otp 1 --seed 91` replays one
 diff-otp SCENARIOS='10000' *ARGUMENTS:
     EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
+
+# The figures of governance: a decision among 1,000 rules, provenance over 1 MB, memory over ten million decisions
+bench-governance:
+    cargo test --release -p ephor-governance --test figures -- --ignored --nocapture --test-threads 1
+
+# Prompt injection: every attack in every task, as a table of stopped against asked
+bench-injection:
+    cargo test --release -p ephor-governance --test injection -- --nocapture --test-threads 1
+
+# A million random cases: nothing that makes a case worse makes its verdict better
+monotone:
+    cargo test --release -p ephor-governance --test it -- --ignored --nocapture
