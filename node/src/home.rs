@@ -103,7 +103,7 @@ impl Home {
     }
 
     pub(crate) fn state(&self) -> PathBuf {
-        self.0.join("state")
+        self.path.join("state")
     }
 
     pub(crate) fn tools(&self) -> PathBuf {
