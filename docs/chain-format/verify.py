@@ -72,9 +72,6 @@ class Keys:
         self.public = (Ed25519PublicKey.from_public_bytes(ed[1:]),
                        MLDSA65PublicKey.from_public_bytes(ml[len(ML_DSA_65):]))
 
-    def digest(self):
-        return sha("".join(line + "\n" for line in self.lines).encode())
-
     def accepts(self, which, text, signature):
         try:
             self.public[which].verify(signature, text)
@@ -278,7 +275,8 @@ end_reason = choice({0: record(), 1: record(), 2: record(upto(3)), 3: record(upt
                      5: record(), 6: record()})
 follows = record(text, u64, digest, text, last_numbers)
 unsettled = record(u64, subject, budget)
-SNAPSHOT = record(u32, u32, u64, truth, last_numbers, digest, many(unsettled))
+SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
+                  many(record(digest, digest)), many(session))
 fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text), 5: record(tool_name, digest, digest), 6: record(maybe(u64), u64), 7: record(text),
@@ -372,22 +370,27 @@ class Rules:
 
     def snapshot(self, fields, who, content):
         need(who == {} and content is None, "a snapshot with a subject or content")
+        changed = len(self.generations) > 1 and self.generations[-1][0] == self.size
+        need(not changed, "a snapshot right behind a change of keys")
         if self.parts is None:
             self.parts = self.expected()
         need(fields[0] == self.parts.pop(0), "it is not what the entries before it amount to")
         self.parts = self.parts or None
 
     def expected(self):
-        groups, count = [[]], 0
-        for intent, (who, reserved) in sorted(self.open.items()):
-            one = [intent, who, reserved]
+        """The snapshot, in parts: each list is divided so that a part stays below its limit."""
+        used = [keys for _, keys in self.generations]
+        items = [(2, [sha(line.encode()) for line in keys.lines]) for keys in used[:-1]]
+        items += [(3, gone) for gone in sorted(self.erased)]
+        items += [(1, [intent, *about]) for intent, about in sorted(self.open.items())]
+        groups, count = [([], [], [], [])], 0
+        for which, one in items:
             count += len(encode(one))
             if count > PART_BYTES:
-                groups.append([])
-                count = 0
-            groups[-1].append(one)
-        keys = self.generations[-1][1].digest()
-        return [[part, len(groups), self.boots, self.stopped, list(self.used), keys, group]
+                groups.append(([], [], [], []))
+                count = len(encode(one))
+            groups[-1][which].append(one)
+        return [[part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:]]
                 for part, group in enumerate(groups)]
 
     def keys(self, fields, _who, _content):
@@ -487,6 +490,7 @@ class Folder:
     def verify(self):
         need(self.checkpoint.origin == self.keys.origin, "a log of other keys")
         kept = self.names()
+        self.kept, self.journal = list(kept), self.oldest_segment()
         for index in range((self.size + 255) // 256):
             entries, leaves = self.bundle(index), self.hashes(0, index)
             sealed = open(self.content_path(index), "rb") if self.has_content(index) else None
@@ -499,6 +503,9 @@ class Folder:
         need(self.size > 0 and root_of(self.rows) == self.checkpoint.root, "the root is not that of the entries")
         need(not kept, "a kept checkpoint beyond the published size")
         self.checkpoint.check_ours(self.rules.signers(self.size))
+        for since, _ in self.rules.generations[1:]:
+            held = self.journal is not None and self.journal >= since and since not in self.kept
+            need(not held, f"the checkpoint {since} at a change of keys is not kept")
         ours = any(keys.lines == self.keys.lines for _, keys in self.rules.generations)
         need(ours, "the given keys never signed this log")
         self.strays()
@@ -544,6 +551,11 @@ class Folder:
         names = os.listdir(folder) if os.path.isdir(folder) else []
         need(all(re.fullmatch(r"[0-9]{20}(\.tmp)?", name, re.ASCII) for name in names), "an unknown file in checkpoints")
         return sorted(int(name) for name in names if not name.endswith(".tmp"))
+
+    def oldest_segment(self):
+        folder = os.path.join(self.folder, "journal")
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return min((int(name[:-4]) for name in names if name.endswith(".seg")), default=None)
 
     def strays(self):
         """Tiles of earlier sizes must agree; whatever is no tile does not belong there."""

@@ -71,7 +71,10 @@ fn records() -> Vec<Record> {
             code: Digest::of(b"code"),
         }),
         ours(Fact::Spawn { parent: None, incarnation: 1 }, Some(Content::Text("a specification".into()))),
-        Record { fact: Fact::Message { id: MessageId(1), spans: vec![SpanId(0), SpanId(300)] }, ..message(1, "hello") },
+        Record {
+            fact: Fact::Message { id: MessageId(1), spans: vec![SpanId(0), SpanId(300)], from: None },
+            ..message(1, "hello")
+        },
         verdict(1, Decision::Deny),
         ours(
             Fact::Ticket {
@@ -429,6 +432,69 @@ fn what_the_holder_of_the_keys_writes_against_the_rules_is_refused_by_both() {
         let against = Against { keys: &keys, head: None, vault: None, from: None };
         let first = verify(&chain, &(Arc::new(Disk) as _), against, |_| ());
         assert_eq!(first.is_ok(), holds, "{name}: {first:?}");
+        if let Some(second) = &second {
+            let said = second.run(&[Path::new("chain"), &chain, &home.path().join("keys")]);
+            assert_eq!(said.is_ok(), holds, "{name}: {said:?}");
+        }
+    }
+}
+
+/// A log whose keys change in the middle, published and without a journal: whole, and with each thing that must not be.
+#[test]
+fn a_change_of_keys_and_an_erasure_are_understood_by_both() {
+    let (first, second) = (Forge::new(&Seeded::new(42)), Second::find());
+    let next = first.next(&Seeded::new(77));
+    let names = |forge: &Forge| {
+        let [ed25519, ml_dsa_65] = forge.lines();
+        Fact::Keys { ed25519, ml_dsa_65 }
+    };
+    let [ed25519, ml_dsa_65] = first.lines();
+    let none = Subject::default();
+    let who = Subject { session: Some(SESSION), operator: Some(OPERATOR), ..none.clone() };
+    let erase = Fact::Erase { session: SESSION, derived: Vec::new(), reason: "asked for".into() };
+    let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+    let lease = Fact::Lease { secret: "token".into() };
+    let start = [(&none, Fact::Origin { ed25519, ml_dsa_65, follows: None }), (&none, boot)];
+    let log = |facts: Vec<(&Subject, Fact)>| {
+        let all = start.iter().cloned().chain(facts);
+        let entry = |(seq, (subject, fact)): (u64, (&Subject, Fact))| {
+            Entry { version: 2, seq: Seq(seq), time: Timestamp(1), subject: subject.clone(), fact, content: None }
+                .to_bytes()
+        };
+        (0..).zip(all).map(entry).collect::<Vec<_>>()
+    };
+    let whole = log(vec![(&none, names(&next)), (&none, lease.clone()), (&who, erase.clone())]);
+    let cases = [
+        ("whole", true, &next, Some(&first), whole.clone()),
+        ("signed by the old keys", false, &first, Some(&first), whole.clone()),
+        ("the change signed by the new keys", false, &next, Some(&next), whole.clone()),
+        ("the change is not kept", false, &next, None, whole),
+        ("back to old keys", false, &first, None, log(vec![(&none, names(&next)), (&none, names(&first))])),
+        ("no change, signed by others", false, &next, None, log(vec![(&none, lease.clone())])),
+        ("erased twice", false, &first, None, log(vec![(&who, erase.clone()), (&who, erase.clone())])),
+        ("erased once", true, &first, None, log(vec![(&who, erase.clone())])),
+        ("erased for nobody", false, &first, None, log(vec![(&none, erase)])),
+    ];
+    for (name, holds, signer, kept_by, entries) in cases {
+        let home = tempfile::tempdir().unwrap();
+        let chain = home.path().join("chain");
+        let mut tiles = Tiles::new(|path: PathBuf, bytes: &[u8]| forge::write(&chain.join(path), bytes));
+        entries.iter().for_each(|entry| tiles.push(entry));
+        let head = tiles.finish();
+        forge::write(&chain.join("checkpoint"), &signer.checkpoint(head));
+        if let Some(kept_by) = kept_by {
+            let kept = kept_by.checkpoint(Leaves::of(&entries).head(3));
+            forge::write(&chain.join(format!("checkpoints/{:020}", 3)), &kept);
+        }
+        // Only the header of a segment.
+        let segment = first.segment(head, &[], &[], &[]);
+        forge::write(&chain.join(format!("journal/{:020}.seg", head.size)), &segment[..128]);
+        let keys = signer.lines().map(|line| line + "\n").concat();
+        forge::write(&home.path().join("keys"), keys.as_bytes());
+        let keys = keys.parse().unwrap();
+        let against = Against { keys: &keys, head: None, vault: None, from: None };
+        let said = verify(&chain, &(Arc::new(Disk) as _), against, |_| ());
+        assert_eq!(said.is_ok(), holds, "{name}: {said:?}");
         if let Some(second) = &second {
             let said = second.run(&[Path::new("chain"), &chain, &home.path().join("keys")]);
             assert_eq!(said.is_ok(), holds, "{name}: {said:?}");

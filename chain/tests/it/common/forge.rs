@@ -37,6 +37,11 @@ impl Forge {
         Self { ed25519, ml_dsa, origin }
     }
 
+    /// Keys that can follow those of another in its log.
+    pub(crate) fn next(&self, random: &dyn Random) -> Self {
+        Self { origin: self.origin.clone(), ..Self::new(random) }
+    }
+
     /// The two typed keys.
     fn typed(&self) -> [Vec<u8>; 2] {
         let ed25519 = [&[1], self.ed25519.verifying_key().as_bytes().as_slice()].concat();
