@@ -58,7 +58,7 @@ impl Home {
     }
 
     pub(crate) fn constitution(&self) -> PathBuf {
-        self.0.join("constitution.cedar")
+        self.path.join("constitution.cedar")
     }
 
     pub(crate) fn keys(&self) -> PathBuf {
