@@ -9,6 +9,7 @@
 )]
 
 mod common;
+#[expect(dead_code, reason = "the tests forge more than the benchmark")]
 #[path = "../tests/it/common/forge.rs"]
 mod forge;
 #[path = "common/published.rs"]

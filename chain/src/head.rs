@@ -12,7 +12,7 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -101,7 +101,8 @@ impl PinnedHead {
 pub(crate) struct HeadFile {
     file: Arc<dyn File>,
     origin: String,
-    generation: AtomicU64,
+    /// The head of the last write, and its generation.
+    last: Mutex<(Head, u64)>,
     pins: AtomicU64,
 }
 
@@ -120,8 +121,8 @@ impl HeadFile {
             durable::replace(files, path, &first.to_slot().repeat(SLOTS))?;
         }
         let file = files.open(path, Open::Write)?;
-        let generation = AtomicU64::new(last.map_or(1, |last| last.generation));
-        Ok(Self { file, origin: origin.to_owned(), generation, pins: AtomicU64::new(0) })
+        let generation = last.map_or(1, |last| last.generation);
+        Ok(Self { file, origin: origin.to_owned(), last: Mutex::new((head, generation)), pins: AtomicU64::new(0) })
     }
 
     /// Writes the head and does not wait.
@@ -136,9 +137,34 @@ impl HeadFile {
         self.file.sync_data()
     }
 
+    /// The newest slot never has a smaller head than an older one: whoever publishes may come with a head that the writer
+    /// has left behind.
     fn write(&self, head: Head, stopped: bool, slot: u64) -> io::Result<()> {
-        let generation = self.generation.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let pinned = PinnedHead { origin: self.origin.clone(), head, stopped, generation };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (newest, generation) = *last;
+        let head = if head.size < newest.size { newest } else { head };
+        *last = (head, generation.saturating_add(1));
+        let pinned =
+            PinnedHead { origin: self.origin.clone(), head, stopped, generation: generation.saturating_add(1) };
         durable::write_all(&*self.file, &pinned.to_slot(), slot.saturating_mul(SLOT as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+
+    #[test]
+    fn a_pin_that_comes_late_does_not_take_the_head_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("head");
+        let at = |size| Head { size, root: Digest::of(&[size as u8]) };
+        let file = HeadFile::open(&path, &Disk, "ephor/x", at(1), None).unwrap();
+        file.note(at(9)).unwrap();
+        file.pin(at(5), false).unwrap();
+        assert_eq!(PinnedHead::load(&path, &Disk).unwrap().unwrap().head, at(9));
+        file.pin(at(12), true).unwrap();
+        assert_eq!(PinnedHead::load(&path, &Disk).unwrap().unwrap().head, at(12));
     }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second verifier of chains, written from ../chain-format.md alone. It shares no code and no library with the first.
+"""A second verifier of chains, after ../chain-format.md. It shares no code and no library with the first.
 
     verify.py chain FOLDER KEYS [VAULT]     the published folder of a log, and its sealed contents if VAULT is given
     verify.py proof FILE KEYS               the proof of one entry

@@ -17,7 +17,9 @@ pub(crate) fn migrate(home: &Home, args: &Migrate) -> anyhow::Result<ExitCode> {
     }
     let _lock = home.lock()?;
     let mut bar = Bar::new("entries verified");
-    let migrated = serving::migrate_chain(home, &passphrase::unlock(home)?.protection, |progress| bar.show(progress.entries, progress.total));
+    let migrated = serving::migrate_chain(home, &passphrase::unlock(home)?.protection, |progress| {
+        bar.show(progress.entries, progress.total)
+    });
     drop(bar);
     let aside = home.path().join("migrated");
     let migrated = migrated.with_context(|| match aside.is_dir() {

@@ -25,7 +25,7 @@ fn talked() -> (Place, String) {
 
 /// The session of the last message.
 fn session(place: &Place) -> String {
-    let said = place.log().into_iter().filter(|entry| entry["fact"]["kind"] == "message").next_back().unwrap();
+    let said = place.log().into_iter().rfind(|entry| entry["fact"]["kind"] == "message").unwrap();
     said["subject"]["session"].as_str().unwrap().to_owned()
 }
 

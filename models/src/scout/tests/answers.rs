@@ -132,7 +132,7 @@ async fn texts_are_compared_counted_and_copied() {
     assert!(answer("how many lines does a.txt have?").await.contains("`a.txt` has 2 lines."));
     assert!(answer("count the words in a.txt").await.contains("`a.txt` has 2 words."));
     let (_, calls) = converse(asked("copy a.txt to c.txt")).await;
-    assert_eq!(calls.last().map(String::as_str), Some(r#"fs.write {"content":"one\ntwo\n","path":"c.txt"}"#));
+    assert_eq!(calls.last().map(String::as_str), Some(r#"fs.write {"path":"c.txt","content":"one\ntwo\n"}"#));
     assert!(answer("is a.txt identical to gone.txt?").await.contains("`gone.txt` does not exist"));
 }
 
