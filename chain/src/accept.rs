@@ -14,7 +14,10 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{Clock, Random, files::Files};
+use ephor_base::{
+    Clock, Random,
+    files::{Files, Open},
+};
 
 use crate::{
     checkpoint::{Checkpoint, Head},
@@ -28,6 +31,7 @@ use crate::{
     open::{self, Looked, World},
     read::read,
     record::{Fact, Follows},
+    restore,
     rotation::{KeyFile, Signers},
     rules::Rules,
     scan::{self, Scan},
@@ -86,6 +90,7 @@ pub fn accept(
     random: Arc<dyn Random>,
     version: &str,
 ) -> Result<Accepted, AcceptError> {
+    restore::check_restored(config, &**files)?;
     let signing = &signing.into();
     let home = Home { config, signing, files, quarantine: durable::parent(&config.folder).join("quarantine") };
     let place = match home.interrupted()? {
@@ -98,7 +103,38 @@ pub fn accept(
             let given = signers.as_ref().map(Signers::verifier).or(public);
             let old = given.cloned().ok_or_else(|| KeyError::Missing(signing.path.clone()))?;
             let finding = home.find(&old, signers.as_ref())?;
-            let follows = home.follows(&old, &finding, &vault, &*random)?;
+            let follows = home.follows(&old, finding.to_string(), &vault, &*random)?;
+            let place = home.free()?;
+            let world = World { config: &home.staged(&place), files, clock, random };
+            home.stage(&place, world, vault, version, follows)?;
+            place
+        }
+    };
+    home.swap(&place)?;
+    Ok(Accepted { follows: home.read_follows()?, moved_to: place })
+}
+
+/// Gives up a chain that is whole, for `reason`: a new one begins under new keys. The old one is the chain of `old`, whose
+/// signing keys are not there. Goes on where it was interrupted, and does nothing more once it is done.
+#[expect(clippy::too_many_arguments, reason = "each is a thing of the world that the caller injects")]
+pub(crate) fn follow(
+    config: &Config,
+    signing: &KeyFile,
+    old: &VerifierKeys,
+    reason: String,
+    vault: Arc<VaultKey>,
+    files: &Arc<dyn Files>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    version: &str,
+) -> Result<Accepted, AcceptError> {
+    let home = Home { config, signing, files, quarantine: durable::parent(&config.folder).join("quarantine") };
+    let begun = durable::open_existing(&**files, &signing.path, Open::Read).map_err(io("looking for the new keys"))?;
+    let place = match home.interrupted()? {
+        Some(place) => place,
+        None if begun.is_some() => home.quarantine.join(home.numbers()?.last().copied().unwrap_or(0).to_string()),
+        None => {
+            let follows = home.follows(old, reason, &vault, &*random)?;
             let place = home.free()?;
             let world = World { config: &home.staged(&place), files, clock, random };
             home.stage(&place, world, vault, version, follows)?;
@@ -210,7 +246,7 @@ impl Home<'_> {
     fn follows(
         &self,
         keys: &VerifierKeys,
-        finding: &Finding,
+        reason: String,
         vault: &Arc<VaultKey>,
         random: &dyn Random,
     ) -> Result<Follows, AcceptError> {
@@ -219,7 +255,7 @@ impl Home<'_> {
         old.destroy_all(&rules.erased, random).map_err(io("destroying the key of an erased session"))?;
         // What cannot be read any more has used up numbers as well.
         let used = rules.used.last().after(self.promised(keys, &rules).saturating_sub(size));
-        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason: finding.to_string(), used })
+        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason, used })
     }
 
     /// How many entries the old chain had at least, as far as its marks can still be read.

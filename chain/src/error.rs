@@ -39,6 +39,18 @@ pub enum AppendError {
         /// How many bytes were asked of the disk.
         needed: u64,
     },
+    /// The chain and its vault have all the bytes that the operator gave them. Nothing was recorded; what was begun before
+    /// can still be ended and recorded.
+    #[error(
+        "the record was not taken: the chain would have {used} bytes of a quota of {quota}; raise `quota` under `[chain]` in \
+         ephor.toml, then start the node again"
+    )]
+    Quota {
+        /// The bytes in use, promised and asked for.
+        used: u64,
+        /// The most.
+        quota: u64,
+    },
     /// The log is being closed. The caller came too late. Nothing was recorded.
     #[error("the record was not taken: the log is closed")]
     Closed,
@@ -108,6 +120,12 @@ pub enum OpenError {
         found: u32,
         /// The format that is written here.
         written: u32,
+    },
+    /// It was being restored from a copy, and that was not finished. Nothing was written.
+    #[error("the home `{home}` was being restored from a copy, and that was not finished: run `ephor restore` again")]
+    Restoring {
+        /// Which home.
+        home: PathBuf,
     },
     /// The system would not read or write it. The store's fault. What was acknowledged before is on the disk.
     #[error("the chain cannot be opened: {doing} failed ({source})")]

@@ -24,8 +24,10 @@
 //! - `docs/chain-format.md`: all of it for whoever writes another reader; whatever changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage.
+//! - [`backup()`] and [`restore()`]: a copy of a home, and a home from a copy.
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;
 //!   [`prover`] makes them out of what is published.
+//! - [`quota`]: how many bytes there may be.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
@@ -33,8 +35,10 @@
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
+pub mod backup;
 pub mod bundle;
 pub mod checkpoint;
+mod copy;
 pub mod cosignature;
 pub mod damage;
 pub mod disk;
@@ -53,6 +57,7 @@ mod journal;
 pub mod keys;
 pub mod known;
 pub mod log;
+mod manifest;
 mod marks;
 pub mod migrate;
 pub mod note;
@@ -65,9 +70,11 @@ pub mod prover;
 pub mod published;
 mod publisher;
 mod queue;
+pub mod quota;
 pub mod read;
 pub mod record;
 pub mod recovered;
+pub mod restore;
 pub mod rotation;
 mod rules;
 mod scan;
@@ -87,6 +94,7 @@ pub mod witness;
 mod writer;
 
 pub use accept::{AcceptError, Accepted, accept};
+pub use backup::{BackedUp, BackupError, Step, backup};
 pub use checkpoint::{Checkpoint, Head};
 pub use cosignature::{Cosignature, CosignerKey, CosignerKeys};
 pub use damage::{Damage, Finding, ScanError};
@@ -105,9 +113,11 @@ pub use protection::Protection;
 pub use prover::{ProveError, Prover};
 pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
+pub use quota::Space;
 pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
+pub use restore::{RestoreError, restore};
 pub use rotation::{KeyFile, Signers};
 pub use snapshot::{Snapshot, Unsettled};
 pub use state::State;

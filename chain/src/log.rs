@@ -19,6 +19,7 @@ use crate::{
     open,
     publisher::Publisher,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
+    quota::Space,
     read::{Entries, ReadError, Stored},
     record::{Content, Fact, Record},
     recovered::Recovered,
@@ -49,6 +50,9 @@ pub struct Config {
     /// Whether a chain may begin where there is none. If the keys have signed one before, it was taken away, and a second
     /// one under the same name would hide that.
     pub may_begin: bool,
+    /// How many bytes the chain and the vault may have; none for as many as the disk has. At the quota only what ends
+    /// something is still recorded. Disk that is reserved ahead, a few MiB, is not counted.
+    pub quota: Option<u64>,
 }
 
 impl Config {
@@ -62,6 +66,7 @@ impl Config {
             segment_bytes: 64 << 20,
             publish_every: Duration::from_secs(1),
             may_begin: true,
+            quota: None,
         }
     }
 }
@@ -242,6 +247,13 @@ impl Log {
     pub fn usage(&self) -> Usage {
         let queue = self.0.shared.lock();
         Usage { used: queue.used.saturating_sub(self.0.publisher.recycled()), reserved: queue.reserved }
+    }
+
+    /// The bytes of the chain and the vault, if there is a quota for them.
+    #[must_use]
+    pub fn space(&self) -> Option<Space> {
+        let queue = self.0.shared.lock();
+        queue.quota.as_ref().map(|quota| quota.space(queue.rules.intents.len()))
     }
 
     /// Reads everything that is on the disk now, contents opened.

@@ -23,8 +23,10 @@ use crate::{
     published::Published,
     publisher::{Begin, Places, Publisher, Recycle, Signed},
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
+    quota::Quota,
     record::{Fact, Follows, Record, Subject},
     recovered::{self, Recovered},
+    restore,
     rotation::Signers,
     rules::Rules,
     scan::{self, End, Scan},
@@ -91,6 +93,7 @@ pub(crate) fn open(
     follows: Option<Follows>,
 ) -> Result<(Writer, Recovered), OpenError> {
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
+    restore::check_restored(world.config, &**world.files)?;
     check_migrated(world.config, &**world.files)?;
     let looked = look(world.config, world.files, keys.verifier())?;
     check_format(&looked.scan)?;
@@ -108,6 +111,10 @@ pub(crate) fn open(
     let records = first_records(&rules, writer.keys.verifier(), version, torn, follows);
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(full_or_io("publishing the chain"))?;
+    let reserved = writer.journal.ahead();
+    let quota = Quota::open(world.config, &**world.files, &writer.publisher, reserved)
+        .map_err(io("counting the bytes of the chain"))?;
+    writer.shared.lock().quota = quota;
     Ok((writer, recovered(&rules, torn, head)))
 }
 

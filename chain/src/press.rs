@@ -228,7 +228,7 @@ fn length_of(bundle: &[u8], entries: u64) -> usize {
 }
 
 /// The bytes of the contents of the entries of a bundle.
-fn contents_of(mut bundle: &[u8]) -> u64 {
+pub(crate) fn contents_of(mut bundle: &[u8]) -> u64 {
     let mut sum: u64 = 0;
     while let Some((entry, rest)) = frame::take_entry(bundle) {
         sum = sum.saturating_add(u64::from(entry::sealed_length(entry).unwrap_or(0)));

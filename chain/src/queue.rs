@@ -14,6 +14,7 @@ use crate::{
     error::{AppendError, Failure},
     frame,
     keys::SigningKeys,
+    quota::{self, Quota},
     record::{Fact, Record, Subject},
     rules::Rules,
     snapshot,
@@ -140,12 +141,14 @@ pub(crate) struct Queue {
     pub(crate) closer: Option<Reply>,
     /// The next batch should begin with a snapshot.
     pub(crate) snapshot_due: bool,
+    pub(crate) quota: Option<Quota>,
 }
 
 impl Queue {
     pub(crate) fn new(rules: Rules, head: Head) -> Self {
         let (phase, batch, chores) = (Phase::Open, Pending::default(), Vec::new());
-        Self { phase, rules, batch, chores, room: 0, head, used: 0, reserved: 0, closer: None, snapshot_due: false }
+        let (room, used, reserved, closer, snapshot_due, quota) = (0, 0, 0, None, false, None);
+        Self { phase, rules, batch, chores, room, head, used, reserved, closer, snapshot_due, quota }
     }
 
     /// Whether records are taken.
@@ -205,6 +208,9 @@ impl Queue {
             drafts.push(Draft::new(Seq(seq), time, offer).map_err(Hold::Refused)?);
         }
         let charge = self.charge(&drafts);
+        // Once in the journal, and once more as it is published.
+        let taken = drafts.iter().fold(charge, |sum, draft| sum.saturating_add(draft.published()));
+        self.check_quota(&drafts, taken, reserve)?;
         let room = self.find_room(charge, reserve)?;
         if parts > 0 {
             self.check_all(&drafts)?;
@@ -215,6 +221,9 @@ impl Queue {
             self.batch.since = monotonic;
         }
         self.batch.charged = self.batch.charged.saturating_add(charge);
+        if let Some(quota) = &mut self.quota {
+            quota.take(taken);
+        }
         self.room = room;
         Ok(receipts.split_off(parts))
     }
@@ -260,6 +269,16 @@ impl Queue {
             Err(Hold::Refused(error)) => Err(error),
             Err(Hold::Room(_)) => Err(Arc::new(Failure::Bug).into()),
         }
+    }
+
+    /// Whether the quota has so much, and what an intent is promised. What ends something is taken in any case.
+    fn check_quota(&mut self, drafts: &[Draft<'_>], taken: u64, reserve: Reserve) -> Result<(), Hold> {
+        let Some(quota) = &mut self.quota else { return Ok(()) };
+        if drafts.iter().all(|draft| quota::is_always_taken(&draft.entry.subject, &draft.entry.fact)) {
+            return Ok(());
+        }
+        let more = if reserve == Reserve::Take { OUTCOME_RESERVE } else { 0 };
+        quota.check(taken.saturating_add(more), self.rules.intents.len()).map_err(Hold::Refused)
     }
 
     /// What these entries take on the disk. The first of a batch pays for what each batch costs.
@@ -357,6 +376,11 @@ impl<'a> Draft<'a> {
     /// Its bytes in a frame: two for the length of the entry.
     fn length(&self) -> u64 {
         (self.bytes.len() as u64).saturating_add(self.sealed.len() as u64).saturating_add(2)
+    }
+
+    /// Its bytes in a bundle, in the contents, and in a tile of hashes.
+    fn published(&self) -> u64 {
+        self.length().saturating_add(32)
     }
 }
 

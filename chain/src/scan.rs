@@ -172,6 +172,11 @@ impl Scan {
         self.used.saturating_add(self.current.as_ref().map_or(0, |current| current.offset))
     }
 
+    /// The segment being read, by the sequence of its first entry, and where in it the next frame goes.
+    pub(crate) fn reached(&self) -> Option<(u64, u64)> {
+        self.current.as_ref().map(|current| (current.first, current.offset))
+    }
+
     /// The end, once [`Scan::next`] has given nothing. None if there is no segment at all.
     pub(crate) const fn end(&self) -> Option<&End> {
         self.end.as_ref()

@@ -7,6 +7,7 @@
 )]
 
 mod accept;
+mod backup;
 mod common;
 mod disk;
 mod document;
@@ -20,6 +21,7 @@ mod kill;
 mod offline;
 mod passphrase;
 mod prover;
+mod quota;
 mod rotate;
 mod state;
 mod story;

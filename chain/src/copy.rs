@@ -1,0 +1,346 @@
+//! Copies the record of a home as it was at one head, also while a node goes on writing it.
+//!
+//! # Why it is consistent
+//! First comes the [`Cut`]: the published checkpoint, then the pinned head, then the journal up to the batch of that head,
+//! which is read as opening would read it. The head is noted only when its batch is on the disk and before anyone is told,
+//! so the cut has everything that was acknowledged before, and nothing that a power cut could still take back. The
+//! segments of the cut are copied at once: they are all that a running node takes away. If it does so in between, the cut
+//! is made anew. Everything else of a published size stays as it is: full tiles, bundles and contents never change, a
+//! partial tile is followed by a wider one that begins with it, and contents only grow at their end.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::{
+    SessionId,
+    files::{Files, Open},
+};
+
+use crate::{
+    checkpoint::{self, Checkpoint, Head},
+    damage::{Damage, ScanError},
+    durable, edge,
+    head::HeadFile,
+    history,
+    log::Config,
+    marks, press,
+    published::{Published, content_path},
+    scan::{self, Scan},
+    segment,
+    tile::{self, Kind, Tile, WIDTH},
+};
+
+/// Where segments wait for everything else to be copied.
+const INCOMING: &str = "incoming";
+/// How much of a file is in memory at once.
+const STRIDE: usize = 256 << 10;
+/// Of a log that is being written, segments go while they are read. Then the cut is made anew.
+const TRIES: u32 = 100;
+
+/// A head, and what of a chain belongs to it.
+pub(crate) struct Cut {
+    pub(crate) head: Head,
+    origin: String,
+    /// The published checkpoint; none if nothing is published.
+    checkpoint: Option<(Vec<u8>, Checkpoint)>,
+    /// How many entries the tiles have.
+    pub(crate) published: u64,
+    /// The segments, with the bytes of each that belong to it.
+    segments: Vec<(u64, u64)>,
+    /// Whether the log had this head that was asked for.
+    pub(crate) had: bool,
+}
+
+/// A copy in the making, between two homes.
+pub(crate) struct Copying<'a> {
+    pub(crate) from: &'a Config,
+    pub(crate) to: &'a Config,
+    pub(crate) files: &'a Arc<dyn Files>,
+    /// Up to this size, what is full in the copy is known to be whole on the disk.
+    pub(crate) known: u64,
+}
+
+impl Copying<'_> {
+    /// Makes the cut and copies its segments to where they wait. `had` is a head that the log must have had.
+    pub(crate) fn begin(&self, had: Head) -> Result<Cut, ScanError> {
+        let mut tries = 0;
+        loop {
+            let begun = self.cut(had).and_then(|cut| match cut {
+                Some(cut) => self.stage(&cut).map(|()| Some(cut)),
+                None => Ok(None),
+            });
+            match begun {
+                Ok(Some(cut)) => return Ok(cut),
+                Err(error) if !error.is_gone() || tries >= TRIES => return Err(error),
+                _ => tries = tries.saturating_add(1),
+            }
+        }
+    }
+
+    /// Nothing if more was published meanwhile than it knew of.
+    fn cut(&self, had: Head) -> Result<Option<Cut>, ScanError> {
+        let (chain, files) = (&self.from.folder, self.files);
+        let published = marks::read_published(chain, &**files)?;
+        let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
+        let pinned = marks::load_head(&self.from.head, &**files)?;
+        let missing = || marks::finding("head", 0, None, Damage::HeadMissing);
+        let pinned = pinned.ok_or_else(missing)?;
+        let mut target = pinned.head;
+        if let Some((_, published)) = published.as_ref().filter(|(_, published)| published.head.size > target.size) {
+            target = published.head;
+        }
+        let mut scan = Scan::open(chain, files)?;
+        if scan.start.size > size {
+            return Ok(None);
+        }
+        let tiles = if scan::is_unpublished(chain, &**files)? { 0 } else { size };
+        let mut has = had.size == 0 || had == scan.start;
+        if had.size < scan.start.size && had.size > 0 {
+            has = scan.earlier(had.size)? == had;
+        }
+        let mut segments: Vec<(u64, u64)> = Vec::new();
+        while scan.head().size < target.size && scan.next()?.is_some() {
+            has = has || scan.head() == had;
+            note(&mut segments, &scan);
+        }
+        // What is published is needed only once.
+        while segments.get(1).is_some_and(|(next, _)| *next <= tiles) {
+            segments.remove(0);
+        }
+        if segments.is_empty() {
+            segments.push((scan.start.size, segment::HEADER as u64));
+        }
+        if scan.head() != target {
+            let (expected, found) = (target.size, scan.head().size);
+            return Err(if found < expected {
+                scan.end_finding(Damage::CutBack { expected, found }).into()
+            } else {
+                marks::finding("head", 0, Some(expected), Damage::HeadForeign)
+            });
+        }
+        let (origin, checkpoint) = (pinned.origin, published);
+        Ok(Some(Cut { head: target, origin, checkpoint, published: tiles, segments, had: has }))
+    }
+
+    fn incoming(&self) -> PathBuf {
+        durable::parent(&self.to.folder).join(INCOMING)
+    }
+
+    fn stage(&self, cut: &Cut) -> Result<(), ScanError> {
+        let (files, incoming) = (&**self.files, self.incoming());
+        let cleared = || {
+            durable::make_folder(files, &incoming)?;
+            durable::list(files, &incoming)?.iter().try_for_each(|name| files.remove(&incoming.join(name)))
+        };
+        cleared().map_err(told(&incoming))?;
+        for (first, length) in &cut.segments {
+            let name = segment::name(*first);
+            self.copy(&segment::folder(&self.from.folder).join(&name), &incoming.join(&name), Some(*length))?;
+        }
+        Ok(())
+    }
+
+    /// Copies what is published of the cut. `progress` hears how many entries that was so far.
+    pub(crate) fn copy_published(&self, cut: &Cut, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
+        let source = Published::new(&self.from.folder, self.files, cut.published);
+        for kind in tile::kinds(cut.published) {
+            let known = tile::count(kind, self.known.min(cut.published)) / WIDTH;
+            for index in known..tile::count(kind, cut.published).div_ceil(WIDTH) {
+                let Some(tile) = Tile::of(kind, index, cut.published) else { continue };
+                self.copy_tile(&source, tile)?;
+                if kind == Kind::Entries {
+                    progress(index.saturating_add(1).saturating_mul(WIDTH).min(cut.published));
+                }
+            }
+        }
+        for size in history::kept_sizes(&self.from.folder, &**self.files)? {
+            if size <= cut.published {
+                let of = |config: &Config| checkpoint::kept_path(&config.folder, size);
+                self.copy(&of(self.from), &of(self.to), None)?;
+            }
+        }
+        let minimum = |config: &Config| config.folder.join("minimum");
+        self.copy_if_there(&minimum(self.from), &minimum(self.to))
+    }
+
+    fn copy_tile(&self, source: &Published, tile: Tile) -> Result<(), ScanError> {
+        let read = || match tile.kind {
+            Kind::Hashes(_) => source.hashes(tile.kind, tile.index).map(|hashes| edge::to_bytes(&hashes)),
+            Kind::Entries => source.bundle(tile.index).map(|(bytes, _)| bytes),
+        };
+        let (mut bytes, mut tries) = (read(), 0);
+        // A partial tile may be replaced by a wider one, and that by the next, while it is looked for.
+        while !tile.is_full() && tries < TRIES && is_missing(&bytes) {
+            (bytes, tries) = (read(), tries.saturating_add(1));
+        }
+        let bytes = bytes?;
+        let path = self.to.folder.join(tile.path());
+        durable::put(&**self.files, &path, &bytes).map_err(told(&path))?;
+        let contents = if tile.kind == Kind::Entries { press::contents_of(&bytes) } else { 0 };
+        if contents == 0 {
+            return Ok(());
+        }
+        let of = |config: &Config| content_path(&config.vault, tile.index);
+        self.copy(&of(self.from), &of(self.to), Some(contents))
+    }
+
+    /// Copies the keys of the sessions; says which files those are, below the home.
+    pub(crate) fn copy_sessions(&self) -> Result<Vec<PathBuf>, ScanError> {
+        let names = sessions(&self.from.vault, &**self.files)?;
+        let mut copied = Vec::new();
+        for name in names {
+            // A session may be erased at any time.
+            self.copy_if_there(&self.from.vault.join(&name), &self.to.vault.join(&name))?;
+            copied.push(name);
+        }
+        Ok(copied)
+    }
+
+    /// Destroys the keys of sessions that the copy has and the home no longer has.
+    pub(crate) fn forget_sessions(&self, kept: &[PathBuf]) -> Result<(), ScanError> {
+        for name in sessions(&self.to.vault, &**self.files)?.iter().filter(|name| !kept.contains(name)) {
+            let path = self.to.vault.join(name);
+            let destroyed = || {
+                let file = self.files.open(&path, Open::Write)?;
+                let length = usize::try_from(file.len()?).unwrap_or(0);
+                durable::write_all(&*file, &vec![0; length], 0)?;
+                file.sync_data()?;
+                self.files.remove(&path)?;
+                self.files.sync_folder(durable::parent(&path))
+            };
+            destroyed().map_err(told(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the disk has everything that was copied.
+    pub(crate) fn sync(&self) -> Result<(), ScanError> {
+        let home = durable::parent(&self.to.folder);
+        self.files.sync_tree(home).map_err(told(home))
+    }
+
+    /// Puts the cut in the place of what the copy had before: journal, checkpoint and head. Until it is done the copy is
+    /// not whole.
+    pub(crate) fn switch(&self, cut: &Cut) -> Result<(), ScanError> {
+        let (files, journal) = (&**self.files, segment::folder(&self.to.folder));
+        self.tidy(cut)?;
+        let switched = || {
+            files.create_folder(&journal)?;
+            for name in durable::list(files, &journal)? {
+                files.remove(&journal.join(name))?;
+            }
+            for (first, _) in &cut.segments {
+                let name = segment::name(*first);
+                files.rename(&self.incoming().join(&name), &journal.join(&name))?;
+            }
+            if let Some((bytes, _)) = &cut.checkpoint {
+                durable::replace(files, &checkpoint::path(&self.to.folder), bytes)?;
+            }
+            HeadFile::open(&self.to.head, files, &cut.origin, cut.head, None)?;
+            files.remove_folder(&self.incoming())
+        };
+        switched().map_err(told(&journal))?;
+        self.sync()
+    }
+
+    /// Takes away partial tiles of other sizes, which an earlier copy left.
+    fn tidy(&self, cut: &Cut) -> Result<(), ScanError> {
+        let tidied = || {
+            for kind in tile::kinds(cut.published) {
+                for index in tile::count(kind, self.known) / WIDTH..=tile::count(kind, cut.published) / WIDTH {
+                    let folder = self.to.folder.join(Tile::full(kind, index).partials());
+                    let own = Tile::of(kind, index, cut.published).filter(|tile| !tile.is_full());
+                    let own = own.map(|tile| PathBuf::from(tile.width.to_string()));
+                    let names = durable::list(&**self.files, &folder)?;
+                    for name in names.iter().filter(|name| Some(*name) != own.as_ref()) {
+                        self.files.remove(&folder.join(name))?;
+                    }
+                    if own.is_none() && !names.is_empty() {
+                        self.files.remove_folder(&folder)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        tidied().map_err(told(&self.to.folder))
+    }
+
+    pub(crate) fn copy_if_there(&self, from: &Path, to: &Path) -> Result<(), ScanError> {
+        match self.copy(from, to, None) {
+            Err(error) if error.is_gone() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Sees to it that `to` holds the first `length` bytes of `from`, or all, without waiting for the disk.
+    fn copy(&self, from: &Path, to: &Path, length: Option<u64>) -> Result<(), ScanError> {
+        let source = self.files.open(from, Open::Read).map_err(ScanError::io(from))?;
+        let length = match length {
+            Some(length) => length,
+            None => source.len().map_err(ScanError::io(from))?,
+        };
+        let target = match durable::open_existing(&**self.files, to, Open::Write).map_err(told(to))? {
+            Some(target) => target,
+            None => durable::create(&**self.files, to).map_err(told(to))?,
+        };
+        let (mut offset, mut bytes, mut there) = (0, vec![0; STRIDE], vec![0; STRIDE]);
+        while offset < length {
+            let wanted = usize::try_from(length.saturating_sub(offset)).unwrap_or(STRIDE).min(STRIDE);
+            let (bytes, there) =
+                (bytes.get_mut(..wanted).unwrap_or_default(), there.get_mut(..wanted).unwrap_or_default());
+            let filled = durable::read_full(&*source, bytes, offset).map_err(ScanError::io(from))?;
+            if filled < wanted {
+                let source = io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it must be");
+                return Err(ScanError::Io { path: from.to_owned(), source });
+            }
+            let mut written = || {
+                if durable::read_full(&*target, there, offset)? < wanted || there != bytes {
+                    durable::write_all(&*target, bytes, offset)?;
+                }
+                Ok(())
+            };
+            written().map_err(told(to))?;
+            offset = offset.saturating_add(wanted as u64);
+        }
+        let cut = || if target.len()? > length { target.set_len(length) } else { Ok(()) };
+        cut().map_err(told(to))
+    }
+}
+
+fn is_missing<T>(read: &Result<T, ScanError>) -> bool {
+    matches!(read, Err(ScanError::Damaged(finding)) if finding.damage == Damage::Missing)
+}
+
+/// Up to where the segment that is being read belongs to the cut.
+fn note(segments: &mut Vec<(u64, u64)>, scan: &Scan) {
+    let Some((first, end)) = scan.reached() else { return };
+    match segments.last_mut().filter(|(last, _)| *last == first) {
+        Some(last) => last.1 = end,
+        None => segments.push((first, end)),
+    }
+}
+
+/// The files of the session keys, below the vault: they are named by their sessions, there or in a folder of their own.
+fn sessions(vault: &Path, files: &dyn Files) -> Result<Vec<PathBuf>, ScanError> {
+    let mut found = Vec::new();
+    for folder in ["", "keys"] {
+        let path = if folder.is_empty() { vault.to_owned() } else { vault.join(folder) };
+        let names = durable::list(files, &path).map_err(ScanError::io(&path))?;
+        let named = |name: &PathBuf| name.to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());
+        found.extend(names.into_iter().filter(named).map(|name| Path::new(folder).join(name)));
+    }
+    Ok(found)
+}
+
+/// An error of the copy. That something is not there never means that the log went on.
+pub(crate) fn told(path: &Path) -> impl FnOnce(io::Error) -> ScanError {
+    let path = path.to_owned();
+    move |source| {
+        let gone = source.kind() == io::ErrorKind::NotFound;
+        let source = if gone { io::Error::other(format!("{source}")) } else { source };
+        ScanError::Io { path, source }
+    }
+}

@@ -1,0 +1,135 @@
+//! The quota: how many bytes a chain and its vault may have.
+//!
+//! They are counted once, when the chain is opened, and from then on as records are taken: in the journal, and again in the
+//! form in which they will be published, until the journal is recycled. The room that open intents were promised counts as
+//! well, so that what is ended is still recorded within the quota. At the quota only what ends something is taken, and what a node
+//! says when it starts.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ephor_base::files::{Files, Open};
+use serde::Serialize;
+
+use crate::{
+    durable,
+    error::AppendError,
+    log::Config,
+    publisher::Publisher,
+    queue::{OUTCOME_RESERVE, STOP_RESERVE},
+    record::{Fact, RulingOn, Subject},
+};
+
+/// From so many hundredths of the quota on, the operator is warned.
+const WARNING: u64 = 90;
+
+/// How many bytes a chain and its vault have, and may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Space {
+    /// In use, or promised to outcomes.
+    pub used: u64,
+    /// The most.
+    pub quota: u64,
+}
+
+impl Space {
+    /// Whether so much is used that the operator should be warned.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        self.used as u128 * 100 >= self.quota as u128 * WARNING as u128
+    }
+}
+
+/// What a quota is held against.
+pub(crate) struct Quota {
+    most: u64,
+    /// When the chain was opened, and what was taken since.
+    taken: u64,
+    /// What was recycled before that.
+    recycled: u64,
+    publisher: Arc<Publisher>,
+    warned: bool,
+}
+
+impl Quota {
+    /// Counts what there is, if there is a quota. `reserved` bytes of it are only reserved.
+    pub(crate) fn open(
+        config: &Config,
+        files: &dyn Files,
+        publisher: &Arc<Publisher>,
+        reserved: u64,
+    ) -> io::Result<Option<Self>> {
+        let Some(most) = config.quota else { return Ok(None) };
+        let taken = measure(&config.folder, files)?.saturating_add(measure(&config.vault, files)?);
+        let taken = taken.saturating_sub(reserved);
+        let (recycled, publisher) = (publisher.recycled(), Arc::clone(publisher));
+        Ok(Some(Self { most, taken, recycled, publisher, warned: false }))
+    }
+
+    pub(crate) fn space(&self, intents: usize) -> Space {
+        let recycled = self.publisher.recycled().saturating_sub(self.recycled);
+        let promised = OUTCOME_RESERVE.saturating_mul(intents as u64).saturating_add(STOP_RESERVE);
+        Space { used: self.taken.saturating_sub(recycled).saturating_add(promised), quota: self.most }
+    }
+
+    /// Whether `more` bytes may be taken while so many intents are open; warns once when that becomes short.
+    pub(crate) fn check(&mut self, more: u64, intents: usize) -> Result<(), AppendError> {
+        let space = self.space(intents);
+        let space = Space { used: space.used.saturating_add(more), ..space };
+        if space.used > space.quota {
+            return Err(AppendError::Quota { used: space.used, quota: space.quota });
+        }
+        if space.is_short() && !self.warned {
+            self.warned = true;
+            let Space { used, quota } = space;
+            tracing::warn!(used, quota, "the chain has used nine tenths of its quota: raise it, or prune the chain");
+        }
+        Ok(())
+    }
+
+    /// These many bytes were taken.
+    pub(crate) const fn take(&mut self, bytes: u64) {
+        self.taken = self.taken.saturating_add(bytes);
+    }
+}
+
+/// Whether a record is taken however much there is: it ends something that was taken before, a node says it of itself when it
+/// starts, or it must not wait: keys that may be lost, and what somebody wants forgotten.
+pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
+    match fact {
+        Fact::Outcome { .. }
+        | Fact::Ruling { on: RulingOn::Ticket(_), .. }
+        | Fact::TurnEnd { .. }
+        | Fact::Exit { .. }
+        | Fact::Stop { .. }
+        | Fact::Snapshot(_)
+        | Fact::Erase { .. }
+        | Fact::Keys { .. }
+        | Fact::Boot { .. }
+        | Fact::Origin { .. } => true,
+        Fact::Operator { .. } | Fact::Policy { .. } | Fact::Tool { .. } | Fact::Spawn { .. } => {
+            subject.session.is_none()
+        }
+        _ => false,
+    }
+}
+
+/// The bytes of the files in a folder and below it.
+fn measure(folder: &Path, files: &dyn Files) -> io::Result<u64> {
+    let (mut bytes, mut folders): (u64, _) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for name in durable::list(files, &folder)? {
+            let path: PathBuf = folder.join(name);
+            match files.open(&path, Open::Read) {
+                Ok(file) => bytes = bytes.saturating_add(file.len()?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // What is no file is a folder, and what is neither says so when it is listed.
+                Err(_) => folders.push(path),
+            }
+        }
+    }
+    Ok(bytes)
+}
