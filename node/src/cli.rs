@@ -35,6 +35,10 @@ pub(crate) enum Command {
     Tickets(Listing),
     /// Show what is kept of the record for quick answers, or build it again.
     State(State),
+    /// Copy this home into a folder, verified; again to bring the copy up to date. A node may run meanwhile.
+    Backup(Backup),
+    /// Restore a backup into an empty home. Its record is kept, and a new chain begins that names it.
+    Restore(Restore),
     /// Read, verify, prove and keep the signed record.
     #[command(subcommand)]
     Chain(Chain),
@@ -124,6 +128,26 @@ impl From<Environment> for ephor_governance::Environment {
             Environment::Production => Self::Production,
         }
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Backup {
+    /// An empty folder, or one with an older backup of this home; best on another disk.
+    #[arg(value_name = "DEST")]
+    pub(crate) folder: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Restore {
+    /// The folder of a backup.
+    #[arg(value_name = "SOURCE")]
+    pub(crate) folder: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod backup;
 mod chain;
 mod gate;
 mod migrate;
@@ -36,6 +37,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Sessions(args) => sessions::sessions(&home, &args),
         Command::Tickets(args) => tickets::tickets(&home, &args),
         Command::State(args) => state::state(&home, &args),
+        Command::Backup(args) => backup::backup(&home, &args),
+        Command::Restore(args) => backup::restore(&home, &args),
         Command::Chain(args) => chain::chain(&home, args),
         Command::Migrate(args) => migrate::migrate(&home, &args),
         Command::Gate(args) => gate::gate(args),

@@ -9,6 +9,8 @@ use ephor_governance::{Environment, OperatorPolicy};
 use ephor_kernel::Patience;
 use serde::Deserialize;
 
+use crate::bytes::Bytes;
+
 /// The whole file. Every key may be left out.
 #[derive(Deserialize, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
@@ -21,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) budget: BudgetLimits,
     pub(crate) policy: Policy,
     pub(crate) openai: OpenAi,
+    pub(crate) chain: Chain,
 }
 
 impl Default for Config {
@@ -32,6 +35,7 @@ impl Default for Config {
             budget: BudgetLimits::default(),
             policy: Policy::default(),
             openai: OpenAi::default(),
+            chain: Chain::default(),
         }
     }
 }
@@ -87,6 +91,14 @@ pub(crate) struct Policy {
     never: Vec<ToolName>,
 }
 
+/// The signed record.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Chain {
+    /// How many bytes the chain and the vault may have, such as `20 GiB`; without it, as many as the disk has.
+    quota: Option<Bytes>,
+}
+
 /// The provider `openai`: OpenAI, or any server that speaks Chat Completions.
 #[derive(Deserialize, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
@@ -120,6 +132,11 @@ impl Config {
             bail!("`budget.usd` in `{}` is not an amount of money", path.display());
         }
         Ok(config)
+    }
+
+    /// The most bytes of the chain and the vault.
+    pub(crate) fn quota(&self) -> Option<u64> {
+        self.chain.quota.map(|Bytes(bytes)| bytes)
     }
 
     pub(crate) fn turn_limits(&self) -> TurnLimits {

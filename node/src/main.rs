@@ -4,6 +4,7 @@
 //! configuration, wires the rooms of the house together and answers clients on a socket. Only this crate reads the
 //! environment and the configuration, and only it has real clocks and randomness.
 
+mod bytes;
 mod cli;
 mod client;
 mod commands;

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use crate::{home::Home, passphrase};
 
-pub(crate) use boot::{accept_loss, migrate_chain};
+pub(crate) use boot::{accept_loss, migrate_chain, restore};
 pub(crate) use upkeep::Upkeep;
 
 /// How long a node that was started for a client waits for the first one.

@@ -9,10 +9,11 @@ use ephor_base::{
     Workspace, files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, Log, Protection, Recovered, RulingOn,
+    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, Step, VerifierKeys,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
+    restore::is_restoring,
     state::{Progress, StateError},
     verify::Progress as Verified,
 };
@@ -72,7 +73,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let operator = Operator::open(&home.operator_key(), &*random)?;
-    let (log, recovered, origin) = open_chain(home, &protection, &files, &clock, &random)?;
+    let (log, recovered, origin) = open_chain(home, &config, &protection, &files, &clock, &random)?;
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
@@ -103,7 +104,8 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
 pub(super) fn open_log(home: &Home, protection: &Arc<Protection>) -> anyhow::Result<Log> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    Ok(open_chain(home, protection, &files, &clock, &random)?.0)
+    let config = Config::load(&home.config())?;
+    Ok(open_chain(home, &config, protection, &files, &clock, &random)?.0)
 }
 
 /// The gate under the constitution of the home: `constitution.cedar`, or the one of its environment.
@@ -114,13 +116,15 @@ fn gate(home: &Home, config: &Config, registry: Registry) -> anyhow::Result<Gate
 
 fn open_chain(
     home: &Home,
+    config: &Config,
     protection: &Arc<Protection>,
     files: &Arc<dyn Files>,
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
 ) -> anyhow::Result<(Log, Recovered, String)> {
+    refuse_restoring(home, &**files)?;
     let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random, protection)?;
-    let config = ChainConfig { may_begin: unused, ..ChainConfig::in_home(home.path()) };
+    let config = ChainConfig { may_begin: unused, quota: config.quota(), ..ChainConfig::in_home(home.path()) };
     let version = env!("CARGO_PKG_VERSION");
     let vault = Arc::new(vault);
     let (log, recovered) = Log::open(config, signing, vault, files.clone(), clock.clone(), random.clone(), version)?;
@@ -308,6 +312,7 @@ pub(crate) fn migrate_chain(
 ) -> anyhow::Result<Migrated> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    refuse_restoring(home, &*files)?;
     let Keys { signing, vault, .. } = Keys::open(home, &*files, &*random, protection)?;
     let config = ChainConfig::in_home(home.path());
     Ok(migrate(&config, signing, Arc::new(vault), &files, clock, random, progress)?)
@@ -317,6 +322,7 @@ pub(crate) fn migrate_chain(
 pub(crate) fn accept_loss(home: &Home, protection: &Arc<Protection>) -> anyhow::Result<Accepted> {
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    refuse_restoring(home, &*files)?;
     let public = keys::public(home);
     let (file, unused) = keys::place(home, protection);
     let vault = keys::open_vault(home, &*files, &*random, protection)?;
@@ -329,4 +335,34 @@ pub(crate) fn accept_loss(home: &Home, protection: &Arc<Protection>) -> anyhow::
     keys::keep_public(home, &accepted.moved_to, &*files, protection)?;
     keys::settle(home, &*files, &*random, protection, new.verifier(), unused)?;
     Ok(accepted)
+}
+
+/// Restores a backup into an empty home, and begins a new chain there; gives its public keys as well.
+pub(crate) fn restore(
+    home: &Home,
+    copy: &Path,
+    keys: &VerifierKeys,
+    protection: &Arc<Protection>,
+    progress: impl FnMut(Step),
+) -> anyhow::Result<(Accepted, VerifierKeys)> {
+    let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    files.create_folder(home.path()).with_context(|| format!("`{}` cannot be made", home.path().display()))?;
+    let _lock = home.lock()?;
+    let config = ChainConfig::in_home(home.path());
+    let file = KeyFile { path: home.signing_keys(), protection: protection.clone() };
+    let (signing, version) = (file.clone(), env!("CARGO_PKG_VERSION"));
+    let done = ephor_chain::restore(copy, &config, signing, keys, &files, clock, random.clone(), version, progress)?;
+    let new = file.load(&*files)?.verifier().clone();
+    keys::keep_restored(home, &done.moved_to, keys)?;
+    keys::settle(home, &*files, &*random, protection, &new, false)?;
+    Ok((done, new))
+}
+
+/// Before anything asks for keys: they come last.
+fn refuse_restoring(home: &Home, files: &dyn Files) -> anyhow::Result<()> {
+    if is_restoring(home.path(), files).context("the home cannot be read")? {
+        return Err(OpenError::Restoring { home: home.path().to_owned() }.into());
+    }
+    Ok(())
 }

@@ -122,6 +122,14 @@ pub(super) fn keep_public(
     write_public(&folder.public_keys(), &keys)
 }
 
+/// Puts the public keys of a restored chain beside it, where `ephor chain verify` looks for them.
+pub(super) fn keep_restored(home: &Home, moved_to: &Path, keys: &VerifierKeys) -> anyhow::Result<()> {
+    let folder = Home::find(Some(moved_to.into()))?;
+    let kept = std::fs::create_dir_all(folder.keys());
+    kept.with_context(|| format!("`{}` cannot be made below `{}`", folder.keys().display(), home.path().display()))?;
+    write_public(&folder.public_keys(), keys)
+}
+
 /// The signing keys, and whether they are unused.
 fn find_signing(
     home: &Home,
