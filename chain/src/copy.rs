@@ -23,7 +23,7 @@ use crate::{
     checkpoint::{self, Checkpoint, Head},
     damage::{Damage, ScanError},
     durable, edge,
-    head::HeadFile,
+    head::{HeadFile, PinnedHead},
     history,
     log::Config,
     marks, press,
@@ -85,7 +85,8 @@ impl Copying<'_> {
         let (chain, files) = (&self.from.folder, self.files);
         let published = marks::read_published(chain, &**files)?;
         let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
-        let pinned = marks::load_head(&self.from.head, &**files)?;
+        marks::load_head(&self.from.head, &**files)?;
+        let pinned = PinnedHead::load_farthest(&self.from.head, &**files).map_err(ScanError::io(&self.from.head))?;
         let missing = || marks::finding("head", 0, None, Damage::HeadMissing);
         let pinned = pinned.ok_or_else(missing)?;
         let mut target = pinned.head;

@@ -79,6 +79,18 @@ impl PinnedHead {
         Self::parse(&bytes).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
+    /// The head file's largest head. The newest may be smaller: while a round pins what it has published, the writer notes
+    /// what follows.
+    pub(crate) fn load_farthest(path: &Path, files: &dyn Files) -> io::Result<Option<Self>> {
+        let Some(newest) = Self::load(path, files)? else { return Ok(None) };
+        let most = crate::checkpoint::MAX_CHECKPOINT_BYTES;
+        let bytes = durable::read_whole(files, path, most)?.unwrap_or_default();
+        let slots = bytes.chunks_exact(SLOT).take(SLOTS).filter_map(Self::parse_slot);
+        let same = slots.filter(|slot| slot.origin == newest.origin);
+        let farthest = same.max_by_key(|pinned| pinned.head.size);
+        Ok(Some(farthest.filter(|farthest| farthest.head.size > newest.head.size).unwrap_or(newest)))
+    }
+
     fn parse_slot(slot: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(slot).ok()?.trim_end_matches(['\n', ' ']);
         let mut words = line.split(' ');
