@@ -6,14 +6,15 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::Random;
+use ephor_base::{Random, SessionId};
 use ephor_chain::{
-    AcceptError, Accepted, BackedUp, BackupError, Config, Fact, Log, OpenError, Private, RestoreError, ScanError,
-    SigningKeys, Vault, accept, backup, read, restore,
+    AcceptError, Accepted, Against, BackedUp, BackupError, Config, Fact, KeyError, KeyFile, Log, OpenError, PinnedHead,
+    Private, Protection, Record, RestoreError, ScanError, SigningKeys, Subject, Vault, VerifierKeys, accept, backup,
+    read, restore, verify,
 };
 
 use crate::common::{
-    Seeded, World, block_on,
+    OPERATOR, SESSION, Seeded, World, block_on,
     memory::{After, Fault, Memory},
     message, plain, tag,
 };
@@ -55,10 +56,13 @@ fn back_up(world: &World) -> Result<BackedUp, BackupError> {
 }
 
 fn restore_with(world: &World, seed: u64) -> Result<Accepted, RestoreError> {
+    restore_into(world, seed, Path::new(SIGNING).into(), &world.verifier())
+}
+
+fn restore_into(world: &World, seed: u64, signing: KeyFile, keys: &VerifierKeys) -> Result<Accepted, RestoreError> {
     let (config, random) = (Config::in_home(Path::new(NEW)), Arc::new(Seeded::new(seed)));
-    let (keys, clock) = (world.verifier(), Arc::clone(&world.clock));
-    let (copy, signing) = (Path::new(FOLDER), Path::new(SIGNING));
-    restore(copy, &config, signing, &keys, &world.files, clock, random, "0.1.0", |_| ())
+    let (copy, clock) = (Path::new(FOLDER), Arc::clone(&world.clock));
+    restore(copy, &config, signing, keys, &world.files, clock, random, "0.1.0", |_| ())
 }
 
 /// Opens the restored home with the keys in it, as the node does.
@@ -446,4 +450,68 @@ fn accept_on(world: &World) -> Result<Accepted, AcceptError> {
     let (clock, vault, keys) = (Arc::clone(&world.clock), world.vault_key(), world.verifier());
     let config = Config::in_home(Path::new(NEW));
     accept(&config, Path::new(SIGNING), Some(&keys), vault, &world.files, clock, random, "0.1.0")
+}
+
+#[test]
+fn a_home_whose_keys_have_changed_is_backed_up_and_restored_under_the_new_ones() {
+    let (_, world) = used();
+    let (log, _) = world.open().unwrap();
+    let next = SigningKeys::generate_next(&world.verifier(), &*world.random);
+    let keys = next.verifier().clone();
+    block_on(log.rotate(next, OPERATOR)).unwrap();
+    block_on(log.append(message(21, "under the new keys"))).unwrap();
+    block_on(log.publish()).unwrap();
+    block_on(log.append(plain(22))).unwrap();
+    block_on(log.close()).unwrap();
+    let done = backup(&world.config, &[], Path::new(FOLDER), &keys, &world.files, |_| ()).unwrap();
+    let accepted = restore_into(&world, 3, Path::new(SIGNING).into(), &keys).unwrap();
+    assert_eq!((accepted.follows.size, accepted.follows.root), (done.head.size, done.head.root));
+    assert_eq!(accepted.follows.origin, keys.origin());
+    // The keys of either generation still verify what was restored.
+    for keys in [&keys, &world.verifier()] {
+        let aside = Path::new("/restored/quarantine/1");
+        let head = PinnedHead::load(&aside.join("head"), &*world.files).unwrap();
+        let against = Against { keys, head, vault: None, from: None };
+        assert_eq!(verify(&aside.join("chain"), &world.files, against, |_| ()).unwrap().head, done.head);
+    }
+    assert_ne!(open_restored(&world).unwrap().keys().unwrap().origin(), keys.origin());
+}
+
+#[test]
+fn restoring_destroys_the_key_of_an_erased_session_that_a_copy_still_has_and_no_other() {
+    let (memory, world) = used();
+    let bert = SessionId([0xbb; 16]);
+    let (log, _) = world.open().unwrap();
+    let subject = Subject { session: Some(bert), ..Subject::default() };
+    block_on(log.append(Record { subject, ..message(31, "what Bert said") })).unwrap();
+    let of = |home: &str, session: SessionId| Path::new(home).join("vault/keys").join(session.to_string());
+    let (erased, kept) = (memory.get(&of("/home", SESSION)), memory.get(&of("/home", bert)));
+    block_on(log.erase(SESSION, Vec::new(), "asked for".into(), OPERATOR)).unwrap();
+    block_on(log.close()).unwrap();
+    // As a crash leaves it between the record and the end of the key.
+    memory.put_deep(&of("/home", SESSION), erased);
+    back_up(&world).unwrap();
+    assert!(memory.paths().contains(&of(FOLDER, SESSION)), "nothing is destroyed that the home still has");
+    restore_with(&world, 3).unwrap();
+    drop(open_restored(&world).unwrap());
+    assert!(!memory.paths().contains(&of(NEW, SESSION)));
+    assert_eq!(memory.get(&of(NEW, bert)), kept);
+}
+
+#[test]
+fn under_a_passphrase_the_new_signing_keys_are_locked_from_the_first_moment() {
+    let (memory, world) = used();
+    back_up(&world).unwrap();
+    let protection = Arc::new(Protection::passphrase(b"open sesame").unwrap());
+    let file = KeyFile { path: SIGNING.into(), protection };
+    restore_into(&world, 3, file.clone(), &world.verifier()).unwrap();
+    assert!(matches!(SigningKeys::load(Path::new(SIGNING), &*world.files), Err(KeyError::Locked(_))));
+    let keys = file.load(&*world.files).unwrap();
+    assert_ne!(keys.origin(), world.verifier().origin());
+    let mut seeds = vec![0; 64];
+    let unlocked = Path::new("/unlocked");
+    keys.save(unlocked, &*world.files).unwrap();
+    seeds.copy_from_slice(memory.get(unlocked).get(21..85).unwrap());
+    memory.take_away(unlocked);
+    assert!(memory.everything().iter().all(|(_, bytes)| bytes.windows(64).all(|window| window != seeds)));
 }

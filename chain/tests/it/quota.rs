@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use ephor_base::{Decision, EndReason, MessageId, TicketId, TurnReport};
-use ephor_chain::{AppendError, Content, Fact, Log, OUTCOME_RESERVE, Record, RulingOn, Space, Subject};
+use ephor_chain::{AppendError, Content, Fact, Log, OUTCOME_RESERVE, Record, RulingOn, SigningKeys, Space, Subject};
 
-use crate::common::{SESSION, World, block_on, intent, memory::Memory, message, outcome, plain, tag, verdict};
+use crate::common::{
+    OPERATOR, SESSION, World, block_on, intent, memory::Memory, message, outcome, plain, tag, verdict,
+};
 
 fn of_session(fact: Fact) -> Record {
     Record { subject: Subject { session: Some(SESSION), ..Subject::default() }, fact, content: None }
@@ -135,4 +137,20 @@ fn an_open_intent_counts_what_it_was_promised() {
     block_on(log.settle(durable.seq(), ended)).unwrap();
     assert!(space(&log).used < open);
     assert!(World::new(memory.copy().files(), Path::new("/home")).config.quota.is_none());
+}
+
+#[test]
+fn at_the_quota_a_session_is_still_erased_and_the_keys_still_change() {
+    let memory = Memory::default();
+    let world = world_with(&memory, 1 << 19);
+    let (log, _) = world.open().unwrap();
+    fill(&log, 1);
+    while block_on(log.note(plain(1))).is_ok() {}
+    let next = SigningKeys::generate_next(&world.verifier(), &*world.random);
+    let keys = next.verifier().clone();
+    block_on(log.erase(SESSION, Vec::new(), "asked for".into(), OPERATOR)).unwrap();
+    block_on(log.rotate(next, OPERATOR)).unwrap();
+    assert_eq!(log.keys(), Some(keys));
+    assert!(matches!(block_on(log.note(plain(2))), Err(AppendError::Quota { .. })));
+    block_on(log.close()).unwrap();
 }
