@@ -280,7 +280,8 @@ fn the_end_of_the_node_is_told_to_its_clients() {
     let script = place.script(&[json!({"text": "a slow answer", "delay_ms": 600_000})]);
     let running = place.start(&["run", "--model", &script, "go on"]);
     crate::place::wait_until("the model is asked", || {
-        place.facts("intent").iter().any(|fact| fact["action"] == "model")
+        let log = place.run(&["chain", "log", "--json"]).stdout;
+        log.lines().any(|line| line.contains(r#""kind":"intent""#) && line.contains(r#""action":"model""#))
     });
     up.signal(rustix::process::Signal::KILL);
     up.ended();
