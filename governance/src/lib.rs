@@ -8,7 +8,7 @@
 //!
 //! Where to go next: [`gate`] asks the branches in order. [`constitution`] is the law, in Cedar; [`policy`] the operator's
 //! will, [`registry`] the tools, [`effects`] what a call may do, [`provenance`] the trust in its arguments, [`scope`] what
-//! the turn needs, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before. [`replay`] decides a foreign
+//! the turn needs, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before. [`mod@replay`] decides a foreign
 //! trace.
 
 pub mod constitution;
