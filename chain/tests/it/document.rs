@@ -1,4 +1,4 @@
-//! `docs/chain-format.md`: its test vectors are what is written, and the verifier that was written from it alone agrees.
+//! `docs/chain-format.md`: its test vectors are what is written, and the second verifier agrees.
 
 use std::{
     collections::BTreeMap,
