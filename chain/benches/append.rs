@@ -62,18 +62,19 @@ struct Run {
     count: u64,
     times: Times,
     took: Duration,
-    batches: u64,
+    /// Nothing if segments were recycled meanwhile.
+    batches: Option<u64>,
 }
 
 impl Run {
     fn print(&self) {
         let count = self.count as f64;
         println!(
-            "{:>4} appenders  {:>8.0}/s  {} mean batch {:.1}",
+            "{:>4} appenders  {:>8.0}/s  {} mean batch {}",
             self.appenders,
             count / self.took.as_secs_f64(),
             self.times.line(),
-            count / self.batches as f64
+            self.batches.map_or("unknown: recycled".into(), |batches| format!("{:.1}", count / batches as f64))
         );
     }
 }
@@ -108,7 +109,7 @@ fn measure(runtime: &Runtime, appenders: u64, each: u64) -> Run {
         }
         (times, began.elapsed())
     });
-    let batches = batches(&home) - before;
+    let batches = batches(&home).zip(before).map(|(after, before)| after - before);
     runtime.block_on(log.close()).unwrap();
     Run { appenders, count: appenders * each, times, took, batches }
 }
@@ -124,10 +125,12 @@ async fn append(log: &Log, appender: u64, each: u64) -> Vec<Duration> {
     times
 }
 
-/// How many batches the log has; it is verified on the way.
-fn batches(home: &Home) -> u64 {
+/// How many batches the log has, as long as its journal holds all of them; it is verified on the way.
+fn batches(home: &Home) -> Option<u64> {
     let against = Against { keys: home.keys.verifier(), head: None, vault: None, from: None };
-    ephor_chain::verify(&home.config().folder, &home.files(), against, |_| ()).unwrap().checkpoints
+    ephor_chain::verify(&home.config().folder, &home.files(), against, |_| ()).unwrap();
+    let journal = ephor_chain::figures::journal(&home.config().folder, &home.files()).unwrap();
+    (journal.first == 0).then_some(journal.batches)
 }
 
 /// The figures are about entries and contents of exactly these sizes.
