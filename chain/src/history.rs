@@ -101,6 +101,11 @@ impl<'a> History<'a> {
         self.edge.size()
     }
 
+    /// The head over what was verified.
+    fn head(&self) -> Head {
+        Head { size: self.size(), root: self.edge.root() }
+    }
+
     /// Verifies up to the published checkpoint.
     pub(crate) fn run(&mut self, to: &Checkpoint, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
         let published = Published::new(&self.chain, &self.files, to.head.size);
@@ -255,15 +260,16 @@ impl<'a> History<'a> {
         if let Some(signers) = self.rules.keys.clone().filter(|_| !self.unsigned.is_empty()) {
             self.learn(self.size(), &signers)?;
         }
-        let head = Head { size: self.size(), root: self.edge.root() };
-        if self.measure.kept.front().is_some_and(|kept| *kept <= head.size) {
+        // The root costs as much as many entries, so it is made only where something is held against it.
+        if self.measure.kept.front().is_some_and(|kept| *kept <= self.size()) {
+            let head = self.head();
             let size = self.measure.kept.pop_front().unwrap_or(head.size);
             let kept = read_kept(&self.chain, &*self.files, Head { size, ..head })?;
             self.check_signatures(checkpoint::kept_path(Path::new(""), size), kept)?;
             self.kept = self.kept.saturating_add(1);
             self.trusted = Some((head, self.rules.clone()));
         } else if let Some(outgoing) = self.rules.outgoing() {
-            self.unkept.push((head, Arc::clone(outgoing)));
+            self.unkept.push((self.head(), Arc::clone(outgoing)));
         }
         Ok(())
     }
