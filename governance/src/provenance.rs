@@ -9,6 +9,7 @@ mod date;
 mod derive;
 mod index;
 mod number;
+mod slots;
 mod table;
 mod text;
 mod typed;

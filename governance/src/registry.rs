@@ -181,6 +181,11 @@ impl Tool {
         listed || (self.registration.flow.consequential && unknown)
     }
 
+    /// The arguments that are listed as critical.
+    pub(crate) fn critical(&self) -> impl Iterator<Item = &str> {
+        self.registration.consequential.iter().map(String::as_str)
+    }
+
     /// Whether the schema itself gives `value` for the argument `name`, as its default or constant.
     #[must_use]
     pub fn declares(&self, name: &str, value: &Value) -> bool {

@@ -255,22 +255,14 @@ fn checked(half: &str) -> Count {
 }
 
 #[test]
-fn of_our_half_every_attack_is_stopped_and_ordinary_work_goes_on() {
-    let all = checked("ours");
-    assert_eq!(all.stopped, all.calls, "an attack went through");
-    assert!(all.asked * 100 <= all.tasks * MOST_ASKS, "{} of {} ordinary tasks ask", all.asked, all.tasks);
-}
-
-/// What is known to fall short on the independent half: calls that put a word of the person into an argument of another
-/// kind, and ordinary tasks that ask. Neither may grow.
-const KNOWN_GAPS: usize = 8;
-const KNOWN_ASKS: usize = 15;
-
-#[test]
-fn the_independent_half_does_no_worse_than_is_known() {
-    let all = checked("independent");
-    assert!(all.calls - all.stopped <= KNOWN_GAPS, "{} attack calls went through", all.calls - all.stopped);
-    assert!(all.asked <= KNOWN_ASKS, "{} of {} ordinary tasks ask", all.asked, all.tasks);
+fn every_attack_is_stopped_and_ordinary_work_goes_on() {
+    let (ours, independent) = (checked("ours"), checked("independent"));
+    for all in [&ours, &independent] {
+        assert_eq!(all.stopped, all.calls, "an attack went through");
+    }
+    let (asked, tasks) = (ours.asked + independent.asked, ours.tasks + independent.tasks);
+    println!("both halves: {asked} of {tasks} ordinary tasks ask, {} %", (asked * 1000 / tasks) as f64 / 10.0);
+    assert!(asked * 100 <= tasks * MOST_ASKS, "{asked} of {tasks} ordinary tasks ask");
 }
 
 #[test]

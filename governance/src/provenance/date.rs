@@ -29,6 +29,11 @@ impl TurnTime {
         Some((self.today.plus(days.into()), Time::new(minute / 60, minute % 60, 0)?))
     }
 
+    /// The day on which `time` comes next: today, or tomorrow if it is over.
+    pub(super) const fn next(&self, time: Time) -> Date {
+        self.today.plus(if time.0 / 60 < self.minute { 1 } else { 0 })
+    }
+
     /// A moment in UTC.
     #[must_use]
     pub fn utc(at: Timestamp) -> Self {

@@ -2,36 +2,31 @@
 //!
 //! 1. It stands in the span as whole tokens, after NFC and case folding.
 //! 2. It is the same number, day, time or amount of money as one the span speaks of; a day also relative to the turn.
+//!    A time of day alone means the next one to come, where the span speaks of no day.
 //! 3. It is a list, or a text with commas, of which each part is derivable by itself.
 //! 4. It is what the registration itself declares for the argument.
 //!
 //! A span vouches if it is trusted, or if its source is declared trusted for this argument. Shorter than four
 //! characters, a value comes only from a place bound to the argument: the source is declared for it, or a word of the
-//! argument's name stands directly beside the value.
+//! argument's name stands directly beside the value. What is plainly meant for another argument does not count (`slots`).
 
 use ephor_base::arguments::Value;
 
 use super::{
+    date::{Date, Time},
     index::TypedPlace,
     number::Number,
+    slots::{Sink, beside, cuts_a_quotation},
     table::SpanTable,
-    text::{folded, words},
+    text::{folded, weight},
     typed::{Typed, Whole, whole},
 };
 use crate::registry::Tool;
 
 /// An argument shorter than this is found in too many texts to mean anything.
 const MIN_CHARS: usize = 4;
-/// How many bytes a word directly beside a value may take.
-const NEAR: usize = 64;
-/// How far back a quotation may begin, in bytes.
-const QUOTATION: usize = 2048;
 /// How deep lists and objects are followed.
 const MAX_DEPTH: usize = 16;
-/// Words that say that an argument is an amount of money.
-const MONEY: [&str; 12] =
-    ["amount", "price", "sum", "total", "cost", "fee", "budget", "payment", "value", "limit", "money", "balance"];
-
 /// Where a critical argument comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
@@ -44,85 +39,35 @@ pub struct Finding {
     pub labels: Vec<String>,
 }
 
-/// Where a value goes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sink<'a> {
-    tool: &'a str,
-    argument: &'a str,
-    /// The key right around the value, where that is another.
-    key: &'a str,
-}
-
-impl Sink<'_> {
-    /// Whether `entry` of a declaration names this argument: `argument` or `tool.argument`.
-    pub(super) fn is(&self, entry: &str) -> bool {
-        let tool = entry.strip_suffix(self.argument).and_then(|rest| rest.strip_suffix('.'));
-        entry == self.argument || tool == Some(self.tool)
-    }
-
-    /// Whether `word`, folded, is a word of the argument's name.
-    fn says(&self, word: &str) -> bool {
-        let singular = |word: &str| word.strip_suffix('s').unwrap_or(word).to_owned();
-        let word = singular(word);
-        !word.is_empty() && name_words(self.argument).chain(name_words(self.key)).any(|own| singular(&own) == word)
-    }
-
-    fn is_money(&self) -> bool {
-        name_words(self.argument).chain(name_words(self.key)).any(|own| MONEY.contains(&own.as_str()))
-    }
-}
-
-/// The words directly before and after `text[start..end]`; empty where there is none nearby.
-fn beside(text: &str, start: usize, end: usize) -> [&str; 2] {
-    let from = text.floor_char_boundary(start.saturating_sub(NEAR));
-    let to = text.floor_char_boundary(end.saturating_add(NEAR));
-    let before = text.get(from..start).and_then(|text| words(text).last());
-    let after = text.get(end..to).and_then(|text| words(text).next());
-    [before, after].map(|word| word.map_or("", |word| word.core))
-}
-
-/// Whether `text[start..end]` is a piece of a quotation and not all of it: its sense may be another.
-fn cuts_a_quotation(text: &str, start: usize, end: usize) -> bool {
-    let from = text.floor_char_boundary(start.saturating_sub(QUOTATION));
-    let (Some(before), Some(after)) = (text.get(from..start), text.get(end..)) else { return true };
-    let straight = before.matches('"').count() % 2 == 1;
-    let curly = before.rfind(['“', '„']) > before.rfind('”');
-    let whole = before.ends_with(['"', '“', '„'])
-        && after.trim_start_matches(['.', ',', '!', '?', ';']).starts_with(['"', '”', '“']);
-    (straight || curly) && !whole
-}
-
-/// The words of a name such as `event_id` or `eventId`.
-fn name_words(name: &str) -> impl Iterator<Item = String> {
-    let mut words = vec![String::new()];
-    let mut lower = false;
-    for c in name.chars() {
-        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
-            word.extend(c.to_lowercase());
-        }
-        lower = c.is_lowercase();
-    }
-    words.into_iter().filter(|word| !word.is_empty())
-}
-
-/// Where the argument `name` of a call of `tool` comes from.
-pub(super) fn finding(table: &SpanTable, tool: &Tool, name: &str, value: &Value) -> Finding {
-    let sink = Sink { tool: tool.registration().name.as_str(), argument: name, key: name };
+/// Where the argument `name` of a call of `tool` comes from. `given` are the arguments that matter in that call.
+pub(super) fn finding(table: &SpanTable, tool: &Tool, name: &str, value: &Value, given: &[(&str, &Value)]) -> Finding {
+    let sink = Sink { tool, argument: name, key: name };
     let mut finding = Finding { argument: name.to_owned(), trusted: true, labels: Vec::new() };
     if tool.declares(name, value) {
         finding.labels.push("registration".to_owned());
     } else {
-        Walk { table, tool, finding: &mut finding }.value(sink, value, 0);
+        Walk { table, given, finding: &mut finding }.value(sink, value, 0);
     }
     finding
 }
 
+/// Whether a value is, or has in it, the folded `text`.
+fn holds(value: &Value, text: &str, depth: usize) -> bool {
+    match value {
+        Value::Text(own) => own.len() <= text.len().saturating_mul(4) && folded(own) == text,
+        Value::List(values) if depth < MAX_DEPTH => {
+            values.iter().any(|value| holds(value, text, depth.saturating_add(1)))
+        }
+        Value::Object(map) if depth < MAX_DEPTH => {
+            map.iter().any(|(_, value)| holds(value, text, depth.saturating_add(1)))
+        }
+        _ => false,
+    }
+}
+
 struct Walk<'a, 'f> {
     table: &'a SpanTable,
-    tool: &'a Tool,
+    given: &'a [(&'a str, &'a Value)],
     finding: &'f mut Finding,
 }
 
@@ -142,7 +87,7 @@ impl Walk<'_, '_> {
             Value::List(values) => values.iter().for_each(|value| self.value(sink, value, depth.saturating_add(1))),
             Value::Object(map) => map.iter().for_each(|(key, value)| {
                 // A key that the schema does not have says what nobody has declared.
-                if !self.tool.has_property(key) {
+                if !sink.tool.has_property(key) {
                     self.doubt(None);
                 }
                 self.value(Sink { key, ..sink }, value, depth.saturating_add(1));
@@ -158,6 +103,9 @@ impl Walk<'_, '_> {
     }
 
     fn text(&mut self, sink: Sink<'_>, value: &str) {
+        if self.is_taken(sink, value) {
+            return self.doubt(self.table.doubted(value, None).map(str::to_owned));
+        }
         if let Some(origin) = self.token(sink, value).or_else(|| self.meaning(sink, value)) {
             return self.trust(&origin);
         }
@@ -169,6 +117,19 @@ impl Walk<'_, '_> {
             Whole::Moment(..) => None,
         });
         self.doubt(self.table.doubted(value, typed).map(str::to_owned));
+    }
+
+    /// Whether another argument of the same call has the same text, and nobody has said it once for each. What a source
+    /// is declared for is never taken, and days, times and numbers may be alike.
+    fn is_taken(&self, sink: Sink<'_>, value: &str) -> bool {
+        let others = self.given.iter().filter(|(name, _)| *name != sink.argument);
+        let uses = others.filter(|(_, other)| holds(other, value, 0)).count();
+        if uses == 0 || !whole(value).is_empty() {
+            return false;
+        }
+        let said: Vec<bool> =
+            self.table.vouching(value, sink).map(|(_, bound)| bound).take(uses.saturating_add(1)).collect();
+        said.len() <= uses && !said.contains(&true)
     }
 
     /// A text with commas whose parts are each derivable.
@@ -185,14 +146,14 @@ impl Walk<'_, '_> {
     fn token(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         // What an amount of money may be, `typed` says.
         let money = sink.is_money() && Number::read(value).is_some();
-        let long = value.chars().count() >= MIN_CHARS && !money;
+        let long = weight(value) >= MIN_CHARS && !money;
+        let (sourced, wrong) = (value.contains(' ') && self.table.is_sourced(sink), sink.rules_out(value));
         let (place, _) = self.table.vouching(value, sink).find(|(place, bound)| {
             let text = self.table.text(place.span);
             let start = usize::try_from(place.at).unwrap_or(usize::MAX);
             let end = start.saturating_add(value.len());
-            *bound
-                || !cuts_a_quotation(text, start, end)
-                    && (long || { beside(text, start, end).iter().any(|word| sink.says(word)) })
+            let meant = || !wrong && !cuts_a_quotation(text, start, end) && !sink.is_not_for(text, start, end, sourced);
+            *bound || (meant() && (long || beside(text, start, end).iter().any(|word| sink.says(word))))
         })?;
         Some(self.table.origin(place.span).to_owned())
     }
@@ -206,8 +167,9 @@ impl Walk<'_, '_> {
                 if offset.is_some() && offset != self.table.offset() {
                     return None;
                 }
-                self.typed(sink, Typed::Time(time), value)?;
+                let origin = self.typed(sink, Typed::Time(time), value)?;
                 self.typed(sink, Typed::Date(day), value)
+                    .or_else(|| self.next(sink, day, time, value).then_some(origin))
             }
         })
     }
@@ -221,11 +183,22 @@ impl Walk<'_, '_> {
             Typed::Number(number) => number.length() >= MIN_CHARS,
             _ => true,
         };
+        let wrong = sink.rules_out(value);
+        let named = |place: &TypedPlace| sink.says(&place.before) || sink.says(&place.after);
+        let counted = |place: &TypedPlace| {
+            matches!(typed, Typed::Number(_)) && !place.money && sink.counts_people(&place.before, &place.after)
+        };
         let (place, _) = self
             .table
             .vouching_typed(typed, value, sink)
-            .find(|(place, bound)| *bound || sink.says(&place.before) || sink.says(&place.after) || fits(place))?;
+            .find(|(place, bound)| *bound || (!wrong && (named(place) || counted(place) || fits(place))))?;
         Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// Whether a span speaks of `time` and of no day at all, and `day` is when that time comes next.
+    fn next(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> bool {
+        let mut places = self.table.vouching_typed(Typed::Time(time), value, sink);
+        self.table.next(time) == Some(day) && places.any(|(place, _)| !self.table.has_day(place.span))
     }
 
     fn trust(&mut self, origin: &str) {

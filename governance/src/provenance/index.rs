@@ -43,6 +43,15 @@ pub(super) struct TypedPlace {
     pub(super) after: Box<str>,
 }
 
+/// What a text speaks of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holds {
+    /// An amount with its currency.
+    pub(super) money: bool,
+    /// A day.
+    pub(super) day: bool,
+}
+
 /// The words and typed values of some spans.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
@@ -51,8 +60,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Takes in the folded text of span number `span`, and says whether it has an amount with its currency.
-    pub(super) fn take_in(&mut self, span: u32, text: &str, now: Option<TurnTime>) -> bool {
+    /// Takes in the folded text of span number `span`, and says what it speaks of.
+    pub(super) fn take_in(&mut self, span: u32, text: &str, now: Option<TurnTime>) -> Holds {
         for word in words(text) {
             let Ok(at) = u32::try_from(word.at) else { break };
             let place = Place { span, at };
@@ -64,15 +73,16 @@ impl Index {
                 }
             }
         }
-        let mut has_money = false;
+        let mut holds = Holds::default();
         scan(text, now, |Mention { typed, money, before, after }| {
-            has_money |= money;
+            holds.money |= money;
+            holds.day |= matches!(typed, Typed::Date(_));
             let places = self.typed.entry(typed).or_default();
             if places.len() < MOST_PLACES {
                 places.push(TypedPlace { span, money, before: before.into(), after: after.into() });
             }
         });
-        has_money
+        holds
     }
 
     /// The places where the whole of the folded `value` stands as tokens of a span whose text `text` gives.

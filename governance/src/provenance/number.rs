@@ -143,7 +143,22 @@ pub(super) fn amount(word: &str) -> Option<(Currency, Number)> {
     Some((Currency::parse(after)?, Number::parse(number)?))
 }
 
-/// Numbers as people write them out, in English.
+/// The numbers from two to twelve in German and French, without those that are English words or names of months.
+const OTHERS: [&[&str]; 11] = [
+    &["zwei", "deux"],
+    &["drei", "trois"],
+    &["vier", "quatre"],
+    &["fünf", "cinq"],
+    &["sechs"],
+    &["sieben"],
+    &["acht", "huit"],
+    &["neun", "neuf"],
+    &["zehn", "dix"],
+    &["elf", "onze"],
+    &["zwölf", "douze"],
+];
+
+/// Numbers as people write them out, in English, and the small ones in German and French.
 pub(super) fn in_words(word: &str) -> Option<Number> {
     const SMALL: [&str; 20] = [
         "zero",
@@ -173,7 +188,10 @@ pub(super) fn in_words(word: &str) -> Option<Number> {
     let value = match TENS.iter().position(|name| *name == tens) {
         Some(at) if ones.is_empty() => at.saturating_add(2).saturating_mul(10),
         Some(at) => at.saturating_add(2).saturating_mul(10).saturating_add(small(ones).filter(|ones| *ones < 10)?),
-        None => small(word)?,
+        None => {
+            let other = || OTHERS.iter().position(|names| names.contains(&word)).map(|at| at.saturating_add(2));
+            small(word).or_else(other)?
+        }
     };
     i128::try_from(value).ok().map(Number::whole)
 }

@@ -6,9 +6,10 @@ use ephor_base::{Arguments, Confidentiality, Integrity, Label, Registration, Sou
 
 use super::{
     carried::{self, Carried},
-    date::TurnTime,
-    derive::{self, Finding, Sink},
-    index::{Index, Place, TypedPlace},
+    date::{Date, Time, TurnTime},
+    derive::{self, Finding},
+    index::{Holds, Index, Place, TypedPlace},
+    slots::Sink,
     text::folded,
     typed::Typed,
 };
@@ -33,6 +34,8 @@ struct Entered {
     confidentiality: Confidentiality,
     /// Whether it has an amount with its currency.
     has_money: bool,
+    /// Whether it speaks of a day.
+    has_day: bool,
 }
 
 /// What a span may vouch for.
@@ -89,8 +92,9 @@ impl SpanTable {
     ) -> usize {
         let (text, at) = (folded(text), self.spans.len());
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
-        let has_money = u32::try_from(at).is_ok_and(|number| index.take_in(number, &text, self.now));
-        self.spans.push(Entered { text, origin, standing, carried, confidentiality, has_money });
+        let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
+        let Holds { money: has_money, day: has_day } = holds;
+        self.spans.push(Entered { text, origin, standing, carried, confidentiality, has_money, has_day });
         at
     }
 
@@ -111,7 +115,7 @@ impl SpanTable {
     /// The untrusted arguments of a call of `tool`: what its result may repeat.
     #[must_use]
     pub fn carried(&self, tool: &Tool, arguments: &Arguments) -> Carried {
-        carried::of(arguments, |name, value| derive::finding(self, tool, name, value).trusted)
+        carried::of(arguments, |name, value| derive::finding(self, tool, name, value, &[]).trusted)
     }
 
     /// Where each critical argument of a call of `tool` comes from.
@@ -119,7 +123,8 @@ impl SpanTable {
     pub fn findings(&self, tool: &Tool, arguments: &Arguments) -> Vec<Finding> {
         let critical = |name: &str| tool.is_critical(name);
         let given = arguments.iter().filter(|(name, value)| critical(name) && !matches!(value, Value::Null));
-        given.map(|(name, value)| derive::finding(self, tool, name, value)).collect()
+        let given: Vec<(&str, &Value)> = given.collect();
+        given.iter().map(|(name, value)| derive::finding(self, tool, name, value, &given)).collect()
     }
 
     /// The spans that vouch for the folded `value` as an argument for `sink`, as tokens.
@@ -168,6 +173,25 @@ impl SpanTable {
     /// Whether the span has an amount with its currency; then a bare number in it is none.
     pub(super) fn has_money(&self, span: u32) -> bool {
         self.entered(span).is_some_and(|span| span.has_money)
+    }
+
+    /// Whether the span speaks of a day. One that is not there might.
+    pub(super) fn has_day(&self, span: u32) -> bool {
+        self.entered(span).is_none_or(|span| span.has_day)
+    }
+
+    /// The day on which `time` comes next.
+    pub(super) fn next(&self, time: Time) -> Option<Date> {
+        self.now.map(|now| now.next(time))
+    }
+
+    /// Whether a tool has answered that is declared to know what `sink` may be.
+    pub(super) fn is_sourced(&self, sink: Sink<'_>) -> bool {
+        let knows = |span: &Entered| match &span.standing {
+            Standing::For(entries) => entries.iter().any(|entry| sink.is(entry)),
+            Standing::Trusted | Standing::Untrusted => false,
+        };
+        self.spans.iter().any(knows)
     }
 
     pub(super) fn text(&self, span: u32) -> &str {

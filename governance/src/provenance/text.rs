@@ -31,6 +31,21 @@ fn collapsed(chars: impl Iterator<Item = char>, capacity: usize) -> String {
     out
 }
 
+/// How much a text says, in letters: a character of Chinese, Japanese or Korean says as much as two of others.
+pub(super) fn weight(text: &str) -> usize {
+    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
+}
+
+/// Whether a character belongs to a script that sets no spaces between words: kana, Han or Hangul.
+const fn is_wide(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{323af}')
+}
+
+/// Whether a word ends between two characters, without a sign of its own there: a figure beside a wide character.
+const fn turns(before: char, after: char) -> bool {
+    (before.is_ascii_digit() && is_wide(after)) || (is_wide(before) && after.is_ascii_digit())
+}
+
 /// A word of a folded text, without the quotes before and the trailers after it. Never empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Word<'a> {
@@ -46,8 +61,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     std::iter::from_fn(move || {
         while rest < text.len() {
             let tail = text.get(rest..)?;
-            let end = tail.char_indices().find(|(at, c)| separates(text, rest.saturating_add(*at), *c));
-            let (len, gap) = end.map_or((tail.len(), 0), |(at, c)| (at, c.len_utf8()));
+            let (len, gap) = end_of_word(text, rest, tail);
             let (begin, word) = (rest, tail.get(..len)?);
             rest = rest.saturating_add(len).saturating_add(gap);
             let core = word.trim_start_matches(QUOTES);
@@ -59,6 +73,21 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
         }
         None
     })
+}
+
+/// How long the word at the beginning of `tail` is, and the gap after it. `tail` begins at `rest` of `text`.
+fn end_of_word(text: &str, rest: usize, tail: &str) -> (usize, usize) {
+    let mut before = None;
+    for (at, c) in tail.char_indices() {
+        if separates(text, rest.saturating_add(at), c) {
+            return (at, c.len_utf8());
+        }
+        if before.is_some_and(|before| turns(before, c)) {
+            return (at, 0);
+        }
+        before = Some(c);
+    }
+    (tail.len(), 0)
 }
 
 /// Whether `text[start..end]` begins and ends where a word does.

@@ -52,9 +52,38 @@ pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnM
         }
         day_of_month(near, at, word, now, &mut |date, year| {
             year_of_a_day = at.saturating_add(year);
-            date.into_iter().for_each(|date| found(mention(Typed::Date(date), false)));
+            for date in date {
+                found(mention(Typed::Date(date), false));
+                stay(near, at, at.saturating_add(1).saturating_add(year), &mut |days| {
+                    found(mention(Typed::Date(date.plus(days)), false));
+                });
+            }
         });
     }
+}
+
+/// Words that may stand between a day and how long something lasts from then on.
+const FROM: [&str; 14] =
+    ["for", "from", "starting", "beginning", "on", "the", "für", "ab", "vom", "am", "dem", "pour", "du", "à"];
+
+/// `three nights from 12 December`, `12 December for 3 nights`: how many days later it ends. The day stands at `at`, and
+/// what follows it at `behind`.
+fn stay(near: Near<'_, '_>, at: usize, behind: usize, found: &mut impl FnMut(i64)) {
+    let fills = |at: usize| FROM.contains(&near.get(at, 0)) || date::month(near.get(at, 0)).is_some();
+    let before = (0..at).rev().find(|at| !fills(*at)).and_then(|unit| lasts(near, unit.checked_sub(1)?));
+    let after = (behind..behind.saturating_add(5)).find(|at| !fills(*at)).and_then(|count| lasts(near, count));
+    before.into_iter().chain(after).for_each(found);
+}
+
+/// How many days the number at `count` and the unit behind it are.
+fn lasts(near: Near<'_, '_>, count: usize) -> Option<i64> {
+    let days = match near.get(count, 1) {
+        "night" | "nights" | "day" | "days" | "nächte" | "nacht" | "tage" | "nuits" | "nuit" | "jours" => 1,
+        "week" | "weeks" | "woche" | "wochen" | "semaine" | "semaines" => 7,
+        _ => return None,
+    };
+    let number = number_of(near.get(count, 0)).or_else(|| number::in_words(near.get(count, 0)))?;
+    (1..=366_i64).find(|count| Number::whole((*count).into()) == number).map(|count| count.saturating_mul(days))
 }
 
 /// So many groups of figures in a row are one number with spaces in it.
@@ -127,6 +156,7 @@ fn figures(near: Near<'_, '_>, at: usize, word: &str, now: Option<TurnTime>, fou
     }
     if let Some(date) = Date::figures(word) {
         found(Typed::Date(date), false);
+        stay(near, at, at.saturating_add(1), &mut |days| found(Typed::Date(date.plus(days)), false));
     }
     if let Some((day, clock)) = word.split_once('t')
         && let (Some(day), Some((clock, _))) = (Date::iso(day), date::clock_and_offset(clock))

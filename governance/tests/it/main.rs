@@ -8,4 +8,5 @@ mod precedent;
 mod provenance;
 mod replay;
 mod rules;
+mod slots;
 mod world;

@@ -1,0 +1,156 @@
+//! Values in the wrong place: what a person said for one argument is not taken for another. Attacks first.
+
+use ephor_base::{Arguments, Confidentiality, Flow, Integrity, Label, Registration, Source};
+use ephor_governance::{Carried, SpanTable, Tool, TurnTime};
+
+use crate::world::{said, tool};
+
+/// A tool with these critical arguments.
+fn with(arguments: &[&str]) -> Tool {
+    let properties: Vec<String> = arguments.iter().map(|name| format!("\"{name}\":{{}}")).collect();
+    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
+    let consequential = arguments.iter().map(|name| (*name).to_owned()).collect();
+    Tool::new(Registration { schema, consequential, paths: Vec::new(), ..tool() }).unwrap()
+}
+
+/// The critical arguments of a call that are not trusted.
+fn doubted(spans: &SpanTable, tool: &Tool, call: &str) -> Vec<String> {
+    let findings = spans.findings(tool, &Arguments::parse(call).unwrap());
+    findings.into_iter().filter(|finding| !finding.trusted).map(|finding| finding.argument).collect()
+}
+
+fn directory(spans: &mut SpanTable, entry: &str, text: &str) {
+    let flow = Flow { trusted_for: vec![entry.to_owned()], ..Flow::looks() };
+    let label = Label::new(Source::Tool, Integrity::Trusted, Confidentiality::Public);
+    let source = Registration { name: "t.source".parse().unwrap(), flow, integrity: Integrity::Trusted, ..tool() };
+    spans.enter_result(label, text, &source, Carried::default());
+}
+
+#[test]
+fn a_day_is_not_the_number_of_a_thing() {
+    let (spans, booking) = (said("a room from 4 March 2027, number 2027-9"), with(&["hotel_id", "check_in"]));
+    assert_eq!(doubted(&spans, &booking, r#"{"hotel_id":"2027-03-04"}"#), ["hotel_id"]);
+    assert_eq!(doubted(&spans, &booking, r#"{"hotel_id":"2027-9","check_in":"2027-03-04"}"#), [""; 0]);
+    // A source that is declared for it may have such numbers.
+    let mut spans = said("take the first one");
+    directory(&mut spans, "hotel_id", "2027-03-04 Pension Sonne");
+    assert_eq!(doubted(&spans, &booking, r#"{"hotel_id":"2027-03-04"}"#), [""; 0]);
+}
+
+#[test]
+fn a_word_directly_before_a_value_keeps_it_from_the_other_arguments() {
+    let (spans, poll) = (said("Ask 'Where to?' with the options 'Rome' and 'Oslo'."), with(&["question", "options"]));
+    assert_eq!(doubted(&spans, &poll, r#"{"question":"Rome","options":["Oslo"]}"#), ["question"]);
+    assert_eq!(doubted(&spans, &poll, r#"{"question":"Where to?","options":["Rome","Oslo"]}"#), [""; 0]);
+    // A short name such as `to` binds nothing.
+    let (spans, mail) = (said("write to the branch at Hauptplatz"), with(&["to", "at", "place"]));
+    assert_eq!(doubted(&spans, &mail, r#"{"place":"Hauptplatz"}"#), [""; 0]);
+}
+
+#[test]
+fn one_mention_serves_one_argument() {
+    let (mut spans, flight) = (said("OF-9110 for Ada Byron"), with(&["offer_id", "passengers", "out", "back"]));
+    assert_eq!(doubted(&spans, &flight, r#"{"offer_id":"OF-9110","passengers":["Ada Byron"]}"#), [""; 0]);
+    assert_eq!(
+        doubted(&spans, &flight, r#"{"offer_id":"OF-9110","passengers":["of-9110"]}"#),
+        ["offer_id", "passengers"]
+    );
+    assert_eq!(
+        doubted(&said("OF-9110, OF-9110"), &flight, r#"{"offer_id":"OF-9110","passengers":["OF-9110"]}"#),
+        [""; 0]
+    );
+    // What a source is declared for stays trusted, and the other does not become so.
+    directory(&mut spans, "offer_id", "OF-9110 134 EUR");
+    assert_eq!(doubted(&spans, &flight, r#"{"offer_id":"OF-9110","passengers":["OF-9110"]}"#), ["passengers"]);
+    // Days may be alike.
+    let spans = said("there and back on 4 March 2027");
+    assert_eq!(doubted(&spans, &flight, r#"{"out":"2027-03-04","back":"2027-03-04"}"#), [""; 0]);
+}
+
+#[test]
+fn a_quotation_is_what_is_said_and_not_where_or_what_of() {
+    let topic = with(&["channel", "topic"]);
+    let mut spans = said("Set the one of #release to 'Release 3.2 is out'.");
+    assert_eq!(doubted(&spans, &topic, r##"{"channel":"#release","topic":"Release 3.2 is out"}"##), [""; 0]);
+    directory(&mut spans, "channel", "#release, #general");
+    let swapped = r##"{"channel":"Release 3.2 is out","topic":"#general"}"##;
+    assert_eq!(doubted(&spans, &topic, swapped), ["channel", "topic"]);
+    let (spans, setting) = (said("note my seat preference as 'aisle'"), with(&["name", "value"]));
+    assert_eq!(doubted(&spans, &setting, r#"{"name":"aisle","value":"seat"}"#), ["name"]);
+    assert_eq!(doubted(&spans, &setting, r#"{"name":"seat","value":"aisle"}"#), [""; 0]);
+}
+
+#[test]
+fn a_channel_is_no_person() {
+    let (spans, message) = (said("tell #release and @ada"), with(&["user"]));
+    assert_eq!(doubted(&spans, &message, r##"{"user":"#release"}"##), ["user"]);
+    assert_eq!(doubted(&spans, &message, r#"{"user":"@ada"}"#), [""; 0]);
+}
+
+#[test]
+fn an_ending_does_not_hide_the_name_of_an_argument() {
+    let train = with(&["class", "cart"]);
+    assert_eq!(doubted(&said("un billet en classe 2"), &train, r#"{"class":"2"}"#), [""; 0]);
+    assert_eq!(doubted(&said("un billet en classement 2"), &train, r#"{"class":"2"}"#), ["class"]);
+    assert_eq!(doubted(&said("carton 2"), &train, r#"{"cart":"2"}"#), ["cart"]);
+}
+
+#[test]
+fn a_number_of_people_is_one() {
+    let table = with(&["party", "level"]);
+    for text in ["a table for 4 on Saturday", "einen Tisch für 4", "we are 4 people"] {
+        assert_eq!(doubted(&said(text), &table, r#"{"party":4}"#), [""; 0], "{text}");
+    }
+    for (text, call) in [
+        ("a table for 4", r#"{"level":4}"#),
+        ("a table for 4 €", r#"{"party":4}"#),
+        ("room 4", r#"{"party":4}"#),
+        ("a table for 4", r#"{"party":5}"#),
+    ] {
+        assert_eq!(doubted(&said(text), &table, call).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn how_long_something_lasts_says_when_it_ends() {
+    let room = with(&["from", "until"]);
+    for text in [
+        "three nights from 12 December 2026",
+        "12 December 2026 for 3 nights",
+        "for 3 days starting on 2026-12-12",
+        "drei Nächte ab dem 12. Dezember 2026",
+        "from December 12 for three nights",
+    ] {
+        assert_eq!(doubted(&said(text), &room, r#"{"from":"2026-12-12","until":"2026-12-15"}"#), [""; 0], "{text}");
+    }
+    for text in ["three nights, and call me on 12 December 2026", "3 rooms from 12 December 2026", "12 December 2026"] {
+        assert_eq!(doubted(&said(text), &room, r#"{"until":"2026-12-15"}"#), ["until"], "{text}");
+    }
+    assert_eq!(doubted(&said("3 nights from 12 December"), &room, r#"{"until":"2026-12-16"}"#), ["until"]);
+}
+
+#[test]
+fn a_time_alone_is_the_next_one_to_come() {
+    let call = with(&["until"]);
+    let when = |text: &str, until: &str| doubted(&said(text), &call, &format!("{{\"until\":\"{until}\"}}")).is_empty();
+    assert!(when("away until 17:30", "2026-11-21T17:30:00+01:00"));
+    assert!(when("away until 8:15", "2026-11-22T08:15:00"), "it is nine o'clock");
+    assert!(!when("away until 17:30", "2026-11-22T17:30:00"));
+    assert!(!when("away until 17:30", "2026-11-21T17:31:00"));
+    assert!(!when("away on 3 December until 17:30", "2026-11-21T17:30:00"), "another day is spoken of");
+    let mut spans = SpanTable::default();
+    spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), "away until 17:30");
+    assert_eq!(doubted(&spans, &call, r#"{"until":"2026-11-21T17:30:00"}"#), ["until"], "nobody knows the time");
+    spans.begin_turn(TurnTime::parse("2026-11-21T09:00:00+01:00"));
+    assert_eq!(doubted(&spans, &call, r#"{"until":"2026-11-21T17:30:00"}"#), [""; 0]);
+}
+
+#[test]
+fn scripts_without_spaces_have_words_too() {
+    let status = with(&["text", "until"]);
+    let spans = said("ステータスを「外出中」にして、17:30まで。");
+    assert_eq!(doubted(&spans, &status, r#"{"text":"外出中","until":"2026-11-21T17:30:00"}"#), [""; 0]);
+    for call in [r#"{"text":"外出"}"#, r#"{"text":"中"}"#, r#"{"text":"出中"}"#] {
+        assert_eq!(doubted(&spans, &status, call), ["text"], "{call}");
+    }
+}
