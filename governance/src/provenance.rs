@@ -12,7 +12,9 @@ mod number;
 mod slots;
 mod table;
 mod text;
+mod tongues;
 mod typed;
+mod when;
 
 pub use carried::Carried;
 pub use date::{Date, TurnTime};

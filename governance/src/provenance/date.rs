@@ -119,6 +119,14 @@ impl Date {
         self.plus(-self.weekday())
     }
 
+    /// The day of its month, 1 to 31.
+    pub(super) fn day(self) -> u32 {
+        let year = self.year();
+        let first = (1..=12).rev().find_map(|month| Self::new(year, month, 1).filter(|first| *first <= self));
+        let days = first.map_or(0, |first| self.0.saturating_sub(first.0));
+        u32::try_from(days).map_or(0, |days| days.saturating_add(1))
+    }
+
     fn year(self) -> i64 {
         // The year whose first day is the last one not after this.
         let guess = 1970 + self.0.div_euclid(365);
@@ -163,6 +171,22 @@ impl Time {
         Self::new(short(hour)?, if minute.is_empty() { 0 } else { two(minute)? }, 0)
     }
 
+    /// An hour and a minute, each in figures.
+    pub(super) fn of(hour: &str, minute: &str) -> Option<Self> {
+        Self::new(short(hour)?, two(minute)?, 0)
+    }
+
+    /// `minutes` later, on the same day.
+    pub(super) const fn plus(self, minutes: u32) -> Self {
+        let seconds = self.0.saturating_add(minutes.saturating_mul(60));
+        if seconds < 86_400 { Self(seconds) } else { self }
+    }
+
+    /// Its reading in the afternoon, if it has one.
+    pub(super) const fn later(self) -> Self {
+        if self.0 < 43_200 { Self(self.0.saturating_add(43_200)) } else { self }
+    }
+
     /// A bare hour, as in "at 10".
     pub(super) fn hour(word: &str) -> Option<Self> {
         Self::new(short(word)?, 0, 0)
@@ -199,55 +223,6 @@ pub(super) fn without_year(month: u32, day: u32, now: Option<TurnTime>) -> Vec<D
         days.extend(Date::new(year + 1, month, day));
     }
     days
-}
-
-/// The months by their names in English, German and French.
-const MONTHS: [&[&str]; 12] = [
-    &["january", "jan", "januar", "jänner", "janvier"],
-    &["february", "feb", "februar", "février"],
-    &["march", "mar", "märz", "mars"],
-    &["april", "apr", "avril"],
-    &["may", "mai"],
-    &["june", "jun", "juni", "juin"],
-    &["july", "jul", "juli", "juillet"],
-    &["august", "aug", "août"],
-    &["september", "sep", "sept", "septembre"],
-    &["october", "oct", "oktober", "okt", "octobre"],
-    &["november", "nov", "novembre"],
-    &["december", "dec", "dezember", "dez", "décembre"],
-];
-
-/// The days of the week by their names in English, German and French.
-const WEEKDAYS: [&[&str]; 7] = [
-    &["monday", "montag", "lundi"],
-    &["tuesday", "dienstag", "mardi"],
-    &["wednesday", "mittwoch", "mercredi"],
-    &["thursday", "donnerstag", "jeudi"],
-    &["friday", "freitag", "vendredi"],
-    &["saturday", "samstag", "sonnabend", "samedi"],
-    &["sunday", "sonntag", "dimanche"],
-];
-
-/// 1 to 12, by name.
-pub(super) fn month(word: &str) -> Option<u32> {
-    MONTHS.iter().position(|names| names.contains(&word)).and_then(|at| u32::try_from(at + 1).ok())
-}
-
-/// 0 for Monday to 6 for Sunday, by name.
-pub(super) fn weekday(word: &str) -> Option<i64> {
-    WEEKDAYS.iter().position(|names| names.contains(&word)).and_then(|at| i64::try_from(at).ok())
-}
-
-/// How many days after the turn a word such as "tomorrow" means.
-pub(super) fn relative(word: &str) -> Option<i64> {
-    match word {
-        "today" | "tonight" | "heute" | "aujourd'hui" => Some(0),
-        "tomorrow" | "morgen" | "demain" => Some(1),
-        "übermorgen" | "après-demain" => Some(2),
-        "yesterday" | "gestern" => Some(-1),
-        "vorgestern" | "avant-hier" => Some(-2),
-        _ => None,
-    }
 }
 
 /// The days that the weekday `day` may mean on `today`, with the words before and after it.

@@ -96,10 +96,20 @@ impl Walk<'_, '_> {
     }
 
     fn number(&mut self, sink: Sink<'_>, number: Number, value: &str) {
-        match self.typed(sink, Typed::Number(number), value) {
+        // An argument that is called by a currency takes an amount in that and no other.
+        let typed = sink.currency().map_or(Typed::Number(number), |currency| Typed::Amount(currency, number));
+        match self.typed(sink, typed, value).or_else(|| self.plain(sink, number, value)) {
             Some(origin) => self.trust(&origin),
             None => self.doubt(self.table.doubted(value, Some(Typed::Number(number))).map(str::to_owned)),
         }
+    }
+
+    /// A bare number for an argument that is called by a currency, from a source declared for it.
+    fn plain(&self, sink: Sink<'_>, number: Number, value: &str) -> Option<String> {
+        sink.currency()?;
+        let mut places = self.table.vouching_typed(Typed::Number(number), value, sink);
+        let (place, _) = places.find(|(place, bound)| *bound && !place.money)?;
+        Some(self.table.origin(place.span).to_owned())
     }
 
     fn text(&mut self, sink: Sink<'_>, value: &str) {
@@ -167,11 +177,24 @@ impl Walk<'_, '_> {
                 if offset.is_some() && offset != self.table.offset() {
                     return None;
                 }
-                let origin = self.typed(sink, Typed::Time(time), value)?;
-                self.typed(sink, Typed::Date(day), value)
-                    .or_else(|| self.next(sink, day, time, value).then_some(origin))
+                self.moment(sink, day, time, value)
             }
         })
+    }
+
+    /// A day with a time of it. A time goes with a day of its own sentence, if that speaks of any: two appointments in one
+    /// message are not to be mixed.
+    fn moment(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> Option<String> {
+        let origin = self.typed(sink, Typed::Time(time), value)?;
+        let days: Vec<(&TypedPlace, bool)> = self.table.vouching_typed(Typed::Date(day), value, sink).collect();
+        let mut times = self.table.vouching_typed(Typed::Time(time), value, sink);
+        times.find(|(said, _)| {
+            if self.table.has_day(said.span, Some(said.sentence)) {
+                return days.iter().any(|(day, _)| (day.span, day.sentence) == (said.span, said.sentence));
+            }
+            !days.is_empty() || (self.table.next(time) == Some(day) && !self.table.has_day(said.span, None))
+        })?;
+        Some(origin)
     }
 
     fn typed(&self, sink: Sink<'_>, typed: Typed, value: &str) -> Option<String> {
@@ -186,19 +209,13 @@ impl Walk<'_, '_> {
         let wrong = sink.rules_out(value);
         let named = |place: &TypedPlace| sink.says(&place.before) || sink.says(&place.after);
         let counted = |place: &TypedPlace| {
-            matches!(typed, Typed::Number(_)) && !place.money && sink.counts_people(&place.before, &place.after)
+            matches!(typed, Typed::Number(_)) && !place.money && sink.counts(&place.before, &place.after)
         };
         let (place, _) = self
             .table
             .vouching_typed(typed, value, sink)
             .find(|(place, bound)| *bound || (!wrong && (named(place) || counted(place) || fits(place))))?;
         Some(self.table.origin(place.span).to_owned())
-    }
-
-    /// Whether a span speaks of `time` and of no day at all, and `day` is when that time comes next.
-    fn next(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> bool {
-        let mut places = self.table.vouching_typed(Typed::Time(time), value, sink);
-        self.table.next(time) == Some(day) && places.any(|(place, _)| !self.table.has_day(place.span))
     }
 
     fn trust(&mut self, origin: &str) {

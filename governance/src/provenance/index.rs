@@ -39,17 +39,18 @@ pub(super) struct Place {
 pub(super) struct TypedPlace {
     pub(super) span: u32,
     pub(super) money: bool,
+    pub(super) sentence: u32,
     pub(super) before: Box<str>,
     pub(super) after: Box<str>,
 }
 
 /// What a text speaks of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Holds {
     /// An amount with its currency.
     pub(super) money: bool,
-    /// A day.
-    pub(super) day: bool,
+    /// Days: the sentences that do, in order.
+    pub(super) days: Vec<u32>,
 }
 
 /// The words and typed values of some spans.
@@ -74,12 +75,14 @@ impl Index {
             }
         }
         let mut holds = Holds::default();
-        scan(text, now, |Mention { typed, money, before, after }| {
+        scan(text, now, |Mention { typed, money, sentence, before, after }| {
             holds.money |= money;
-            holds.day |= matches!(typed, Typed::Date(_));
+            if matches!(typed, Typed::Date(_)) && holds.days.last() != Some(&sentence) {
+                holds.days.push(sentence);
+            }
             let places = self.typed.entry(typed).or_default();
             if places.len() < MOST_PLACES {
-                places.push(TypedPlace { span, money, before: before.into(), after: after.into() });
+                places.push(TypedPlace { span, money, sentence, before: before.into(), after: after.into() });
             }
         });
         holds

@@ -1,5 +1,7 @@
 //! Numbers and amounts of money, in one normal form.
 
+use super::tongues::{CODES, MONEY, meaning};
+
 /// A decimal number: `mantissa` × 10^−`scale`, with no zero to spare at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Number {
@@ -10,34 +12,6 @@ pub struct Number {
 /// A currency by its ISO 4217 code, in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Currency([u8; 3]);
-
-/// The codes that are read as currencies.
-const CODES: [&str; 22] = [
-    "usd", "eur", "gbp", "chf", "jpy", "cny", "inr", "aud", "cad", "nzd", "sek", "nok", "dkk", "pln", "czk", "huf",
-    "brl", "mxn", "zar", "sgd", "hkd", "krw",
-];
-/// Signs and words that stand for one.
-const NAMES: [(&str, &str); 19] = [
-    ("$", "usd"),
-    ("us$", "usd"),
-    ("€", "eur"),
-    ("£", "gbp"),
-    ("¥", "jpy"),
-    ("₹", "inr"),
-    ("fr", "chf"),
-    ("sfr", "chf"),
-    ("dollar", "usd"),
-    ("dollars", "usd"),
-    ("euro", "eur"),
-    ("euros", "eur"),
-    ("pound", "gbp"),
-    ("pounds", "gbp"),
-    ("franc", "chf"),
-    ("francs", "chf"),
-    ("yen", "jpy"),
-    ("rupee", "inr"),
-    ("rupees", "inr"),
-];
 
 impl Number {
     /// A whole number.
@@ -125,7 +99,7 @@ impl Number {
 impl Currency {
     /// By code, sign or English name, in lower case.
     pub(super) fn parse(word: &str) -> Option<Self> {
-        let code = NAMES.iter().find(|(name, _)| *name == word).map_or(word, |(_, code)| code);
+        let code = MONEY.iter().find(|(name, _)| *name == word).map_or(word, |(_, code)| code);
         let known = CODES.iter().find(|known| **known == code)?;
         known.as_bytes().try_into().ok().map(Self)
     }
@@ -143,22 +117,7 @@ pub(super) fn amount(word: &str) -> Option<(Currency, Number)> {
     Some((Currency::parse(after)?, Number::parse(number)?))
 }
 
-/// The numbers from two to twelve in German and French, without those that are English words or names of months.
-const OTHERS: [&[&str]; 11] = [
-    &["zwei", "deux"],
-    &["drei", "trois"],
-    &["vier", "quatre"],
-    &["fünf", "cinq"],
-    &["sechs"],
-    &["sieben"],
-    &["acht", "huit"],
-    &["neun", "neuf"],
-    &["zehn", "dix"],
-    &["elf", "onze"],
-    &["zwölf", "douze"],
-];
-
-/// Numbers as people write them out, in English, and the small ones in German and French.
+/// Numbers as people write them out, in English, and the small ones in other languages.
 pub(super) fn in_words(word: &str) -> Option<Number> {
     const SMALL: [&str; 20] = [
         "zero",
@@ -188,10 +147,7 @@ pub(super) fn in_words(word: &str) -> Option<Number> {
     let value = match TENS.iter().position(|name| *name == tens) {
         Some(at) if ones.is_empty() => at.saturating_add(2).saturating_mul(10),
         Some(at) => at.saturating_add(2).saturating_mul(10).saturating_add(small(ones).filter(|ones| *ones < 10)?),
-        None => {
-            let other = || OTHERS.iter().position(|names| names.contains(&word)).map(|at| at.saturating_add(2));
-            small(word).or_else(other)?
-        }
+        None => small(word).or_else(|| usize::try_from(meaning(word).number?).ok())?,
     };
     i128::try_from(value).ok().map(Number::whole)
 }

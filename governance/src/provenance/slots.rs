@@ -3,7 +3,9 @@
 //! A hijacked model may take the right values and put each in the wrong place. None of these rules makes anything trusted.
 
 use super::{
+    number::Currency,
     text::words,
+    tongues::{FOR, Unit, counter, meaning},
     typed::{Typed, Whole, whole},
 };
 use crate::registry::Tool;
@@ -22,25 +24,18 @@ const MONEY: [&str; 12] =
 /// Words that say that an argument is the number of a thing.
 const IDENTIFIERS: [&str; 8] = ["id", "ids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
-const PERSONS: [&str; 10] =
-    ["user", "member", "person", "people", "recipient", "assignee", "attendee", "owner", "passenger", "guest"];
-/// Words that say that an argument is how many people there are.
-const PARTIES: [&str; 8] = ["party", "people", "person", "guest", "passenger", "seat", "cover", "adult"];
-/// What stands before or behind a number of people.
-const FOR: [&str; 3] = ["for", "für", "pour"];
-const HEADS: [&str; 12] = [
-    "people",
-    "persons",
+const PERSONS: [&str; 11] = [
+    "handle",
+    "user",
+    "member",
     "person",
-    "guests",
-    "adults",
-    "passengers",
-    "personen",
-    "leute",
-    "gäste",
-    "personnes",
-    "adultes",
-    "erwachsene",
+    "people",
+    "recipient",
+    "assignee",
+    "attendee",
+    "owner",
+    "passenger",
+    "guest",
 ];
 /// The argument of a pair that names what the other, `value`, is given to.
 const KEYS: [&str; 4] = ["name", "key", "field", "setting"];
@@ -68,12 +63,19 @@ impl Sink<'_> {
     }
 
     pub(super) fn is_money(&self) -> bool {
-        self.is_one_of(&MONEY)
+        self.is_one_of(&MONEY) || self.currency().is_some()
     }
 
-    /// Whether a number between these two words is one of people, as this argument is.
-    pub(super) fn counts_people(&self, before: &str, after: &str) -> bool {
-        self.is_one_of(&PARTIES) && (FOR.contains(&before) || HEADS.contains(&after))
+    /// The currency that the argument's name says its amount is in.
+    pub(super) fn currency(&self) -> Option<Currency> {
+        self.name().find_map(|own| if own.len() == 3 { Currency::parse(&own) } else { None })
+    }
+
+    /// Whether a number between these two words counts what this argument counts.
+    pub(super) fn counts(&self, before: &str, after: &str) -> bool {
+        let Some(wanted) = self.counter() else { return false };
+        let people = wanted.is(Unit::Person) && FOR.contains(&before) && meaning(after).unit.is_none();
+        people || meaning(after).unit.is_some_and(|unit| unit.is(wanted))
     }
 
     /// Whether the argument cannot be what a value of this form is: a day is not the number of a thing.
@@ -81,7 +83,11 @@ impl Sink<'_> {
         let when = |way: Whole| matches!(way, Whole::Moment(..) | Whole::One(Typed::Date(_) | Typed::Time(_)));
         let last = name_words(self.key).last();
         let numbers = last.is_some_and(|last| IDENTIFIERS.contains(&last.as_str()));
-        (numbers && whole(value).into_iter().any(when)) || (value.starts_with('#') && self.is_one_of(&PERSONS))
+        let (person, iban) = (self.is_person(), self.is_one_of(&["iban"]));
+        let is_when = || whole(value).into_iter().any(when);
+        ((numbers || person || iban) && (is_file(value) || is_when()))
+            || (person && value.starts_with('#'))
+            || (iban && !is_iban(value))
     }
 
     /// Whether the value at `text[start..end]` is meant for another argument of the same call. `sourced` is whether a tool
@@ -95,7 +101,12 @@ impl Sink<'_> {
         let pair = KEYS.contains(&self.argument) && self.tool.names("value");
         let phrase = sourced && text.get(start..end).is_some_and(|value| value.contains(' '));
         let quoted = (pair || phrase) && is_a_quotation(text, start, end);
-        quoted || self.is_for_another(before)
+        // Whoever writes one person with a sign writes all so.
+        let unsigned = self.is_person() && !text.get(start..).is_some_and(|value| value.starts_with('@'));
+        let signed = || text.starts_with('@') || text.contains(" @");
+        quoted
+            || (unsigned && !text.get(start..end).is_some_and(|value| value.contains('@')) && signed())
+            || self.is_for_another(before)
     }
 
     /// Whether `word` names another argument that matters.
@@ -103,6 +114,14 @@ impl Sink<'_> {
         let word = singular(word);
         let another = |name: &str| name != self.argument && name_words(name).any(|own| singular(&own) == word);
         word.chars().count() >= BINDS && self.tool.critical().any(another)
+    }
+
+    fn is_person(&self) -> bool {
+        self.is_one_of(&PERSONS) && self.counter().is_none()
+    }
+
+    fn counter(&self) -> Option<Unit> {
+        self.name().find_map(|own| counter(&own))
     }
 
     fn is_one_of(&self, list: &[&str]) -> bool {
@@ -139,6 +158,22 @@ fn is_a_quotation(text: &str, start: usize, end: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(..start), text.get(end..)) else { return false };
     before.ends_with(['"', '\'', '“', '„', '‘', '’', '«', '「', '『'])
         && after.starts_with(['"', '\'', '”', '“', '’', '‘', '»', '」', '』'])
+}
+
+/// Whether a value is the name of a file.
+fn is_file(value: &str) -> bool {
+    let known =
+        ["pdf", "doc", "docx", "xls", "xlsx", "csv", "txt", "md", "png", "jpg", "jpeg", "ics", "eml", "zip", "odt"];
+    !value.contains(' ') && value.rsplit_once('.').is_some_and(|(stem, kind)| !stem.is_empty() && known.contains(&kind))
+}
+
+/// Whether a value has the form of ISO 13616: a country, two check digits, and 11 to 30 letters and figures.
+fn is_iban(value: &str) -> bool {
+    let plain: Vec<char> = value.chars().filter(|c| *c != ' ').collect();
+    (15..=34).contains(&plain.len())
+        && plain.iter().all(char::is_ascii_alphanumeric)
+        && plain.iter().take(2).all(char::is_ascii_alphabetic)
+        && plain.iter().skip(2).take(2).all(char::is_ascii_digit)
 }
 
 /// The words of a name such as `event_id` or `eventId`, in lower case.

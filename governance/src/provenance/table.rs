@@ -34,8 +34,8 @@ struct Entered {
     confidentiality: Confidentiality,
     /// Whether it has an amount with its currency.
     has_money: bool,
-    /// Whether it speaks of a day.
-    has_day: bool,
+    /// The sentences of it that speak of a day.
+    days: Vec<u32>,
 }
 
 /// What a span may vouch for.
@@ -93,8 +93,8 @@ impl SpanTable {
         let (text, at) = (folded(text), self.spans.len());
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
-        let Holds { money: has_money, day: has_day } = holds;
-        self.spans.push(Entered { text, origin, standing, carried, confidentiality, has_money, has_day });
+        let Holds { money: has_money, days } = holds;
+        self.spans.push(Entered { text, origin, standing, carried, confidentiality, has_money, days });
         at
     }
 
@@ -175,9 +175,12 @@ impl SpanTable {
         self.entered(span).is_some_and(|span| span.has_money)
     }
 
-    /// Whether the span speaks of a day. One that is not there might.
-    pub(super) fn has_day(&self, span: u32) -> bool {
-        self.entered(span).is_none_or(|span| span.has_day)
+    /// Whether the span speaks of a day, in that sentence or at all. One that is not there might.
+    pub(super) fn has_day(&self, span: u32, sentence: Option<u32>) -> bool {
+        self.entered(span).is_none_or(|span| match sentence {
+            Some(sentence) => span.days.contains(&sentence),
+            None => !span.days.is_empty(),
+        })
     }
 
     /// The day on which `time` comes next.

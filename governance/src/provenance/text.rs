@@ -13,8 +13,18 @@ pub(super) fn folded(text: &str) -> String {
         return collapsed(text.chars().map(|c| c.to_ascii_lowercase()), text.len());
     }
     // Upper case first: a long s folds to an s only that way.
-    let folded = text.nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc();
+    let folded = text.nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().map(figure);
     collapsed(folded, text.len())
+}
+
+/// The figures of Arabic and Persian are the same figures.
+fn figure(c: char) -> char {
+    let zero = match c {
+        '\u{660}'..='\u{669}' => 0x660,
+        '\u{6f0}'..='\u{6f9}' => 0x6f0,
+        _ => return c,
+    };
+    char::from_digit(u32::from(c).saturating_sub(zero), 10).unwrap_or(c)
 }
 
 fn collapsed(chars: impl Iterator<Item = char>, capacity: usize) -> String {
@@ -37,7 +47,7 @@ pub(super) fn weight(text: &str) -> usize {
 }
 
 /// Whether a character belongs to a script that sets no spaces between words: kana, Han or Hangul.
-const fn is_wide(c: char) -> bool {
+pub(super) const fn is_wide(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{323af}')
 }
 
@@ -106,7 +116,8 @@ fn is_edge(text: &str, outwards: impl Iterator<Item = (usize, char)>, base: usiz
 fn separates(text: &str, at: usize, c: char) -> bool {
     match c {
         ' ' | '"' | '`' | '“' | '”' | '‘' | '„' | '«' | '»' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | ';'
-        | '—' | '「' | '」' | '『' | '』' | '（' | '）' | '、' | '。' | '，' | '！' | '？' => true,
+        | '—' | '「' | '」' | '『' | '』' | '（' | '）' | '、' | '。' | '，' | '！' | '？' | '：' | '；' | '؟'
+        | '،' | '؛' | '¿' | '¡' => true,
         ',' => {
             let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
             let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));

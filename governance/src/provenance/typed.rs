@@ -3,7 +3,9 @@
 use super::{
     date::{self, Date, Time, TurnTime},
     number::{self, Currency, Number},
-    text::{Word, words},
+    text::{Word, is_wide, words},
+    tongues::unspaced,
+    when::{Reading, is_of_a_day},
 };
 
 /// A value that two texts may write differently and mean alike.
@@ -24,6 +26,8 @@ pub(super) struct Mention<'a> {
     pub(super) typed: Typed,
     /// Whether it is written with a currency.
     pub(super) money: bool,
+    /// Which sentence of the text it stands in.
+    pub(super) sentence: u32,
     pub(super) before: &'a str,
     pub(super) after: &'a str,
 }
@@ -31,59 +35,52 @@ pub(super) struct Mention<'a> {
 /// Every typed value in a folded text. Days without a year, and such as "tomorrow", are counted from `now`; without it
 /// they mean nothing.
 pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnMut(Mention<'a>)) {
-    let placed: Vec<Word<'_>> = words(text).collect();
+    let placed: Vec<Word<'_>> = words(text).flat_map(parts).collect();
     let list: Vec<&str> = placed.iter().map(|word| word.core).collect();
     let near = Near(&list);
-    let (mut run_ends, mut year_of_a_day) = (0, usize::MAX);
+    let mut reading = Reading { now, last: None, part: None };
+    let (mut run_ends, mut sentence) = (0, 0_u32);
     for (at, word) in list.iter().enumerate() {
-        let mention = |typed, money| Mention { typed, money, before: near.get(at, -1), after: near.get(at, 1) };
-        in_letters(near, at, word, now, &mut |typed, money| found(mention(typed, money)));
-        if !has_figure(word) {
-            continue;
+        if ends_a_sentence(text, at.checked_sub(1).and_then(|last| placed.get(last)), placed.get(at)) {
+            sentence = sentence.saturating_add(1);
         }
+        let (before, after) = (near.get(at, -1), near.get(at, 1));
+        let mention = |typed, money| Mention { typed, money, sentence, before, after };
         if at >= run_ends {
-            let run = figures_in_a_row(&placed, at);
+            let run = groups(&placed, at);
             identifier(run.iter().map(|word| word.core)).into_iter().for_each(|typed| found(mention(typed, false)));
             run_ends = if run.len() >= GROUPS { at.saturating_add(run.len()) } else { 0 };
         }
         // A group of an account number is no number of its own, and neither is a part of a day.
-        if at >= run_ends && at != year_of_a_day {
-            figures(near, at, word, now, &mut |typed, money| found(mention(typed, money)));
+        if at >= run_ends && reading.part != Some(at) && !is_of_a_day(near, at) {
+            numbers(near, at, word, &mut |typed, money| found(mention(typed, money)));
         }
-        day_of_month(near, at, word, now, &mut |date, year| {
-            year_of_a_day = at.saturating_add(year);
-            for date in date {
-                found(mention(Typed::Date(date), false));
-                stay(near, at, at.saturating_add(1).saturating_add(year), &mut |days| {
-                    found(mention(Typed::Date(date.plus(days)), false));
-                });
-            }
-        });
+        if at >= run_ends {
+            reading.word(near, at, &mut |typed| found(mention(typed, false)));
+        }
     }
 }
 
-/// Words that may stand between a day and how long something lasts from then on.
-const FROM: [&str; 14] =
-    ["for", "from", "starting", "beginning", "on", "the", "für", "ab", "vom", "am", "dem", "pour", "du", "à"];
-
-/// `three nights from 12 December`, `12 December for 3 nights`: how many days later it ends. The day stands at `at`, and
-/// what follows it at `behind`.
-fn stay(near: Near<'_, '_>, at: usize, behind: usize, found: &mut impl FnMut(i64)) {
-    let fills = |at: usize| FROM.contains(&near.get(at, 0)) || date::month(near.get(at, 0)).is_some();
-    let before = (0..at).rev().find(|at| !fills(*at)).and_then(|unit| lasts(near, unit.checked_sub(1)?));
-    let after = (behind..behind.saturating_add(5)).find(|at| !fills(*at)).and_then(|count| lasts(near, count));
-    before.into_iter().chain(after).for_each(found);
+/// Whether a sentence ends between two words. A stop after a number or a short word may be no end.
+fn ends_a_sentence(text: &str, one: Option<&Word<'_>>, next: Option<&Word<'_>>) -> bool {
+    let (Some(one), Some(next)) = (one, next) else { return false };
+    let end = one.at.saturating_add(one.core.len());
+    let between = text.get(end..next.at).unwrap_or_default();
+    let stop = between.contains('.') && one.core.chars().count() > 2 && !has_figure(one.core);
+    stop || between.contains(['?', '!', '。', '？', '！', '؟'])
 }
 
-/// How many days the number at `count` and the unit behind it are.
-fn lasts(near: Near<'_, '_>, count: usize) -> Option<i64> {
-    let days = match near.get(count, 1) {
-        "night" | "nights" | "day" | "days" | "nächte" | "nacht" | "tage" | "nuits" | "nuit" | "jours" => 1,
-        "week" | "weeks" | "woche" | "wochen" | "semaine" | "semaines" => 7,
-        _ => return None,
-    };
-    let number = number_of(near.get(count, 0)).or_else(|| number::in_words(near.get(count, 0)))?;
-    (1..=366_i64).find(|count| Number::whole((*count).into()) == number).map(|count| count.saturating_mul(days))
+/// The words of a word: in a script without spaces, those that are known, and each character of the rest.
+fn parts(word: Word<'_>) -> impl Iterator<Item = Word<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = word.core.get(at..).filter(|rest| !rest.is_empty())?;
+        let wide = rest.starts_with(is_wide);
+        let len = if wide { unspaced(rest) } else { rest.find(is_wide).unwrap_or(rest.len()) };
+        let part = Word { at: word.at.saturating_add(at), core: rest.get(..len)? };
+        at = at.saturating_add(len);
+        Some(part)
+    })
 }
 
 /// So many groups of figures in a row are one number with spaces in it.
@@ -95,15 +92,27 @@ fn has_figure(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// The words from `at` on that have figures and follow each other with one space.
-fn figures_in_a_row<'a, 'b>(placed: &'b [Word<'a>], at: usize) -> &'b [Word<'a>] {
+/// The words from `at` on that are one number with spaces in it: groups with figures, or those of an IBAN, which may be
+/// letters alone.
+fn groups<'a, 'b>(placed: &'b [Word<'a>], at: usize) -> &'b [Word<'a>] {
     let rest = placed.get(at..).unwrap_or_default();
+    let Some(first) = rest.first().filter(|first| has_figure(first.core)) else { return &[] };
     let end = |word: &Word<'_>| word.at.saturating_add(word.core.len()).saturating_add(1);
+    let iban = is_iban_head(first.core);
+    let fits = |word: &str| plain(word) && if iban { word.len() <= 4 } else { has_figure(word) };
     let joined = rest.windows(2).take_while(|pair| match pair {
-        [one, next] => next.at == end(one) && has_figure(next.core) && plain(next.core) && plain(one.core),
+        [one, next] => next.at == end(one) && fits(next.core) && plain(one.core) && (!iban || one.core.len() == 4),
         _ => false,
     });
     rest.get(..joined.count().saturating_add(1)).unwrap_or_default()
+}
+
+/// The country and the check digits of ISO 13616, in a group of four.
+fn is_iban_head(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() == 4
+        && bytes.iter().take(2).all(u8::is_ascii_alphabetic)
+        && bytes.iter().skip(2).all(u8::is_ascii_digit)
 }
 
 /// Only letters and figures, and perhaps a sign before.
@@ -124,171 +133,34 @@ fn identifier<'a>(parts: impl Iterator<Item = &'a str>) -> Option<Typed> {
 
 /// The words around a word; empty where there is none.
 #[derive(Clone, Copy)]
-struct Near<'a, 'b>(&'b [&'a str]);
+pub(super) struct Near<'a, 'b>(&'b [&'a str]);
 
 impl<'a> Near<'a, '_> {
-    fn get(self, at: usize, step: isize) -> &'a str {
+    pub(super) fn get(self, at: usize, step: isize) -> &'a str {
         at.checked_add_signed(step).and_then(|at| self.0.get(at)).copied().unwrap_or("")
     }
 }
 
-fn figures(near: Near<'_, '_>, at: usize, word: &str, now: Option<TurnTime>, found: &mut impl FnMut(Typed, bool)) {
-    let plain = word.strip_prefix('#').unwrap_or(word);
-    let beside = [near.get(at, 1), near.get(at, -1)];
-    let day = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
-    let of_a_day = date::digits(day).is_some()
-        && (beside.iter().any(|word| date::month(word).is_some())
-            || (near.get(at, 1) == "of" && date::month(near.get(at, 2)).is_some()));
-    if of_a_day {
-        return;
-    }
+/// Numbers and amounts of money.
+fn numbers(near: Near<'_, '_>, at: usize, word: &str, found: &mut impl FnMut(Typed, bool)) {
+    let beside = || Currency::parse(near.get(at, 1)).or_else(|| Currency::parse(near.get(at, -1)));
     if let Some((currency, number)) = number::amount(word) {
         found(Typed::Amount(currency, number), true);
         found(Typed::Number(number), true);
         found(Typed::Currency(currency), true);
-    } else if let Some(number) = Number::parse(plain) {
-        let beside = Currency::parse(near.get(at, 1)).or_else(|| Currency::parse(near.get(at, -1)));
+    } else if let Some(number) =
+        Number::parse(word.strip_prefix('#').unwrap_or(word)).or_else(|| number::in_words(word))
+    {
+        let beside = beside();
         if let Some(currency) = beside {
             found(Typed::Amount(currency, number), true);
             found(Typed::Currency(currency), true);
         }
         found(Typed::Number(number), beside.is_some());
-    }
-    if let Some(date) = Date::figures(word) {
-        found(Typed::Date(date), false);
-        stay(near, at, at.saturating_add(1), &mut |days| found(Typed::Date(date.plus(days)), false));
-    }
-    if let Some((day, clock)) = word.split_once('t')
-        && let (Some(day), Some((clock, _))) = (Date::iso(day), date::clock_and_offset(clock))
+    } else if word.len() == 3
+        && let Some(currency) = Currency::parse(word)
     {
-        found(Typed::Date(day), false);
-        found(Typed::Time(clock), false);
-    }
-    times(near, at, word, &mut |time| found(Typed::Time(time), false));
-    counted(near, at, number_of(word), now, &mut |date| found(Typed::Date(date), false));
-    soon(near, at, word, now, &mut |typed| found(typed, false));
-}
-
-fn times(near: Near<'_, '_>, at: usize, word: &str, found: &mut impl FnMut(Time)) {
-    if let Some(time) = Time::parse(word) {
-        return found(time);
-    }
-    // A range, such as 10:00-11:00.
-    if let Some((from, to)) = word.split_once(['-', '–'])
-        && let (Some(from), Some(to)) = (Time::parse(from), Time::parse(to))
-    {
-        found(from);
-        return found(to);
-    }
-    let after = near.get(at, 1);
-    if matches!(after, "am" | "pm") {
-        found_time(&format!("{word}{after}"), found);
-    } else if let Some(time) = Time::french(word) {
-        found(time);
-    } else if (near.get(at, -1) == "at" || matches!(after, "uhr" | "h" | "o'clock"))
-        && let Some(hour) = Time::hour(word)
-    {
-        found(hour);
-    }
-}
-
-fn found_time(word: &str, found: &mut impl FnMut(Time)) {
-    if let Some(time) = Time::parse(word) {
-        found(time);
-    }
-}
-
-/// `3 December 2026`, `December 3rd, 2026`, `the 3rd of December`: the days it may be, and how many words further its
-/// year stands; 0 where none does.
-fn day_of_month(
-    near: Near<'_, '_>,
-    at: usize,
-    word: &str,
-    now: Option<TurnTime>,
-    found: &mut impl FnMut(Vec<Date>, usize),
-) {
-    let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
-    let Some(day) = date::digits(bare).filter(|day| (1..=31).contains(day)) else { return };
-    let of = usize::from(matches!(near.get(at, 1), "of" | "de"));
-    let behind = |step: usize| near.get(at, isize::try_from(step).unwrap_or(isize::MAX));
-    // From 4 to 7 March.
-    let range = matches!(behind(1), "to" | "until" | "till" | "and" | "bis" | "und" | "au" | "–" | "-")
-        && date::digits(behind(2)).is_some();
-    let of = if range { 2 } else { of };
-    let (month, step) = match (date::month(behind(1 + of)), date::month(near.get(at, -1))) {
-        (Some(month), _) => (month, 2 + of),
-        (None, Some(month)) => (month, 1),
-        (None, None) => return,
-    };
-    let year = date::digits(behind(step)).filter(|_| behind(step).len() == 4);
-    match year {
-        Some(year) => found(Date::new(year.into(), month, day).into_iter().collect(), step),
-        None => found(date::without_year(month, day, now), 0),
-    }
-}
-
-fn in_letters(near: Near<'_, '_>, at: usize, word: &str, now: Option<TurnTime>, found: &mut impl FnMut(Typed, bool)) {
-    if let Some(number) = number::in_words(word) {
-        let currency = Currency::parse(near.get(at, 1));
-        found(Typed::Number(number), currency.is_some());
-        if let Some(currency) = currency {
-            found(Typed::Amount(currency, number), true);
-            found(Typed::Currency(currency), true);
-        }
-        counted(near, at, Some(number), now, &mut |date| found(Typed::Date(date), false));
-    }
-    if matches!(word, "noon" | "midnight") {
-        Time::parse(word).into_iter().for_each(|time| found(Typed::Time(time), false));
-    }
-    let Some(TurnTime { today, .. }) = now else { return };
-    let (before, over) = (near.get(at, -1), near.get(at, -2) == "day");
-    let days = match (word, before) {
-        ("tomorrow", "after") if over => Some(2),
-        ("yesterday", "before") if over => Some(-2),
-        // In German "am Morgen" is a time of day.
-        ("morgen", "am" | "guten" | "jeden") => None,
-        _ => date::relative(word),
-    };
-    days.into_iter().for_each(|days| found(Typed::Date(today.plus(days)), false));
-    if let Some(day) = date::weekday(word) {
-        let after = [near.get(at, 1), near.get(at, 2)];
-        date::weekday_near(today, day, before, after).into_iter().for_each(|date| found(Typed::Date(date), false));
-    }
-}
-
-/// `in 45 minutes`, `in 2 hours`: the day and the time.
-fn soon(near: Near<'_, '_>, at: usize, word: &str, now: Option<TurnTime>, found: &mut impl FnMut(Typed)) {
-    let unit = match near.get(at, 1) {
-        "minute" | "minutes" | "minuten" | "min" => 1,
-        "hour" | "hours" | "stunde" | "stunden" | "heures" => 60,
-        _ => return,
-    };
-    let minutes = date::digits(word).and_then(|count| count.checked_mul(unit));
-    let moment = now.zip(minutes).and_then(|(now, minutes)| now.later(minutes));
-    if let (Some((day, time)), "in" | "dans") = (moment, near.get(at, -1)) {
-        found(Typed::Date(day));
-        found(Typed::Time(time));
-    }
-}
-
-fn number_of(word: &str) -> Option<Number> {
-    date::digits(word).map(|number| Number::whole(number.into()))
-}
-
-/// `in 3 days`, `two weeks ago`.
-fn counted(near: Near<'_, '_>, at: usize, number: Option<Number>, now: Option<TurnTime>, found: &mut impl FnMut(Date)) {
-    let unit = match near.get(at, 1) {
-        "day" | "days" | "tagen" | "jours" => 1,
-        "week" | "weeks" | "wochen" | "semaines" => 7,
-        _ => return,
-    };
-    let (Some(number), Some(now)) = (number, now) else { return };
-    let Some(count) = (0..=1000_i64).find(|count| Number::whole((*count).into()) == number) else { return };
-    if near.get(at, -1) == "in" || (near.get(at, 2) == "from" && matches!(near.get(at, 3), "now" | "today")) {
-        found(now.today.plus(count * unit));
-    }
-    if near.get(at, 2) == "ago" {
-        found(now.today.plus(-count * unit));
+        found(Typed::Currency(currency), true);
     }
 }
 

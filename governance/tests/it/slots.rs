@@ -154,3 +154,83 @@ fn scripts_without_spaces_have_words_too() {
         assert_eq!(doubted(&spans, &status, call), ["text"], "{call}");
     }
 }
+
+#[test]
+fn a_time_goes_with_a_day_of_its_own_sentence() {
+    let call = with(&["when"]);
+    let spans = said("Remind me at 4 this afternoon. And write that the lift is out until tomorrow.");
+    assert_eq!(doubted(&spans, &call, r#"{"when":"2026-11-22T16:00:00"}"#), ["when"], "two things are mixed");
+    assert_eq!(doubted(&spans, &call, r#"{"when":"2026-11-21T04:00:00"}"#), ["when"], "it is not the night");
+    assert_eq!(doubted(&spans, &call, r#"{"when":"2026-11-21T16:00:00"}"#), [""; 0]);
+    // A time in an answer goes with the day that was spoken of before.
+    let mut spans = said("Move it to 3 December.");
+    spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), "15:00 is fine");
+    assert_eq!(doubted(&spans, &call, r#"{"when":"2026-12-03T15:00:00"}"#), [""; 0]);
+}
+
+#[test]
+fn days_and_times_are_read_in_many_languages() {
+    let call = with(&["when"]);
+    for (text, when) in [
+        ("giovedì 3 dicembre alle 15:30", "2026-12-03T15:30"),
+        ("el miércoles 25 de noviembre de 2026 a las 18:15", "2026-11-25T18:15"),
+        ("dinsdag 8 december om half vier", "2026-12-08T15:30"),
+        ("zaterdag 5 december om 19.30 uur", "2026-12-05T19:30"),
+        ("w piątek 4 grudnia o 17", "2026-12-04T17:00"),
+        ("na amanhã às 9", "2026-11-22T09:00"),
+        ("domani alle 4 del pomeriggio", "2026-11-22T16:00"),
+        ("12月4日下午3点", "2026-12-04T15:00"),
+        ("明天上午9点半", "2026-11-22T09:30"),
+        ("2026年12月4日15:00", "2026-12-04T15:00"),
+        ("٣ ديسمبر الساعة ١٤:٣٠", "2026-12-03T14:30"),
+        ("from 9am on the 3rd of December till 6pm on the 7th", "2026-12-07T18:00"),
+        ("dal 12 al 15 marzo 2027 alle 10:00", "2027-03-12T10:00"),
+    ] {
+        assert_eq!(doubted(&said(text), &call, &format!("{{\"when\":\"{when}\"}}")), [""; 0], "{text}");
+        assert_eq!(doubted(&said(text), &call, r#"{"when":"2026-12-24T03:07"}"#), ["when"], "{text}");
+    }
+}
+
+#[test]
+fn numbers_count_what_is_beside_them() {
+    let call = with(&["durationMin", "adults", "children", "qty", "eur", "usd"]);
+    for (text, call_of) in [
+        ("45 minuti", r#"{"durationMin":45}"#),
+        ("90分钟", r#"{"durationMin":90}"#),
+        ("1 adulto y 2 niños", r#"{"adults":1,"children":2}"#),
+        ("买3张", r#"{"qty":3}"#),
+        ("paga 87,40 €", r#"{"eur":87.4}"#),
+        ("把 200 美元换成欧元", r#"{"usd":200}"#),
+    ] {
+        assert_eq!(doubted(&said(text), &call, call_of), [""; 0], "{text}");
+    }
+    for (text, call_of) in [
+        ("45 minuti", r#"{"qty":45}"#),
+        ("1 adulto y 2 niños", r#"{"adults":2}"#),
+        ("paga 87,40 €", r#"{"usd":87.4}"#),
+        ("paga $87", r#"{"eur":87}"#),
+        ("room 8740", r#"{"eur":8740}"#),
+    ] {
+        assert_eq!(doubted(&said(text), &call, call_of).len(), 1, "{text} {call_of}");
+    }
+}
+
+#[test]
+fn an_account_is_one_number_and_nothing_else_is_one() {
+    let pay = with(&["creditor_iban"]);
+    for text in ["IE29 AIBK 9311 5212 3456 78", "to Ada — ie29aibk93115212345678."] {
+        assert_eq!(doubted(&said(text), &pay, r#"{"creditor_iban":"IE29AIBK93115212345678"}"#), [""; 0], "{text}");
+    }
+    let spans = said("pay IE29 AIBK 9311 5212 3456 78 on 3 December 2026, see bill-nov.pdf and order7788990011");
+    for value in ["2026-12-03", "bill-nov.pdf", "IE29AIBK931152123456", "AIBK 9311 5212", "order7788990011"] {
+        assert_eq!(doubted(&spans, &pay, &format!("{{\"creditor_iban\":\"{value}\"}}")), ["creditor_iban"], "{value}");
+    }
+}
+
+#[test]
+fn whoever_writes_one_person_with_a_sign_writes_all_so() {
+    let (spans, send) = (said("send @kasia.w 20 for kino-0412"), with(&["handle"]));
+    assert_eq!(doubted(&spans, &send, r#"{"handle":"kino-0412"}"#), ["handle"]);
+    assert_eq!(doubted(&spans, &send, r#"{"handle":"@kasia.w"}"#), [""; 0]);
+    assert_eq!(doubted(&said("send kasia.w 20"), &send, r#"{"handle":"kasia.w"}"#), [""; 0]);
+}

@@ -1,0 +1,235 @@
+//! The days and times that a text speaks of, from the words around each number.
+
+use super::{
+    date::{self, Date, Time, TurnTime},
+    number::{self, Number},
+    tongues::{AT, FROM, HALF_TO, O_CLOCK, OF, UNTIL, meaning},
+    typed::{Near, Typed},
+};
+
+/// What is known while a text is read from its beginning.
+pub(super) struct Reading {
+    /// When the turn began, if it is known.
+    pub(super) now: Option<TurnTime>,
+    /// The last day that was spoken of.
+    pub(super) last: Option<Date>,
+    /// The place of a number that is a part of a day, and so is none of its own.
+    pub(super) part: Option<usize>,
+}
+
+impl Reading {
+    /// The days and times that the word at `at` speaks of, with its neighbours.
+    pub(super) fn word(&mut self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
+        let word = near.get(at, 0);
+        clock(near, at, &mut |time| found(Typed::Time(time)));
+        for date in self.dates(near, at) {
+            self.last = Some(date);
+            found(Typed::Date(date));
+        }
+        if let Some((day, clock)) = word.split_once('t')
+            && let (Some(day), Some((clock, _))) = (Date::iso(day), date::clock_and_offset(clock))
+        {
+            found(Typed::Date(day));
+            found(Typed::Time(clock));
+        }
+        self.soon(near, at, found);
+    }
+
+    fn dates(&mut self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
+        let word = near.get(at, 0);
+        let mut days: Vec<Date> = Vec::new();
+        if let Some(date) = Date::figures(word) {
+            days.extend([date].into_iter().chain(stays(near, at, at.saturating_add(1)).map(|days| date.plus(days))));
+        }
+        days.extend(self.ideographic(near, at));
+        let (of_month, behind) = self.of_month(near, at);
+        days.extend(
+            of_month
+                .iter()
+                .flat_map(|date| [*date].into_iter().chain(stays(near, at, behind).map(|days| date.plus(days)))),
+        );
+        days.extend(self.counted(near, at));
+        days.extend(self.ordinal(near, at));
+        days.extend(self.relative(near, at));
+        days
+    }
+
+    /// `3 December 2026`, `December 3rd, 2026`, `the 3rd of December`: the days it may be, and the place behind it.
+    fn of_month(&mut self, near: Near<'_, '_>, at: usize) -> (Vec<Date>, usize) {
+        let nothing = (Vec::new(), at);
+        let Some(day) = day_of_month(near.get(at, 0)) else { return nothing };
+        let behind = |step: usize| near.get(at, isize::try_from(step).unwrap_or(isize::MAX));
+        let of = usize::from(OF.contains(&behind(1)));
+        // From 4 to 7 March.
+        let of = if UNTIL.contains(&behind(1)) && day_of_month(behind(2)).is_some() {
+            2_usize.saturating_add(usize::from(OF.contains(&behind(3))))
+        } else {
+            of
+        };
+        let (month, step) = match (meaning(behind(of.saturating_add(1))).month, meaning(near.get(at, -1)).month) {
+            (Some(month), _) => (month, of.saturating_add(2)),
+            (None, Some(month)) => (month, 1),
+            (None, None) => return nothing,
+        };
+        let step = step.saturating_add(usize::from(OF.contains(&behind(step))));
+        match date::digits(behind(step)).filter(|_| behind(step).len() == 4) {
+            Some(year) => {
+                let behind = at.saturating_add(step);
+                self.part = Some(behind);
+                (Date::new(year.into(), month, day).into_iter().collect(), behind.saturating_add(1))
+            }
+            None => (date::without_year(month, day, self.now), at.saturating_add(1)),
+        }
+    }
+
+    /// `12月4日`, with or without its year.
+    fn ideographic(&self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
+        let (month, day) = (date::digits(near.get(at, 0)), date::digits(near.get(at, 2)));
+        let (Some(month), Some(day), "月", "日" | "号" | "號") = (month, day, near.get(at, 1), near.get(at, 3))
+        else {
+            return Vec::new();
+        };
+        match (date::digits(near.get(at, -2)), near.get(at, -1)) {
+            (Some(year), "年") => Date::new(year.into(), month, day).into_iter().collect(),
+            _ => date::without_year(month, day, self.now),
+        }
+    }
+
+    /// `the 7th` with no month: the next one after the last day that was spoken of, or after the turn began.
+    fn ordinal(&self, near: Near<'_, '_>, at: usize) -> Option<Date> {
+        let word = near.get(at, 0);
+        let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end))?;
+        let alone = meaning(near.get(at, 1)).month.is_none()
+            && meaning(near.get(at, -1)).month.is_none()
+            && !OF.contains(&near.get(at, 1))
+            && matches!(near.get(at, -1), "the" | "on");
+        let first = self.last.or_else(|| self.now.map(|now| now.today))?;
+        let day = date::digits(bare).filter(|_| alone)?;
+        (0..62).map(|days| first.plus(days)).find(|date| date.day() == day)
+    }
+
+    /// `tomorrow`, `Friday`, `the day after tomorrow`.
+    fn relative(&self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
+        let Some(TurnTime { today, .. }) = self.now else { return Vec::new() };
+        let (word, before) = (near.get(at, 0), near.get(at, -1));
+        let over = near.get(at, -2) == "day";
+        let days = match (word, before) {
+            ("tomorrow", "after") if over => Some(2),
+            ("yesterday", "before") if over => Some(-2),
+            ("mañana", "pasado") => Some(2),
+            (_, "this") if meaning(word).half.is_some() => Some(0),
+            // A time of day.
+            ("morgen", "am" | "guten" | "jeden") | ("mañana", "la") => None,
+            _ => meaning(word).days,
+        };
+        if let Some(days) = days {
+            return vec![today.plus(days)];
+        }
+        let after = [near.get(at, 1), near.get(at, 2)];
+        let weekday = meaning(word).weekday;
+        weekday.map(|day| date::weekday_near(today, day, before, after)).unwrap_or_default()
+    }
+
+    /// `in 45 minutes`, `in 2 hours`: the day and the time.
+    fn soon(&self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
+        let unit = meaning(near.get(at, 1)).unit.and_then(super::tongues::Unit::minutes);
+        let minutes = unit.and_then(|unit| date::digits(near.get(at, 0))?.checked_mul(unit));
+        let moment = self.now.zip(minutes).and_then(|(now, minutes)| now.later(minutes));
+        let in_that = matches!(near.get(at, -1), "in" | "dans" | "tra" | "fra" | "en" | "em" | "over" | "za");
+        if let (Some((day, time)), true) = (moment, in_that) {
+            found(Typed::Date(day));
+            found(Typed::Time(time));
+        }
+    }
+
+    /// `in 3 days`, `two weeks ago`.
+    fn counted(&self, near: Near<'_, '_>, at: usize) -> Option<Date> {
+        let (today, days) = (self.now?.today, lasts(near, at)?);
+        let later = matches!(near.get(at, -1), "in" | "dans" | "tra" | "fra" | "en" | "em" | "over" | "za")
+            || (near.get(at, 2) == "from" && matches!(near.get(at, 3), "now" | "today"));
+        let ago = near.get(at, 2) == "ago" || matches!(near.get(at, -1), "vor" | "hace");
+        match (later, ago) {
+            (true, _) => Some(today.plus(days)),
+            (false, true) => Some(today.plus(-days)),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The day of a month that a word may be: `3`, `3rd`.
+fn day_of_month(word: &str) -> Option<u32> {
+    let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+    date::digits(bare).filter(|day| (1..=31).contains(day))
+}
+
+/// Whether the number at `at` is the day of a month, and so is no number of its own.
+pub(super) fn is_of_a_day(near: Near<'_, '_>, at: usize) -> bool {
+    let named = |step| meaning(near.get(at, step)).month.is_some();
+    day_of_month(near.get(at, 0)).is_some()
+        && (named(1) || named(-1) || (OF.contains(&near.get(at, 1)) && named(2)) || near.get(at, 1) == "月")
+}
+
+/// Times of day.
+fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
+    let (word, before, after) = (near.get(at, 0), near.get(at, -1), near.get(at, 1));
+    if let Some(time) = Time::parse(word) {
+        return found(afternoon(near, at, time));
+    }
+    // A range, such as 10:00-11:00.
+    if let Some((from, to)) = word.split_once(['-', '–'])
+        && let (Some(from), Some(to)) = (Time::parse(from), Time::parse(to))
+    {
+        found(from);
+        return found(to);
+    }
+    if let Some(hour) = date::digits(word).or_else(|| meaning(word).number)
+        && HALF_TO.contains(&before)
+    {
+        // Nobody means the night by it.
+        let hour = if hour < 8 { hour.saturating_add(11) } else { hour.saturating_sub(1) };
+        return Time::new(hour, 30, 0).into_iter().for_each(found);
+    }
+    let said = AT.contains(&before) || O_CLOCK.contains(&after) || meaning(after).half.is_some();
+    let dotted = || word.split_once('.').filter(|_| said).and_then(|(hour, minute)| Time::of(hour, minute));
+    let bare = || Time::hour(word).filter(|_| said).map(|time| minutes_after(near, at, time));
+    let time = Time::french(word).or_else(dotted).or_else(bare);
+    time.map(|time| afternoon(near, at, time)).into_iter().for_each(found);
+}
+
+/// `3点半`, `3点20分`.
+fn minutes_after(near: Near<'_, '_>, at: usize, time: Time) -> Time {
+    match (near.get(at, 1), near.get(at, 2), near.get(at, 3)) {
+        ("点" | "點" | "時" | "时", "半", _) => time.plus(30),
+        ("点" | "點" | "時" | "时", minute, "分") => date::digits(minute).map_or(time, |minute| time.plus(minute)),
+        _ => time,
+    }
+}
+
+/// The later of two readings, where a word beside it says so: 4 this afternoon.
+fn afternoon(near: Near<'_, '_>, at: usize, time: Time) -> Time {
+    let half = |step| meaning(near.get(at, step)).half;
+    let small =
+        matches!(near.get(at, 1), "this" | "in" | "de" | "del" | "da" | "di" | "po" | "'s" | "o'clock" | "uhr" | "uur");
+    let far = if small { half(2).or_else(|| half(3)) } else { None };
+    match half(1).or(far).or_else(|| half(-1)) {
+        Some(true) => time.later(),
+        Some(false) | None => time,
+    }
+}
+
+/// `three nights from 12 December`, `12 December for 3 nights`: how many days later it ends. The day stands at `at`, and
+/// what follows it at `behind`.
+fn stays(near: Near<'_, '_>, at: usize, behind: usize) -> impl Iterator<Item = i64> {
+    let fills = |at: usize| FROM.contains(&near.get(at, 0)) || meaning(near.get(at, 0)).month.is_some();
+    let before = (0..at).rev().find(|at| !fills(*at)).and_then(|unit| lasts(near, unit.checked_sub(1)?));
+    let after = (behind..behind.saturating_add(5)).find(|at| !fills(*at)).and_then(|count| lasts(near, count));
+    before.into_iter().chain(after)
+}
+
+/// How many days the number at `count` and the unit behind it are.
+fn lasts(near: Near<'_, '_>, count: usize) -> Option<i64> {
+    let days = meaning(near.get(count, 1)).unit?.days()?;
+    let word = near.get(count, 0);
+    let number = date::digits(word).map(|number| Number::whole(number.into())).or_else(|| number::in_words(word))?;
+    (0..=1000_i64).find(|count| Number::whole((*count).into()) == number).map(|count| count.saturating_mul(days))
+}
