@@ -28,6 +28,7 @@ use crate::{
     keys::{KeyError, SigningKeys, VerifierKeys},
     log::Config,
     marks,
+    minimum::Minimum,
     open::{self, Looked, World},
     read::read,
     record::{Fact, Follows},
@@ -36,7 +37,7 @@ use crate::{
     rules::Rules,
     scan::{self, Scan},
     vault::{Vault, VaultKey},
-    verify::{Against, verify},
+    verify::{self as verifier, Against, begin_of, verify},
 };
 
 /// The new chain.
@@ -202,6 +203,20 @@ impl Home<'_> {
         }
         let kept = history::kept_sizes(folder, &**files)?;
         let mut history = History::new(folder, files, Measure { keys, vault: None, kept });
+        // What the record says counts, whatever was made of the file.
+        let minimum = match verifier::recorded_minimum(folder, files) {
+            Ok(recorded)
+                if Minimum::load(folder, &**files).is_ok_and(|there| Minimum::check(there, recorded).is_ok()) =>
+            {
+                Minimum::load(folder, &**files)?
+            }
+            Ok(recorded) => recorded,
+            Err(_) => Minimum::load(folder, &**files)?,
+        };
+        if let Some(minimum) = minimum {
+            let begin = begin_of(folder, files, minimum, published.head.size)?;
+            history.begin(begin, published.head.size)?;
+        }
         match history.run(&published, |_| ()) {
             Ok(()) | Err(ScanError::Damaged(_)) => {}
             Err(error) => return Err(error),

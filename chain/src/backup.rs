@@ -83,6 +83,20 @@ pub enum BackupError {
         /// How many entries that backup has.
         size: u64,
     },
+    /// The folder holds a backup of entries that the home pruned since, so nothing shows that the home continues it. Nothing was
+    /// written.
+    #[error(
+        "`{folder}` holds a backup of {size} entries, and the chain of this home was pruned up to entry {minimum}: keep it, and \
+         name another folder"
+    )]
+    Outdated {
+        /// Which folder.
+        folder: PathBuf,
+        /// How many entries that backup has.
+        size: u64,
+        /// Where the log begins.
+        minimum: u64,
+    },
     /// The home cannot be read, or is not whole; or the system would not write. The folder has no newer backup.
     #[error("the home was not backed up: {0}")]
     Scan(ScanError),
@@ -122,7 +136,12 @@ pub fn backup(
     if older.is_none() {
         make(folder, keys, &**files).map_err(failed(folder))?;
     }
-    let cut = copying.begin(before).map_err(BackupError::Scan)?;
+    let cut = copying.begin(before).map_err(|error| match error {
+        ScanError::Pruned { minimum, .. } => {
+            BackupError::Outdated { folder: folder.to_owned(), size: before.size, minimum }
+        }
+        error => BackupError::Scan(error),
+    })?;
     if !cut.had {
         return Err(BackupError::Diverged { folder: folder.to_owned(), size: before.size });
     }

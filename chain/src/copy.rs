@@ -26,7 +26,10 @@ use crate::{
     head::{HeadFile, PinnedHead},
     history,
     log::Config,
-    marks, press,
+    marks,
+    minimum::{self, Minimum},
+    press,
+    pruner::Below,
     published::{Published, content_path},
     scan::{self, Scan},
     segment,
@@ -48,6 +51,8 @@ pub(crate) struct Cut {
     checkpoint: Option<(Vec<u8>, Checkpoint)>,
     /// How many entries the tiles have.
     pub(crate) published: u64,
+    /// Where the log begins, if it was pruned.
+    minimum: Option<Minimum>,
     /// The segments, with the bytes of each that belong to it.
     segments: Vec<(u64, u64)>,
     /// Whether the log had this head that was asked for.
@@ -83,6 +88,7 @@ impl Copying<'_> {
     /// Nothing if more was published meanwhile than it knew of.
     fn cut(&self, had: Head) -> Result<Option<Cut>, ScanError> {
         let (chain, files) = (&self.from.folder, self.files);
+        let minimum = Minimum::load(chain, &**files)?;
         let published = marks::read_published(chain, &**files)?;
         let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
         marks::load_head(&self.from.head, &**files)?;
@@ -123,7 +129,8 @@ impl Copying<'_> {
             });
         }
         let (origin, checkpoint) = (pinned.origin, published);
-        Ok(Some(Cut { head: target, origin, checkpoint, published: tiles, segments, had: has }))
+        Minimum::check(minimum, scan.rules.pruned)?;
+        Ok(Some(Cut { head: target, origin, checkpoint, published: tiles, minimum, segments, had: has }))
     }
 
     fn incoming(&self) -> PathBuf {
@@ -148,7 +155,10 @@ impl Copying<'_> {
     pub(crate) fn copy_published(&self, cut: &Cut, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
         let source = Published::new(&self.from.folder, self.files, cut.published);
         for kind in tile::kinds(cut.published) {
-            let known = tile::count(kind, self.known.min(cut.published)) / WIDTH;
+            let mut known = tile::count(kind, self.known.min(cut.published)) / WIDTH;
+            if matches!(kind, Kind::Entries | Kind::Hashes(0)) {
+                known = known.max(cut.minimum.map_or(0, |minimum| minimum.index) / WIDTH);
+            }
             for index in known..tile::count(kind, cut.published).div_ceil(WIDTH) {
                 let Some(tile) = Tile::of(kind, index, cut.published) else { continue };
                 self.copy_tile(&source, tile)?;
@@ -158,13 +168,12 @@ impl Copying<'_> {
             }
         }
         for size in history::kept_sizes(&self.from.folder, &**self.files)? {
-            if size <= cut.published {
+            if size <= cut.published && cut.minimum.is_none_or(|minimum| size >= minimum.index) {
                 let of = |config: &Config| checkpoint::kept_path(&config.folder, size);
                 self.copy(&of(self.from), &of(self.to), None)?;
             }
         }
-        let minimum = |config: &Config| config.folder.join("minimum");
-        self.copy_if_there(&minimum(self.from), &minimum(self.to))
+        Ok(())
     }
 
     fn copy_tile(&self, source: &Published, tile: Tile) -> Result<(), ScanError> {
@@ -239,6 +248,11 @@ impl Copying<'_> {
             }
             if let Some((bytes, _)) = &cut.checkpoint {
                 durable::replace(files, &checkpoint::path(&self.to.folder), bytes)?;
+            }
+            if let Some(minimum) = cut.minimum {
+                durable::replace(files, &self.to.folder.join(minimum::NAME), &minimum.to_bytes())?;
+                // An older copy still had it.
+                Below::find(&self.to.folder, &self.to.vault, files, minimum.index)?.remove(files)?;
             }
             HeadFile::open(&self.to.head, files, &cut.origin, cut.head, None)?;
             files.remove_folder(&self.incoming())

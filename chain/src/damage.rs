@@ -155,6 +155,12 @@ pub enum Damage {
     /// The journal does not continue what was published.
     #[error("this snapshot is not of the entries before it")]
     Snapshot,
+    /// `minimum` is not what the record says of the last pruning.
+    #[error("this is not where the log begins: {0}")]
+    Minimum(&'static str),
+    /// A pruning on the record that is not what the rules ask for.
+    #[error("this pruning is not what the record allows: {0}")]
+    Pruning(&'static str),
     /// Keys of the log or of sessions, and no journal.
     #[error("the journal is gone: there are keys of it, or of sessions in it")]
     JournalMissing,
@@ -166,6 +172,16 @@ pub enum ScanError {
     /// The chain is not whole.
     #[error("{0}")]
     Damaged(Finding),
+    /// What was asked for lies before the minimum of a pruned log. Says nothing about the chain.
+    #[error(
+        "entry {entry} was pruned: the log begins at entry {minimum}, and nothing from before that can be read or proven"
+    )]
+    Pruned {
+        /// The entry, or the size of the log, that was asked for.
+        entry: u64,
+        /// Where the log begins.
+        minimum: u64,
+    },
     /// The system would not read it. Says nothing about the chain.
     #[error("`{path}` cannot be read: {source}")]
     Io {

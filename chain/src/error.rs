@@ -34,7 +34,10 @@ pub enum AppendError {
     Vault(#[from] VaultError),
     /// The disk is full. The store's fault. Nothing was recorded; the log goes on, and intents that were recorded can
     /// still be settled.
-    #[error("the record was not taken: the disk is full, free at least {needed} bytes")]
+    #[error(
+        "the record was not taken: the disk is full, free at least {needed} bytes (`ephor chain prune` takes away what is old \
+         enough)"
+    )]
     Full {
         /// How many bytes were asked of the disk.
         needed: u64,
@@ -42,8 +45,8 @@ pub enum AppendError {
     /// The chain and its vault have all the bytes that the operator gave them. Nothing was recorded; what was begun before
     /// can still be ended and recorded.
     #[error(
-        "the record was not taken: the chain would have {used} bytes of a quota of {quota}; raise `quota` under `[chain]` in \
-         ephor.toml, then start the node again"
+        "the record was not taken: the chain would have {used} bytes of a quota of {quota}; `ephor chain prune` takes away what is \
+         old enough; or raise `quota` under `[chain]` in ephor.toml, then start the node again"
     )]
     Quota {
         /// The bytes in use, promised and asked for.

@@ -16,10 +16,12 @@ use crate::{
     edge::Edge,
     entry::Entry,
     keys::VerifierKeys,
+    minimum::Begin,
+    pruned::Prunings,
     published::{self, Contents, Published, content_path, finding},
     record::Fact,
     rules::Rules,
-    tile::{Kind, Tile, WIDTH},
+    tile::{self, Kind, Tile, WIDTH},
     tree,
 };
 
@@ -41,6 +43,10 @@ pub(crate) struct History<'a> {
     pub(crate) rules: Rules,
     /// The first entry that is checked.
     pub(crate) since: u64,
+    /// Where the log begins.
+    pub(crate) minimum: u64,
+    /// The prunings that were met.
+    pub(crate) prunings: Prunings,
     /// How many kept checkpoints were checked.
     pub(crate) kept: u64,
     /// The last head that follows from whole entries and that a checkpoint with both signatures has, and the rules there.
@@ -68,6 +74,8 @@ impl<'a> History<'a> {
             edge,
             rules,
             since: 0,
+            minimum: 0,
+            prunings: Prunings::new(0, None, Some(Rules::default())),
             kept: 0,
             trusted: None,
             vouched: false,
@@ -85,8 +93,20 @@ impl<'a> History<'a> {
             return Err(published.suspect(known.size)?.into());
         }
         (self.edge, self.rules) = (edge, Rules::from_middle(known.size));
+        self.prunings = Prunings::new(known.size, None, None);
         self.since = known.size;
         self.measure.kept.retain(|size| *size > known.size);
+        Ok(())
+    }
+
+    /// Begins where a pruned log begins.
+    pub(crate) fn begin(&mut self, begin: Begin, published: u64) -> Result<(), ScanError> {
+        let (at, published) = (begin.minimum.index, Published::new(&self.chain, &self.files, published));
+        check_above(&published, at)?;
+        self.edge = published.edge(at)?;
+        self.prunings = Prunings::new(at, Some(begin.before), Some(begin.rules.clone()));
+        (self.since, self.minimum, self.rules) = (at, at, begin.rules);
+        self.measure.kept.retain(|size| *size > at);
         Ok(())
     }
 
@@ -94,6 +114,11 @@ impl<'a> History<'a> {
     pub(crate) fn expect(&mut self, mut kept: VecDeque<u64>) {
         kept.retain(|size| *size > self.size());
         self.measure.kept = kept;
+    }
+
+    /// What was verified, to be looked at again.
+    pub(crate) fn published(&self) -> Published {
+        Published::new(&self.chain, &self.files, self.size())
     }
 
     /// How many entries were verified.
@@ -127,6 +152,7 @@ impl<'a> History<'a> {
             let damage = Damage::PublishedForeign;
             return Err(Finding { file: "checkpoint".into(), offset: 0, seq: Some(Seq(to.head.size)), damage }.into());
         }
+        self.prunings.check(&published)?;
         self.check_signatures("checkpoint".into(), to.clone())?;
         self.trusted = Some((to.head, self.rules.clone()));
         Ok(())
@@ -230,9 +256,8 @@ impl<'a> History<'a> {
 
     /// Holds an entry against the rules and the given keys.
     fn admit(&mut self, entry: &Entry) -> Result<(), Damage> {
-        // Where batches end is not published.
-        self.rules.rotated = false;
-        self.rules.admit(entry).map_err(Damage::Rule)?;
+        self.rules.admit_published(entry).map_err(Damage::Rule)?;
+        self.prunings.pass(entry)?;
         match (&self.rules.keys, &entry.fact) {
             (Some(first), Fact::Origin { .. }) => {
                 let given = self.measure.keys;
@@ -302,6 +327,22 @@ impl<'a> History<'a> {
         let path = content_path(vault, index);
         Contents::open(vault, &*self.files, index).map(Some).map_err(ScanError::io(&path))
     }
+}
+
+/// Below where a pruned log begins, full tiles above level 0 are still there: each is what its parent says.
+fn check_above(published: &Published, minimum: u64) -> Result<(), ScanError> {
+    for level in 1..tile::LEVELS {
+        let (kind, above) = (Kind::Hashes(level), Kind::Hashes(level.saturating_add(1)));
+        let full = tile::count(kind, minimum) / WIDTH;
+        for index in 0..full {
+            let parents = published.hashes(above, index / WIDTH)?;
+            let parent = parents.get(usize::try_from(index % WIDTH).unwrap_or(0)).copied();
+            if parent != Some(tree::root_of_full(&published.hashes(kind, index)?)) {
+                return Err(finding(Tile::full(kind, index), Damage::Tile).into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A sealed content is the one its entry commits to.

@@ -27,7 +27,8 @@
 //! - [`backup()`] and [`restore()`]: a copy of a home, and a home from a copy.
 //! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;
 //!   [`prover`] makes them out of what is published.
-//! - [`quota`]: how many bytes there may be.
+//! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away, decided by [`retention`] and `holds`;
+//!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
@@ -52,6 +53,7 @@ pub mod fork;
 mod frame;
 pub mod head;
 mod history;
+mod holds;
 pub mod intent;
 mod journal;
 pub mod keys;
@@ -60,6 +62,7 @@ pub mod log;
 mod manifest;
 mod marks;
 pub mod migrate;
+pub mod minimum;
 pub mod note;
 pub mod offline;
 mod open;
@@ -67,6 +70,9 @@ mod press;
 pub mod proof;
 pub mod protection;
 pub mod prover;
+mod pruned;
+mod pruner;
+pub mod pruning;
 pub mod published;
 mod publisher;
 mod queue;
@@ -75,6 +81,7 @@ pub mod read;
 pub mod record;
 pub mod recovered;
 pub mod restore;
+pub mod retention;
 pub mod rotation;
 mod rules;
 mod scan;
@@ -108,9 +115,11 @@ pub use keys::{KeyError, SigningKeys, VerifierKeys};
 pub use known::{KnownLog, LogKey};
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
+pub use minimum::Minimum;
 pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
 pub use protection::Protection;
 pub use prover::{ProveError, Prover};
+pub use pruning::{Held, Plan, PruneError, Pruned, Pruning, Wish};
 pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use quota::Space;
@@ -118,6 +127,7 @@ pub use read::{Entries, ReadError, Stored, read};
 pub use record::{Content, Fact, Follows, LastNumbers, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use restore::{RestoreError, restore};
+pub use retention::{Retention, TooShort};
 pub use rotation::{KeyFile, Signers};
 pub use snapshot::{Snapshot, Unsettled};
 pub use state::State;

@@ -23,6 +23,7 @@ use crate::{
     read::{Entries, ReadError, Stored},
     record::{Content, Fact, Record},
     recovered::Recovered,
+    retention::Retention,
     rotation::Signers,
     vault::{Sealed, SessionKey, VaultKey, sealed_length},
     veil::Veil,
@@ -53,6 +54,8 @@ pub struct Config {
     /// How many bytes the chain and the vault may have; none for as many as the disk has. At the quota only what ends
     /// something is still recorded. Disk that is reserved ahead, a few MiB, is not counted.
     pub quota: Option<u64>,
+    /// How long entries stay at least. Nothing goes by itself: see [`Log::prune`].
+    pub keep: Retention,
 }
 
 impl Config {
@@ -67,6 +70,7 @@ impl Config {
             publish_every: Duration::from_secs(1),
             may_begin: true,
             quota: None,
+            keep: Retention::LEAST,
         }
     }
 }
@@ -279,6 +283,19 @@ impl Log {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    pub(crate) fn files(&self) -> &Arc<dyn Files> {
+        &self.0.files
+    }
+
+    /// Where the log begins, as far as everything before that was taken away.
+    pub(crate) fn pruned(&self) -> u64 {
+        self.0.publisher.pruned()
     }
 
     /// Records the stop, brings everything to the disk, publishes the checkpoint, pins the head, gives back the disk that

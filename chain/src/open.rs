@@ -19,6 +19,7 @@ use crate::{
     log::Config,
     marks::{self, Marks},
     migrate,
+    minimum::{self, Minimum},
     press::Press,
     published::Published,
     publisher::{Begin, Places, Publisher, Recycle, Signed},
@@ -73,6 +74,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         last = Some(batch);
     }
     let torn = marks.judge(&scan, keys)?;
+    Minimum::check(Minimum::load(&config.folder, &**files)?, scan.rules.pruned)?;
     if head.is_none() && scan.tree.size() > 0 {
         return Err(marks::finding("head", 0, None, Damage::HeadMissing));
     }
@@ -210,13 +212,17 @@ fn prepare(
         Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0),
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
-    let begin = Begin { from: scan.start.size, published, size: head.size, last: scan.rules.time, changes, recycle };
+    let pruned = scan.rules.pruned;
+    let (from, size) = (scan.start.size, head.size);
+    let begin = Begin { from, published, size, last: scan.rules.time, changes, pruned, recycle };
     let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
     let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), begin, press);
     let publisher = publisher.map_err(io("tidying the chain folder"))?;
     let mut queue = Queue::new(scan.rules, head);
     // A segment that begins without a snapshot could not be the oldest.
     queue.snapshot_due = journal.is_empty() && journal.first() > 0;
+    // Nor does a pruning go on before the journal begins behind it.
+    queue.snapshot_due |= recycle == Recycle::Segments && pruned.is_some_and(|pruned| from < pruned.index);
     let shared = Shared::new(queue, Arc::clone(&world.clock), Arc::clone(&world.random), vault);
     let publisher = Arc::new(publisher);
     let (shared, keys) = (Arc::new(shared), Arc::new(keys));
@@ -326,6 +332,13 @@ impl From<ScanError> for OpenError {
     fn from(error: ScanError) -> Self {
         match error {
             ScanError::Damaged(finding) => Self::Quarantined { finding },
+            // Whatever opening needs is kept, so what points below the minimum is not what it was.
+            ScanError::Pruned { entry, .. } => {
+                let damage = Damage::Minimum("what is needed to open the log lies before it");
+                Self::Quarantined {
+                    finding: Finding { file: minimum::NAME.into(), offset: 0, seq: Some(Seq(entry)), damage },
+                }
+            }
             ScanError::NewerFormat { path, found, known } => Self::NewerFormat { path, found, known },
             ScanError::Io { path, source } => Self::Io { doing: format!("reading `{}`", path.display()), source },
         }

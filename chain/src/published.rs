@@ -18,6 +18,7 @@ use crate::{
     durable,
     edge::{self, Edge},
     entry::MAX_ENTRY_BYTES,
+    minimum::Minimum,
     tile::{self, HEIGHT, Kind, LEVELS, Tile, WIDTH},
     tree,
 };
@@ -170,8 +171,18 @@ impl Published {
         }
     }
 
+    /// What a tile or bundle that is not there means: below the minimum of a pruned log, nothing bad.
     fn missing(&self, tile: Tile) -> ScanError {
-        finding(tile, Damage::Missing).into()
+        let finding = finding(tile, Damage::Missing);
+        let goes = matches!(tile.kind, Kind::Entries | Kind::Hashes(0));
+        let end = tile.index.saturating_add(1).saturating_mul(WIDTH);
+        match Minimum::index_of(&self.chain, &*self.files) {
+            Ok(minimum) if goes && end <= minimum => {
+                ScanError::Pruned { entry: finding.seq.map_or(0, |seq| seq.0), minimum }
+            }
+            Ok(_) => finding.into(),
+            Err(error) => error,
+        }
     }
 }
 

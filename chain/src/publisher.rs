@@ -25,8 +25,11 @@ use crate::{
     damage::ScanError,
     durable,
     head::HeadFile,
+    minimum::{self, Minimum},
     press::Press,
+    pruner::Below,
     published::Published,
+    segment,
     tail::{Handed, Tail},
 };
 
@@ -61,6 +64,10 @@ pub(crate) struct Publisher {
     shop: Mutex<Shop>,
     published: AtomicU64,
     recycled: AtomicU64,
+    /// Where the log begins, as far as everything before that is taken away.
+    pruned: AtomicU64,
+    /// How many bytes were taken away by that.
+    taken_away: AtomicU64,
 }
 
 #[derive(Default)]
@@ -70,6 +77,8 @@ struct State {
     latest: Option<Signed>,
     /// The checkpoints of changes of keys that are not kept yet.
     changes: Vec<Signed>,
+    /// Where the log begins, as the record has it.
+    pruned: Option<Minimum>,
     asked: Vec<oneshot::Sender<io::Result<()>>>,
     ending: bool,
 }
@@ -103,6 +112,8 @@ pub(crate) struct Begin {
     pub(crate) last: Option<Timestamp>,
     /// The checkpoints of the changes of keys that the journal holds.
     pub(crate) changes: Vec<Signed>,
+    /// Where the log begins, as the record has it.
+    pub(crate) pruned: Option<Minimum>,
     pub(crate) recycle: Recycle,
 }
 
@@ -133,21 +144,24 @@ impl Publisher {
             head,
             every,
             clock,
-            state: Mutex::new(State { changes: begin.changes, ..State::default() }),
+            state: Mutex::new(State { changes: begin.changes, pruned: begin.pruned, ..State::default() }),
             work: Condvar::new(),
             shop: Mutex::new(shop),
             published: AtomicU64::new(begin.published),
             recycled: AtomicU64::new(0),
+            pruned: AtomicU64::new(0),
+            taken_away: AtomicU64::new(0),
         })
     }
 
-    /// Notes the head of a batch at once, and hands it over to be published.
-    pub(crate) fn offer(&self, signed: Signed, batch: Handed, changes_keys: bool) {
+    /// Notes the head of a batch at once, and hands it over to be published. `pruned` is where the record has the log begin.
+    pub(crate) fn offer(&self, signed: Signed, batch: Handed, changes_keys: bool, pruned: Option<Minimum>) {
         if let Err(error) = self.head.note(signed.0) {
             // The batch is on the disk. What suffers is only how soon a cut-back log would be noticed.
             tracing::warn!(%error, "the pinned head could not be written");
         }
         let mut state = self.lock();
+        state.pruned = pruned;
         if changes_keys {
             state.changes.push(signed.clone());
         }
@@ -169,6 +183,16 @@ impl Publisher {
     /// How many entries are published.
     pub(crate) fn published(&self) -> u64 {
         self.published.load(Ordering::Acquire)
+    }
+
+    /// Where the log begins, as far as everything before that is taken away.
+    pub(crate) fn pruned(&self) -> u64 {
+        self.pruned.load(Ordering::Acquire)
+    }
+
+    /// How many bytes were taken away because they were pruned.
+    pub(crate) fn taken_away(&self) -> u64 {
+        self.taken_away.load(Ordering::Relaxed)
     }
 
     /// How many bytes of the journal were given back.
@@ -218,7 +242,13 @@ impl Publisher {
         // Opening has just published, so the first wait is a whole one.
         while self.pause() {
             let Some(Due { signed, asked }) = self.next() else { return };
-            let done = signed.as_ref().map_or(Ok(()), |signed| self.publish(signed, false));
+            let done = match &signed {
+                Some(signed) => self.publish(signed, false),
+                None => {
+                    self.tidy(&mut self.shop.lock().unwrap_or_else(PoisonError::into_inner), None);
+                    Ok(())
+                }
+            };
             if let Err(error) = &done {
                 // The journal is the truth; the next round tries again.
                 tracing::warn!(%error, "the chain could not be published");
@@ -279,14 +309,52 @@ impl Publisher {
             self.published.store(head.size, Ordering::Release);
         }
         self.head.pin(*head, stopped)?;
-        if head.size > published {
-            // Everything that counts is on the disk; what follows can wait for a round that has more luck.
-            let done = self.keep_changes(head.size).and_then(|()| self.keep(&mut shop.kept, signed));
-            let done = done.and_then(|()| self.clean_up(shop, published, head.size));
-            if let Err(error) = done {
-                tracing::warn!(%error, "the chain folder could not be tidied");
+        self.tidy(shop, Some((signed, published)).filter(|_| head.size > published));
+        Ok(())
+    }
+
+    /// Everything that counts is on the disk; what is done here can wait for a round that has more luck.
+    fn tidy(&self, shop: &mut Shop, news: Option<(&Signed, u64)>) {
+        let mut tidied = || {
+            if let Some((signed, before)) = news {
+                let size = signed.0.size;
+                self.keep_changes(size).and_then(|()| self.keep(&mut shop.kept, signed))?;
+                self.clean_up(shop, before, size)?;
             }
+            self.prune(shop)
+        };
+        if let Err(error) = tidied() {
+            tracing::warn!(%error, "the chain folder could not be tidied");
         }
+    }
+
+    /// Takes away what lies below where the record has the log begin, as soon as that record is published and the journal
+    /// begins behind it.
+    fn prune(&self, shop: &Shop) -> io::Result<()> {
+        let Some(due) = self.lock().pruned else { return Ok(()) };
+        let done = due.index <= self.pruned() || due.record.0 >= self.published();
+        if done || shop.recycle == Recycle::Nothing {
+            return Ok(());
+        }
+        let segments = durable::list(&*self.files, &segment::folder(&self.places.chain))?;
+        if segments.iter().filter_map(|name| segment::first_of(name)).min().is_some_and(|first| first < due.index) {
+            return Ok(());
+        }
+        let (Places { chain, vault }, path) = (&self.places, self.places.chain.join(minimum::NAME));
+        let there = Minimum::load(chain, &*self.files).map_err(as_io)?;
+        if there != Some(due) {
+            durable::replace(&*self.files, &path, &due.to_bytes())?;
+        }
+        let below = Below::find(chain, vault, &*self.files, due.index)?;
+        if !below.is_nothing() {
+            let bytes = below.bytes(&*self.files)?;
+            below.remove(&*self.files)?;
+            self.files.sync_tree(chain)?;
+            self.files.sync_tree(vault)?;
+            self.taken_away.fetch_add(bytes, Ordering::Relaxed);
+            tracing::info!(minimum = due.index, bytes, "the chain was pruned");
+        }
+        self.pruned.store(due.index, Ordering::Release);
         Ok(())
     }
 

@@ -339,6 +339,11 @@ impl Queue {
 }
 
 impl Pending {
+    /// Whether nothing has its place in it yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.leaves.is_empty()
+    }
+
     fn bytes(&self) -> u64 {
         (self.entries.len() as u64).saturating_add(self.contents.len() as u64)
     }
@@ -394,6 +399,7 @@ pub(crate) fn check_appendable(fact: &Fact) -> Result<(), AppendError> {
         Fact::Outcome { .. } => Err(AppendError::Misplaced("an outcome goes through `settle`")),
         Fact::Keys { .. } => Err(AppendError::Misplaced("new keys go through `rotate`")),
         Fact::Erase { .. } => Err(AppendError::Misplaced("an erasure goes through `erase`")),
+        Fact::Prune(_) => Err(AppendError::Misplaced("a pruning goes through `prune`")),
         _ => Ok(()),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Quota {
     most: u64,
     /// When the chain was opened, and what was taken since.
     taken: u64,
-    /// What was recycled before that.
+    /// What was recycled and pruned before that.
     recycled: u64,
     publisher: Arc<Publisher>,
     warned: bool,
@@ -65,12 +65,12 @@ impl Quota {
         let Some(most) = config.quota else { return Ok(None) };
         let taken = measure(&config.folder, files)?.saturating_add(measure(&config.vault, files)?);
         let taken = taken.saturating_sub(reserved);
-        let (recycled, publisher) = (publisher.recycled(), Arc::clone(publisher));
+        let (recycled, publisher) = (given_back(publisher), Arc::clone(publisher));
         Ok(Some(Self { most, taken, recycled, publisher, warned: false }))
     }
 
     pub(crate) fn space(&self, intents: usize) -> Space {
-        let recycled = self.publisher.recycled().saturating_sub(self.recycled);
+        let recycled = given_back(&self.publisher).saturating_sub(self.recycled);
         let promised = OUTCOME_RESERVE.saturating_mul(intents as u64).saturating_add(STOP_RESERVE);
         Space { used: self.taken.saturating_sub(recycled).saturating_add(promised), quota: self.most }
     }
@@ -85,7 +85,11 @@ impl Quota {
         if space.is_short() && !self.warned {
             self.warned = true;
             let Space { used, quota } = space;
-            tracing::warn!(used, quota, "the chain has used nine tenths of its quota: raise it, or prune the chain");
+            tracing::warn!(
+                used,
+                quota,
+                "the chain has used nine tenths of its quota: raise it, or see what `ephor chain prune --dry-run` could take away"
+            );
         }
         Ok(())
     }
@@ -97,7 +101,7 @@ impl Quota {
 }
 
 /// Whether a record is taken however much there is: it ends something that was taken before, a node says it of itself when it
-/// starts, or it must not wait: keys that may be lost, and what somebody wants forgotten.
+/// starts, or it must not wait: keys that may be lost, what somebody wants forgotten, and what makes room.
 pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
     match fact {
         Fact::Outcome { .. }
@@ -107,6 +111,7 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Stop { .. }
         | Fact::Snapshot(_)
         | Fact::Erase { .. }
+        | Fact::Prune(_)
         | Fact::Keys { .. }
         | Fact::Boot { .. }
         | Fact::Origin { .. } => true,
@@ -115,6 +120,11 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         }
         _ => false,
     }
+}
+
+/// How many bytes were recycled and pruned.
+fn given_back(publisher: &Publisher) -> u64 {
+    publisher.recycled().saturating_add(publisher.taken_away())
 }
 
 /// The bytes of the files in a folder and below it.

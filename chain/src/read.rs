@@ -11,6 +11,7 @@ use crate::{
     bundle,
     damage::{Damage, Finding, ScanError},
     entry::Entry,
+    minimum::Minimum,
     published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
     tile::{Kind, Tile, WIDTH},
@@ -40,7 +41,7 @@ pub enum ReadError {
 }
 
 /// The entries of a chain, in order, one bundle or batch in memory at a time: those that are published first, then those of
-/// the journal. A torn end is the end.
+/// the journal. A torn end is the end. A pruned log begins at its minimum, whatever was asked for.
 ///
 /// Structure and hashes are checked on the way; signatures are the business of [`crate::verify()`].
 pub struct Entries {
@@ -118,7 +119,7 @@ impl Entries {
             match self.fill() {
                 Ok(true) => {}
                 Ok(false) => return Ok(None),
-                Err(error) if error.is_gone() && tries < TRIES => {
+                Err(error) if (error.is_gone() || self.was_pruned()) && tries < TRIES => {
                     self.source = Source::Unknown;
                     tries = tries.saturating_add(1);
                 }
@@ -131,10 +132,16 @@ impl Entries {
         Ok(None)
     }
 
+    /// Whether what comes next was pruned since that was looked up.
+    fn was_pruned(&self) -> bool {
+        Minimum::index_of(&self.folder, &*self.files).is_ok_and(|minimum| minimum > self.next)
+    }
+
     /// Reads the next entries; says whether there can be any.
     fn fill(&mut self) -> Result<bool, ScanError> {
         match &mut self.source {
             Source::Unknown => {
+                self.next = self.next.max(Minimum::index_of(&self.folder, &*self.files)?);
                 let scan = Scan::open(&self.folder, &self.files)?;
                 let start = scan.start.size;
                 self.source = if self.next < start {
@@ -170,7 +177,7 @@ impl Entries {
 }
 
 /// The entries of the bundle that holds the entry `seq`, from that on. Their contents are read if there is a vault.
-fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault>) -> Result<Vec<Item>, ScanError> {
+pub(crate) fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault>) -> Result<Vec<Item>, ScanError> {
     let index = seq / WIDTH;
     let (bytes, width) = published.bundle(index)?;
     let hashes = published.hashes(Kind::Hashes(0), index)?;

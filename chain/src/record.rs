@@ -7,7 +7,7 @@ use ephor_base::{
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::Snapshot;
+use crate::{pruning::Pruning, snapshot::Snapshot};
 
 /// One thing that happened, before it has a place in the chain.
 #[derive(Clone, Debug)]
@@ -286,6 +286,9 @@ pub enum Fact {
         #[n(2)]
         reason: String,
     },
+    /// What lies before some entry may be taken away. Subject: the operator who wants it.
+    #[n(19)]
+    Prune(#[n(0)] Pruning),
 }
 
 impl Fact {
@@ -312,6 +315,7 @@ impl Fact {
             Self::Snapshot(_) => "snapshot",
             Self::Keys { .. } => "keys",
             Self::Erase { .. } => "erase",
+            Self::Prune(_) => "prune",
         }
     }
 }

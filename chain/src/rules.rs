@@ -4,7 +4,8 @@
 //! after a stop only a boot follows. An intent stands right behind the permitting verdict it names, in the same batch and
 //! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
 //! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
-//! used in it before. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
+//! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
+//! moves the beginning of the log on. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
 //! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
 //! Whoever begins in the middle of a log knows nothing of what came before. Until the next snapshot, only places and times
@@ -20,8 +21,12 @@ use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, S
 use crate::{
     entry::{ENTRY_VERSION, Entry},
     keys::VerifierKeys,
+    minimum::Minimum,
+    pruning::Pruning,
     record::{Fact, Follows, LastNumbers, RulingOn, Subject},
+    retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
+    tile::WIDTH,
 };
 
 /// An intent that has no outcome yet.
@@ -75,6 +80,18 @@ pub(crate) struct Rules {
     known: Known,
     /// The part that comes next of a snapshot that has begun.
     next_part: Option<u32>,
+    /// Where the log begins, as the last pruning has it.
+    pub(crate) pruned: Option<Minimum>,
+    /// A pruning that has begun.
+    pruning: Option<Begun>,
+}
+
+/// The parts of a pruning so far.
+#[derive(Clone, Debug)]
+struct Begun {
+    first: Seq,
+    next_part: u32,
+    pruning: Box<Pruning>,
 }
 
 /// How much is known of what came before.
@@ -104,11 +121,33 @@ impl Default for Rules {
             permitted: None,
             known: Known::All,
             next_part: None,
+            pruned: None,
+            pruning: None,
         }
     }
 }
 
 impl Rules {
+    /// The rules where a pruned log begins, as the parts of the pruning have it.
+    pub(crate) fn from_pruning(parts: &[Pruning]) -> Result<Self, &'static str> {
+        let first = parts.first().ok_or("the pruning has no parts")?;
+        let mut rules = Self { time: Some(first.newest), ..Self::from_middle(first.minimum) };
+        for (part, pruning) in (0..).zip(parts) {
+            rules.load(part, &pruning.state)?;
+        }
+        if parts.len() != first.state.of as usize {
+            return Err("a part of the pruning is missing");
+        }
+        rules.known = Known::All;
+        Ok(rules)
+    }
+
+    /// Takes the next published entry in. Where batches end is not published.
+    pub(crate) fn admit_published(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        self.rotated = false;
+        self.admit(entry)
+    }
+
     /// The rules for a reader that begins at the entry `size`.
     pub(crate) fn from_middle(size: u64) -> Self {
         let known = if size == 0 { Known::All } else { Known::Nothing };
@@ -177,6 +216,9 @@ impl Rules {
             _ if self.size == 0 => Err("the first entry is not an origin"),
             Fact::Snapshot(snapshot) => self.check_snapshot(entry, snapshot),
             _ if self.next_part.is_some() => Err("it stands between the parts of a snapshot"),
+            fact if self.pruning.is_some() && !matches!(fact, Fact::Prune(_)) => {
+                Err("it stands between the parts of a pruning")
+            }
             _ if self.known == Known::Nothing => Ok(()),
             Fact::Boot { number, clean, .. } => self.check_boot(*number, *clean),
             _ if self.stopped => Err("it follows a stop and is no boot"),
@@ -189,6 +231,7 @@ impl Rules {
             Fact::Outcome { intent, .. } => self.check_outcome(*intent, &entry.subject),
             Fact::Keys { ed25519, ml_dsa_65 } => self.check_keys(ed25519, ml_dsa_65),
             Fact::Erase { session, .. } => self.check_erase(*session, entry),
+            Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             _ => Ok(()),
         }
     }
@@ -224,6 +267,52 @@ impl Rules {
             return Err("it erases another session than its subject's, or for nobody, or has content");
         }
         if self.erased.insert(session) { Ok(()) } else { Err("it erases a session again") }
+    }
+
+    fn check_pruning(&mut self, entry: &Entry, pruning: &Pruning) -> Result<(), &'static str> {
+        let own = Subject { operator: entry.subject.operator, ..Subject::default() };
+        if entry.content.is_some() || own.operator.is_none() || entry.subject != own {
+            return Err("it is a pruning for nobody, or with another subject or with content");
+        }
+        let begun = self.pruning.take();
+        let part = begun.as_ref().map_or(0, |begun| begun.next_part);
+        if pruning.state.part != part || part >= pruning.state.of {
+            return Err("it is another part of a pruning than the one that comes next");
+        }
+        if begun.as_ref().is_some_and(|begun| begun.pruning.terms() != pruning.terms()) {
+            return Err("it is a part of another pruning");
+        }
+        self.check_terms(entry.time, pruning)?;
+        let first = begun.map_or(entry.seq, |begun| begun.first);
+        let next_part = part.saturating_add(1);
+        if next_part < pruning.state.of {
+            self.pruning = Some(Begun { first, next_part, pruning: Box::new(pruning.clone()) });
+        } else {
+            self.pruned = Some(Minimum { index: pruning.minimum, record: first });
+        }
+        Ok(())
+    }
+
+    /// What a pruning that is recorded now must keep to, as far as it alone shows it.
+    fn check_terms(&self, time: Timestamp, pruning: &Pruning) -> Result<(), &'static str> {
+        let Pruning { minimum, keep_seconds, floor, newest, size, .. } = *pruning;
+        if minimum == 0 || !minimum.is_multiple_of(WIDTH) {
+            return Err("a log begins at a multiple of 256");
+        }
+        if self.pruned.is_some_and(|pruned| minimum <= pruned.index) {
+            return Err("the log begins there or behind it already");
+        }
+        if minimum > size || size > self.size {
+            return Err("it is of more entries than were published");
+        }
+        if keep_seconds < Retention::LEAST.seconds() {
+            return Err("it keeps entries for less than 180 days");
+        }
+        let kept = |since: Timestamp| time.0.saturating_sub(since.0) >= retention::micros(keep_seconds);
+        if newest > floor || !kept(floor) {
+            return Err("what goes is younger than the entries that must be kept");
+        }
+        Ok(())
     }
 
     fn check_intent(&mut self, entry: &Entry, permitted: Option<Permitted>) -> Result<(), &'static str> {
@@ -277,7 +366,7 @@ impl Rules {
 
     /// Takes over what a part of a snapshot says.
     fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased } = snapshot;
+        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned } = snapshot;
         if *found != part || found >= of {
             return Err("it is another part of a snapshot than the one that comes next");
         }
@@ -288,7 +377,7 @@ impl Rules {
             let keys = VerifierKeys::parse(&keys.ed25519, &keys.ml_dsa_65).ok_or("its keys cannot be read")?;
             self.keys = Some(Arc::new(keys));
         }
-        (self.boots, self.stopped, self.known) = (*boots, *stopped, Known::Some);
+        (self.boots, self.stopped, self.pruned, self.known) = (*boots, *stopped, *pruned, Known::Some);
         self.used = Used::from_last(*used);
         self.earlier.extend(earlier);
         self.erased.extend(erased);

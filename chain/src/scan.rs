@@ -20,7 +20,7 @@ use crate::{
     entry::Entry,
     frame::{self, FrameHeader, Sections},
     keys::VerifierKeys,
-    marks,
+    marks, minimum,
     published::Published,
     rules::Rules,
     segment::{self, BadHeader, Format, SegmentHeader},
@@ -361,8 +361,9 @@ fn take_content<'a>(entry: &Entry, contents: &'a [u8]) -> Option<(Option<Vec<u8>
 /// The first sequences of the segments of a chain, in order. Anything else in its folders is a finding.
 fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
     for name in durable::list(files, chain).map_err(ScanError::io(chain))? {
-        // `checkpoint.tmp` is what a crash can leave behind.
-        let known = ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, "minimum"];
+        // What ends in `.tmp` a crash can leave behind.
+        let known =
+            ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, minimum::NAME, "minimum.tmp"];
         if !known.iter().any(|known| name == Path::new(known)) {
             return Err(unknown(name));
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::{
     keys::VerifierKeys,
+    minimum::Minimum,
     record::{LastNumbers, Subject},
     rules::{OpenIntent, Rules},
 };
@@ -46,6 +47,10 @@ pub struct Snapshot {
     /// The sessions that were erased, in the order of their ids.
     #[n(8)]
     pub erased: Vec<SessionId>,
+    /// Where the log begins, if the last pruning on the record moved that; in each part.
+    #[n(9)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Minimum>,
 }
 
 /// The two note verifier keys that sign what comes next.
@@ -121,6 +126,7 @@ pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
         open,
         earlier,
         erased,
+        pruned: rules.pruned,
     };
     (0..).zip(lists).map(part).collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! Sessions, tickets, intents without an outcome, seats, days, and lists of entries by session, seat, process, call and
 //! kind. All of it follows from the entries alone. It holds only what their public part says, and nothing that was
-//! acknowledged depends on it: the folder may be deleted at any time.
+//! acknowledged depends on it: the folder may be deleted at any time. Of a pruned chain they are those of the entries it
+//! still has; which sessions were erased before is known all the same.
 //!
 //! # Why its answers are those of the chain
 //! - What was **applied** is written in one batch with the rows: the layout, the origin of the log, the compact range of
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use change::day_of;
 pub use key::List;
 pub use row::{Day, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts};
-pub use source::{Reading, Source};
+pub use source::{Beginning, Reading, Source};
 pub use store::Broken;
 pub use view::{Order, Page, View};
 
@@ -90,6 +91,9 @@ pub enum Reason {
     /// They have entries that the chain does not have.
     #[error("they were ahead of the chain")]
     Ahead,
+    /// The chain was pruned since they were made.
+    #[error("the chain was pruned")]
+    Pruned,
     /// They are of another history.
     #[error("their root was not the chain's")]
     Root,
@@ -227,7 +231,7 @@ impl State {
         for _ in 0..2 {
             self.catch_up(chain, progress)?;
             let Some(kept) = &self.kept else { continue };
-            match question(&View::new(&kept.store, kept.applied.tree.size())) {
+            match question(&View::new(&kept.store, kept.applied.since.first, kept.applied.tree.size())) {
                 Ok(answer) => return Ok(answer),
                 Err(broken) => {
                     last = broken.clone();
@@ -257,6 +261,9 @@ impl State {
         if before > head.size {
             return Err(Reason::Ahead.into());
         }
+        if chain.first().map_err(|error| Halt::Chain(error.into()))? != kept.applied.since.first {
+            return Err(Reason::Pruned.into());
+        }
         kept.apply(head, chain, progress)?;
         Ok(CaughtUp { applied: head.size.saturating_sub(before), size: head.size, rebuilt: None })
     }
@@ -269,12 +276,15 @@ impl State {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CaughtUp, StateError> {
         match reason {
-            Reason::Missing | Reason::Asked => tracing::info!("the projections are built from the chain"),
+            Reason::Missing | Reason::Asked | Reason::Pruned => {
+                tracing::info!("the projections are built from the chain")
+            }
             ref why => tracing::warn!(%why, "the projections are built again from the chain"),
         }
         self.abandon();
         let head = chain.head();
-        let built = CaughtUp { applied: head.size, size: head.size, rebuilt: Some(reason) };
+        let first = chain.first()?;
+        let built = CaughtUp { applied: head.size.saturating_sub(first), size: head.size, rebuilt: Some(reason) };
         let kept = self.folder.begin(&self.origin);
         match self.fill(kept, head, chain, progress) {
             Ok(()) => return Ok(built),
@@ -306,7 +316,11 @@ impl State {
         chain: &dyn Source,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Halt> {
-        self.kept.insert(kept?).apply(head, chain, progress)
+        let mut kept = kept?;
+        if let Some(beginning) = chain.begin().map_err(|error| Halt::Chain(error.into()))? {
+            kept.applied.begin(beginning);
+        }
+        self.kept.insert(kept).apply(head, chain, progress)
     }
 
     fn abandon(&mut self) {

@@ -15,13 +15,15 @@ use crate::{
     bundle,
     damage::{Damage, ScanError},
     durable, edge,
+    entry::Entry,
     published::{Published, finding},
     scan::unknown,
     tile::{self, Kind, Tile, WIDTH, count},
+    tree,
 };
 
-/// Looks at everything below the tiles of a log of `size` entries.
-pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Result<(), ScanError> {
+/// Looks at everything below the tiles of a log of `size` entries that begins at `minimum`.
+pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64, minimum: u64) -> Result<(), ScanError> {
     let published = Published::new(chain, files, size);
     let mut folders = vec![PathBuf::from(tile::FOLDER)];
     while let Some(folder) = folders.pop() {
@@ -29,6 +31,7 @@ pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Re
         for name in durable::list(&**files, &path).map_err(ScanError::io(&path))? {
             let name = folder.join(name);
             match Tile::parse(&name) {
+                Some(tile) if is_below(tile, minimum) => check_below(&published, chain, tile)?,
                 Some(tile) => check_tile(&published, chain, tile)?,
                 None if may_be_folder(&name, folder == Path::new(tile::FOLDER)) => folders.push(name),
                 None => return Err(unknown(name)),
@@ -64,6 +67,35 @@ fn may_be_folder(name: &Path, top: bool) -> bool {
         return name == "entries" || name.len() == 1 && name.bytes().all(|byte| (b'0'..b'8').contains(&byte));
     }
     name.strip_prefix('x').is_some_and(digits) || name.strip_suffix(".p").is_some_and(digits)
+}
+
+/// Whether a tile was to be taken away.
+fn is_below(tile: Tile, minimum: u64) -> bool {
+    matches!(tile.kind, Kind::Entries | Kind::Hashes(0)) && tile.index < minimum / WIDTH
+}
+
+/// A pruning that was interrupted may have left it: then it is what its parent says. Partial ones never count.
+fn check_below(published: &Published, chain: &Path, tile: Tile) -> Result<(), ScanError> {
+    if !tile.is_full() {
+        return Ok(());
+    }
+    let path = chain.join(tile.path());
+    let found = match durable::read_file(&**published.files(), &path, 1 << 25) {
+        Ok(None) => return Ok(()),
+        Ok(Some(found)) => found,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(damaged(tile)),
+        Err(error) => return Err(ScanError::io(&path)(error)),
+    };
+    let leaves = match tile.kind {
+        Kind::Entries => {
+            let entries = bundle::parse(&found, tile.width);
+            entries.map(|entries| entries.into_iter().map(Entry::leaf).collect::<Vec<_>>())
+        }
+        Kind::Hashes(_) => edge::from_bytes(&found).filter(|hashes| hashes.len() == usize::from(tile.width)),
+    };
+    let parents = published.hashes(Kind::Hashes(1), tile.index / WIDTH)?;
+    let parent = parents.get(usize::try_from(tile.index % WIDTH).unwrap_or(0)).copied();
+    if leaves.map(|leaves| tree::root_of_full(&leaves)) == parent { Ok(()) } else { Err(damaged(tile)) }
 }
 
 fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), ScanError> {

@@ -17,6 +17,9 @@ use crate::{
     history::{self, History, Measure},
     keys::VerifierKeys,
     marks::{self, Marks},
+    minimum::{self, Minimum},
+    published::Published,
+    read,
     scan::{self, Scan},
     strays,
 };
@@ -52,8 +55,10 @@ pub struct Report {
     pub origin: String,
     /// How many entries it has, and their root.
     pub head: Head,
-    /// The first entry that was checked; 0 unless something was known before.
+    /// The first entry that was checked; the minimum unless something was known before.
     pub since: u64,
+    /// Where the log begins; 0 unless it was pruned.
+    pub minimum: u64,
     /// How many entries are published.
     pub published: u64,
     /// How many checkpoints were checked, each with both signatures.
@@ -85,15 +90,45 @@ pub fn verify(
     against: Against<'_>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, ScanError> {
-    let measure = Measure { keys: against.keys, vault: against.vault, kept: VecDeque::new() };
-    let mut history = History::new(folder, files, measure);
+    let measure = || Measure { keys: against.keys, vault: against.vault, kept: VecDeque::new() };
+    let mut history = History::new(folder, files, measure());
     let mut tries = 0;
     loop {
         match attempt(folder, files, &against, &mut history, &mut progress) {
             Ok(Some(report)) => return Ok(report),
-            Err(error) if !error.is_gone() || tries >= TRIES => return Err(error),
+            // What was to be read was pruned meanwhile.
+            Err(_) if tries < TRIES && moved_on(folder, &**files, &history) => {
+                history = History::new(folder, files, measure());
+                tries = tries.saturating_add(1);
+            }
+            Err(error) if !error.is_gone() => return Err(explain(folder, files, error)),
+            Err(error) if tries >= TRIES => return Err(error),
             _ => tries = tries.saturating_add(1),
         }
+    }
+}
+
+/// Whether the log begins behind where this verification began.
+fn moved_on(folder: &Path, files: &dyn Files, history: &History<'_>) -> bool {
+    Minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.since)
+}
+
+/// Where the journal has the log begin.
+pub(crate) fn recorded_minimum(folder: &Path, files: &Arc<dyn Files>) -> Result<Option<Minimum>, ScanError> {
+    let mut scan = Scan::open(folder, files)?;
+    while scan.next()?.is_some() {}
+    Ok(scan.rules.pruned)
+}
+
+/// What is missing is not what is wrong if the record says that it was pruned: then the minimum was set back.
+fn explain(folder: &Path, files: &Arc<dyn Files>, error: ScanError) -> ScanError {
+    let ScanError::Damaged(finding) = &error else { return error };
+    let Some(seq) = finding.seq.filter(|_| finding.damage == Damage::Missing) else { return error };
+    match recorded_minimum(folder, files) {
+        Ok(Some(recorded)) if seq.0 < recorded.index => {
+            minimum::finding("it was set back: the record says that more was pruned, and that is gone")
+        }
+        _ => error,
     }
 }
 
@@ -107,12 +142,13 @@ fn attempt(
 ) -> Result<Option<Report>, ScanError> {
     let keys = against.keys;
     let kept = history::kept_sizes(folder, &**files)?;
+    let minimum = Minimum::load(folder, &**files)?;
     let mut marks = Marks::new(folder, files, against.head.clone())?;
     let total = marks.promised();
     let unpublished = scan::is_unpublished(folder, &**files)?;
     if let Some(published) = marks.checkpoint().filter(|_| !unpublished) {
         history.expect(kept);
-        begin_at(history, against.from, published)?;
+        begin_at(folder, files, history, against.from, minimum, published)?;
         history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;
     } else if let Some(size) = kept.front() {
         return Err(marks::finding("checkpoint", 0, Some(*size), Damage::PublishedMissing));
@@ -130,12 +166,13 @@ fn attempt(
         let entries = scan.tree.size().max(size);
         progress(Progress { entries, total: total.max(entries), bytes: scan.bytes() });
     })?;
+    Minimum::check(minimum, scan.rules.pruned)?;
     let torn_bytes = marks.judge(&scan, keys)?;
     if scan.end().is_none() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "there is no journal");
         return Err(ScanError::Io { path: folder.to_owned(), source });
     }
-    strays::check_tiles(folder, files, history.size())?;
+    strays::check_tiles(folder, files, history.size(), minimum.map_or(0, |minimum| minimum.index))?;
     if let Some(vault) = against.vault {
         strays::check_contents(vault, &**files)?;
     }
@@ -149,13 +186,57 @@ fn attempt(
 }
 
 /// Goes on behind what was verified before, if that is more than nothing.
-fn begin_at(history: &mut History<'_>, from: Option<Head>, published: &Checkpoint) -> Result<(), ScanError> {
-    match from.filter(|from| from.size > 0 && history.size() == 0) {
+fn begin_at(
+    folder: &Path,
+    files: &Arc<dyn Files>,
+    history: &mut History<'_>,
+    from: Option<Head>,
+    minimum: Option<Minimum>,
+    published: &Checkpoint,
+) -> Result<(), ScanError> {
+    if history.size() > 0 {
+        return Ok(());
+    }
+    if let Some(minimum) = minimum {
+        let begin = begin_of(folder, files, minimum, published.head.size)?;
+        match from.filter(|from| from.size > 0) {
+            Some(Head { size, .. }) if size < minimum.index => {
+                return Err(ScanError::Pruned { entry: size, minimum: minimum.index });
+            }
+            Some(_) => {}
+            None => return history.begin(begin, published.head.size),
+        }
+    }
+    match from.filter(|from| from.size > 0) {
         // What is known and not published stands in the journal.
         Some(from) if from.size > published.head.size => history.resume(published.head, published.head.size),
         Some(from) => history.resume(from, published.head.size),
         None => Ok(()),
     }
+}
+
+/// What the published record says of where a pruned log begins.
+pub(crate) fn begin_of(
+    folder: &Path,
+    files: &Arc<dyn Files>,
+    minimum: Minimum,
+    size: u64,
+) -> Result<minimum::Begin, ScanError> {
+    if minimum.record.0 >= size {
+        return Err(minimum::finding("the pruning that it names is not published"));
+    }
+    let (published, mut next, mut items) =
+        (Published::new(folder, files, size), minimum.record.0, Vec::new().into_iter());
+    minimum.begin(std::iter::from_fn(move || {
+        if items.len() == 0 && next < size {
+            match read::bundle_items(&published, next, None) {
+                Ok(read) => items = read.into_iter(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        next = next.saturating_add(1);
+        items.next().map(|item| Ok(item.entry))
+    }))
 }
 
 /// Verifies the journal; says how many checkpoints it has.
@@ -167,6 +248,8 @@ fn read_journal(
     mut progress: impl FnMut(&Scan, u64),
 ) -> Result<u64, ScanError> {
     let mut checkpoints: u64 = 0;
+    // The journal may be read more than once.
+    let mut prunings = history.prunings.clone();
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, against.keys)?;
         // What the published part did not say of who signed it, the journal does.
@@ -177,9 +260,13 @@ fn read_journal(
         if against.from.is_some_and(|from| from.size == head.size && from.root != head.root) {
             return Err(batch.finding(Damage::Foreign).into());
         }
+        for item in batch.entries.iter().filter(|item| item.entry.seq.0 >= history.size()) {
+            prunings.pass(&item.entry).map_err(|damage| batch.finding(damage))?;
+        }
         checkpoints = checkpoints.saturating_add(1);
         progress(scan, history.size());
     }
+    prunings.check(&history.published())?;
     Ok(checkpoints)
 }
 
@@ -189,6 +276,7 @@ fn report(scan: &Scan, against: &Against<'_>, history: &History<'_>, checkpoints
         origin: against.keys.origin().to_owned(),
         head: scan.head(),
         since: history.since.min(scan.head().size),
+        minimum: history.minimum,
         published: history.size(),
         checkpoints,
         bytes: scan.bytes(),

@@ -23,6 +23,7 @@ use crate::{
     frame,
     journal::{Journal, STEP},
     keys::SigningKeys,
+    minimum::Minimum,
     publisher::{Publisher, Signed},
     queue::{Chore, Pending, Phase, Queue, Reply},
     signer::Signer,
@@ -218,14 +219,15 @@ impl Writer {
         let more = if batch.begins_segment { self.rotate(before)? } else { 0 };
         self.journal.write(&frame).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
         let snapshot_due = self.journal.is_due(self.publisher.published() >= before.size);
-        self.settle_accounts(head, more.saturating_add(batch.charged.saturating_sub(length)), snapshot_due);
+        let room = more.saturating_add(batch.charged.saturating_sub(length));
+        let pruned = self.settle_accounts(head, room, snapshot_due);
         let handed = Handed {
             first: batch.first,
             leaves: std::mem::take(&mut batch.leaves),
             entries: std::mem::take(&mut batch.entries),
             contents: std::mem::take(&mut batch.contents),
         };
-        self.publisher.offer((head, note.clone()), handed, batch.successor.is_some());
+        self.publisher.offer((head, note.clone()), handed, batch.successor.is_some(), pruned);
         self.last = Some((head, note));
         Ok(head)
     }
@@ -248,13 +250,15 @@ impl Writer {
         self.journal.rotate(before).map_err(|source| Failure::Io { doing: "beginning a segment", source })
     }
 
-    fn settle_accounts(&self, head: Head, room: u64, snapshot_due: bool) {
+    /// Says where the record has the log begin.
+    fn settle_accounts(&self, head: Head, room: u64, snapshot_due: bool) -> Option<Minimum> {
         let mut queue = self.shared.lock();
         queue.snapshot_due = snapshot_due;
         queue.head = head;
         queue.room = queue.room.saturating_add(room);
         queue.used = self.journal.used();
         queue.reserved = self.journal.ahead();
+        queue.rules.pruned
     }
 
     /// Disk is reserved in steps, and one step often serves everyone who asked.

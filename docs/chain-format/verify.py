@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PublicKey
 
 ML_DSA_65 = b"\xffML-DSA-65 FIPS-204 pure empty-context"
 PART_BYTES = 49152
+LEAST_KEPT = 180 * 86400
+MOST_GAP = 7 * 86400 * 10**6
 
 
 class Bad(Exception):
@@ -276,7 +278,8 @@ end_reason = choice({0: record(), 1: record(), 2: record(upto(3)), 3: record(upt
 follows = record(text, u64, digest, text, last_numbers)
 unsettled = record(u64, subject, budget)
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
-                  many(record(digest, digest)), many(session))
+                  many(record(digest, digest)), many(session), maybe(record(u64, u64)))
+PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
 fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text), 5: record(tool_name, digest, digest), 6: record(maybe(u64), u64), 7: record(text),
@@ -285,7 +288,7 @@ fact = choice({
     12: record(u64, text, digest, digest, u64),
     13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text), 14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
-    18: record(session, many(session), text),
+    18: record(session, many(session), text), 19: record(PRUNING),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -307,6 +310,19 @@ class Rules:
         self.size = self.version = self.time = self.boots = 0
         self.stopped, self.open, self.used, self.last = False, {}, [0, 0, 0, 0], None
         self.generations, self.erased, self.parts = [], set(), None
+        self.retired, self.pruned, self.pruning, self.met = [], None, [], []
+
+    def begin(self, parts):
+        """Begins where a pruned log begins, with what the parts of the pruning say."""
+        self.size, self.time = parts[0][0], parts[0][3]
+        for at, part in enumerate(parts):
+            number, of, self.boots, self.stopped, used, keys, unsettled, earlier, erased, *pruned = part[6]
+            need((number, of) == (at, len(parts)), "the parts of a pruning out of order")
+            self.used, self.pruned = list(used), pruned[0] if pruned else None
+            self.generations = [(0, Keys(keys))]
+            self.retired += earlier
+            self.erased |= set(erased)
+            self.open.update({intent: (who, reserved) for intent, who, reserved in unsettled})
 
     def admit(self, entry):
         who, (kind, fields), content = entry[3], entry[4], entry.get(5)
@@ -316,10 +332,12 @@ class Rules:
         need(content is None or 0 in who, "it has content and no session")
         need(content is None or who[0] not in self.erased, "it has content of an erased session")
         need((kind == 0) == (self.size == 0), "an origin is first, and nothing else is")
+        self.now = entry[2]
         need(self.parts is None or kind == 16, "it stands between the parts of a snapshot")
+        need(not self.pruning or kind == 19, "it stands between the parts of a pruning")
         need(not self.stopped or kind in (1, 16), "it follows a stop")
         check = {0: self.origin, 1: self.boot, 2: self.stop, 10: self.intent, 11: self.outcome, 16: self.snapshot,
-                 17: self.keys, 18: self.erase}.get(kind)
+                 17: self.keys, 18: self.erase, 19: self.prune}.get(kind)
         if check:
             check(fields, who, content)
         self.count(kind, fields, who)
@@ -380,7 +398,8 @@ class Rules:
     def expected(self):
         """The snapshot, in parts: each list is divided so that a part stays below its limit."""
         used = [keys for _, keys in self.generations]
-        items = [(2, [sha(line.encode()) for line in keys.lines]) for keys in used[:-1]]
+        items = [(2, gone) for gone in self.retired]
+        items += [(2, [sha(line.encode()) for line in keys.lines]) for keys in used[:-1]]
         items += [(3, gone) for gone in sorted(self.erased)]
         items += [(1, [intent, *about]) for intent, about in sorted(self.open.items())]
         groups, count = [([], [], [], [])], 0
@@ -390,15 +409,34 @@ class Rules:
                 groups.append(([], [], [], []))
                 count = len(encode(one))
             groups[-1][which].append(one)
-        return [[part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:]]
+        pruned = [self.pruned] if self.pruned else []
+        return [[part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:], *pruned]
                 for part, group in enumerate(groups)]
+
+    def prune(self, fields, who, content):
+        minimum, kept, floor, newest, size, root, state = terms = fields[0]
+        need(set(who) == {1} and content is None, "a pruning for nobody, of something else, or with content")
+        need(state[0] == len(self.pruning) and state[0] < state[1], "a part of a pruning out of order")
+        same = not self.pruning or (self.pruning[0][:6], self.pruning[0][6][1]) == (terms[:6], state[1])
+        need(same, "a part of another pruning")
+        need(minimum > 0 and minimum % 256 == 0, "a log begins at a multiple of 256")
+        need(self.pruned is None or minimum > self.pruned[0], "the log begins there already")
+        need(minimum <= size <= self.size, "a pruning of more than was published")
+        need(kept >= LEAST_KEPT, "entries are kept for less than 180 days")
+        need(newest <= floor, "what goes is younger than the floor")
+        need(self.now - floor >= kept * 10**6, "what goes is younger than what must be kept")
+        self.pruning.append(terms)
+        self.met.append((self.size, terms))
+        if len(self.pruning) == state[1]:
+            self.pruned, self.pruning = [minimum, self.size + 1 - state[1]], []
 
     def keys(self, fields, _who, _content):
         keys, used = Keys(fields), [keys for _, keys in self.generations]
         need(keys.origin == used[0].origin, "keys of another log")
         if keys.lines != used[-1].lines:
             again = any(line in old.lines for line in keys.lines for old in used)
-            need(not again, "keys that were in force before")
+            gone = any(sha(line.encode()) in old for line in keys.lines for old in self.retired)
+            need(not again and not gone, "keys that were in force before")
             self.generations.append((self.size + 1, keys))
 
     def erase(self, fields, who, content):
@@ -418,6 +456,26 @@ def full_root(hashes):
     while len(hashes) > 1:
         hashes = [sha(b"\x01", hashes[i], hashes[i + 1]) for i in range(0, len(hashes), 2)]
     return hashes[0]
+
+
+class Ages:
+    """How much time a record has lived through: a gap between entries counts as a week at most."""
+
+    def __init__(self, begin, before):
+        self.last, self.lived = before, 0
+        self.ends = {begin: (0, before)} if before is not None else {}
+
+    def take(self, seq, time):
+        self.lived += min(time - (time if self.last is None else self.last), MOST_GAP)
+        self.last = time
+        if (seq + 1) % 256 == 0:
+            self.ends[seq + 1] = (self.lived, time)
+
+    def check(self, minimum, kept, newest):
+        if minimum in self.ends:
+            lived, time = self.ends[minimum]
+            need(time == newest, "another time of the last entry that goes")
+            need(self.lived - lived >= kept * 10**6, "what goes was not kept for long enough")
 
 
 def root_of(rows):
@@ -452,6 +510,7 @@ class Folder:
         self.folder, self.keys, self.vault = folder, keys, vault
         self.checkpoint = Note(self.read("checkpoint"))
         self.size, self.rules, self.rows = self.checkpoint.size, Rules(), [[]]
+        self.minimum, self.ages, self.parts = 0, Ages(0, None), None
 
     def read(self, name):
         try:
@@ -490,8 +549,10 @@ class Folder:
     def verify(self):
         need(self.checkpoint.origin == self.keys.origin, "a log of other keys")
         kept = self.names()
+        self.begin()
+        kept = [size for size in kept if size > self.minimum]
         self.kept, self.journal = list(kept), self.oldest_segment()
-        for index in range((self.size + 255) // 256):
+        for index in range(self.minimum // 256, (self.size + 255) // 256):
             entries, leaves = self.bundle(index), self.hashes(0, index)
             sealed = open(self.content_path(index), "rb") if self.has_content(index) else None
             for raw, leaf in zip(entries, leaves):
@@ -507,8 +568,54 @@ class Folder:
             held = self.journal is not None and self.journal >= since and since not in self.kept
             need(not held, f"the checkpoint {since} at a change of keys is not kept")
         ours = any(keys.lines == self.keys.lines for _, keys in self.rules.generations)
-        need(ours, "the given keys never signed this log")
+        need(ours, "the given keys never signed what is left of this log")
+        need(self.minimum == 0 or self.rules.pruned[0] >= self.minimum, "the minimum is not on the record")
+        self.prunings()
         self.strays()
+
+    def begin(self):
+        """Begins at the minimum, if the log was pruned."""
+        if "minimum" not in os.listdir(self.folder):
+            return
+        lines = self.read("minimum").decode("ascii").split("\n")
+        need(len(lines) == 3 and lines[2] == "", "the minimum is two lines")
+        self.minimum, at = decimal(lines[0]), decimal(lines[1])
+        need(self.minimum > 0 and self.minimum % 256 == 0 and self.minimum <= at, "a minimum that cannot be")
+        parts = []
+        while not parts or len(parts) < parts[0][6][1]:
+            need(at < self.size, "the pruning that the minimum names is not published")
+            kind, fields = read_entry(self.bundle(at // 256)[at % 256])[4]
+            need(kind == 19 and fields[0][0] == self.minimum, "the minimum names no such pruning")
+            parts.append(fields[0])
+            at += 1
+        self.rules.begin(parts)
+        self.parts, self.ages = parts, Ages(self.minimum, parts[0][3])
+        self.rows = self.rows_at(self.minimum)
+        for level in range(1, 8):
+            for index in range(self.minimum >> 8 * (level + 1)):
+                parent = self.hashes(level + 1, index // 256)[index % 256]
+                need(full_root(self.hashes(level, index)) == parent, f"{tile_path(level, index, 256)} is wrong")
+
+    def rows_at(self, size):
+        """The right edge of the tree when it had this size."""
+        rows, level = [], 0
+        while size >> 8 * level:
+            index, width = divmod(size >> 8 * level, 256)
+            rows.append(self.hashes(level, index)[:width] if width else [])
+            level += 1
+        return rows
+
+    def prunings(self):
+        """Each pruning: under a head of this log, and of the state that the entries which go amount to."""
+        rules = Rules()
+        if self.parts:
+            rules.begin(self.parts)
+        for seq, (minimum, _, _, _, size, root, state) in self.rules.met:
+            need(size < self.minimum or root_of(self.rows_at(size)) == root, f"entry {seq}: another history")
+            while rules.size < minimum:
+                rules.admit(read_entry(self.bundle(rules.size // 256)[rules.size % 256]))
+            if minimum > self.minimum:
+                need(rules.expected()[state[0]] == state, f"entry {seq}: what goes amounts to something else")
 
     def take(self, raw, leaf, sealed, kept):
         at = self.rules.size
@@ -516,6 +623,10 @@ class Folder:
             need(sha(b"\x00", raw) == leaf, "its hash is not the one in the tile")
             entry = read_entry(raw)
             self.rules.admit(entry)
+            self.ages.take(at, entry[2])
+            if entry[4][0] == 19:
+                minimum, seconds, _, newest, *_ = entry[4][1][0]
+                self.ages.check(minimum, seconds, newest)
             if self.vault and 5 in entry:
                 need(sealed, "its content is missing")
                 need(sha(sealed.read(entry[5][2])) == entry[5][1], "its sealed content is another")
@@ -545,7 +656,7 @@ class Folder:
 
     def names(self):
         """Looks for unknown files. Gives the sizes of the kept checkpoints."""
-        known = {"checkpoint", "checkpoint.tmp", "checkpoints", "tile", "minimum", "journal"}
+        known = {"checkpoint", "checkpoint.tmp", "checkpoints", "tile", "minimum", "minimum.tmp", "journal"}
         need(set(os.listdir(self.folder)) <= known, "an unknown file")
         folder = os.path.join(self.folder, "checkpoints")
         names = os.listdir(folder) if os.path.isdir(folder) else []
@@ -570,11 +681,24 @@ class Folder:
                 need(path == tile_path(level, index, width) and (width < 256 or not match[3]), f"{path}: a wrong name")
                 if index * 256 + width > self.count(level):
                     continue
+                if level in ("entries", 0) and index < self.minimum // 256:
+                    self.left_over(level, index, width, path)
+                    continue
                 if level == "entries":
                     own = split_bundle(self.read(path), width, path)
                     need(self.bundle(index)[:width] == own, f"{path}: another bundle than the one that replaced it")
                 else:
                     need(b"".join(self.hashes(level, index)[:width]) == self.read(path), f"{path}: another tile")
+
+
+    def left_over(self, level, index, width, path):
+        """What was to be pruned and is still there is what its parent says; if it is partial it never counts."""
+        if width == 256:
+            raw = self.read(path)
+            leaves = [sha(b"\x00", one) for one in split_bundle(raw, 256, path)] if level == "entries" else \
+                [raw[at:at + 32] for at in range(0, len(raw), 32)]
+            parent = self.hashes(1, index // 256)[index % 256]
+            need(len(leaves) == 256 and full_root(leaves) == parent, f"{path}: another tile")
 
 
 def split_bundle(raw, width, name):

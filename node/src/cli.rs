@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
+use ephor_chain::Retention;
 
 /// An operating system for agents: every agent a supervised process, every act permitted and on a signed record.
 #[derive(Parser, Debug)]
@@ -255,6 +256,8 @@ pub(crate) enum Chain {
         #[arg(long)]
         json: bool,
     },
+    /// Take away the oldest entries, as far as they are old enough and nothing needs them. The rest is proven as before.
+    Prune(Prune),
     /// Sign the log with new keys from here on. Its name and its history stay.
     Rotate {
         /// Do not ask.
@@ -305,6 +308,25 @@ pub(crate) struct Verify {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Prune {
+    /// Keep entries of this time and later: 2026-11-21 or 2026-11-21T02:08:19Z, in UTC.
+    #[arg(long, value_name = "DATE", value_parser = time, conflicts_with = "keep")]
+    pub(crate) before: Option<Timestamp>,
+    /// Keep the entries of so many days [default: `keep` under `[chain]` in ephor.toml, or 180]. It cannot be less.
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) keep: Option<Retention>,
+    /// Only say what would go, and what stays and why.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Prove {
     /// The entry, by the number with which `chain log` shows it.
     #[arg(value_name = "SEQ", value_parser = place)]
@@ -338,7 +360,7 @@ pub(crate) struct Export {
     /// A home, or a copied folder of a chain [default: the home].
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The first entry [default: 0].
+    /// The first entry [default: the first there is].
     #[arg(long, value_name = "SEQ", value_parser = place)]
     pub(crate) from: Option<u64>,
     /// The last entry [default: the last there is].

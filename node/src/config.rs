@@ -5,9 +5,10 @@ use std::{path::Path, path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use ephor_agents::TurnLimits;
 use ephor_base::{Budget, ToolName};
+use ephor_chain::Retention;
 use ephor_governance::{Environment, OperatorPolicy};
 use ephor_kernel::Patience;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::bytes::Bytes;
 
@@ -97,6 +98,13 @@ pub(crate) struct Policy {
 pub(crate) struct Chain {
     /// How many bytes the chain and the vault may have, such as `20 GiB`; without it, as many as the disk has.
     quota: Option<Bytes>,
+    /// How long entries stay at least before `ephor chain prune` may take them, such as `365d`; 180 days at least.
+    #[serde(deserialize_with = "retention")]
+    keep: Retention,
+}
+
+fn retention<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Retention, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 /// The provider `openai`: OpenAI, or any server that speaks Chat Completions.
@@ -137,6 +145,11 @@ impl Config {
     /// The most bytes of the chain and the vault.
     pub(crate) fn quota(&self) -> Option<u64> {
         self.chain.quota.map(|Bytes(bytes)| bytes)
+    }
+
+    /// How long entries of the chain stay at least.
+    pub(crate) const fn keep(&self) -> Retention {
+        self.chain.keep
     }
 
     pub(crate) fn turn_limits(&self) -> TurnLimits {

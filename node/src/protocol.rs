@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId};
-use ephor_chain::{RulingOn, state::Progress};
+use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId, Timestamp};
+use ephor_chain::{Plan, RulingOn, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,15 @@ pub(crate) enum Request {
         /// Why; public for good.
         reason: String,
     },
+    /// Asks what of the record is old enough to go, and has it pruned.
+    Prune {
+        /// Keep entries of so many days, if that is more than the configuration says.
+        keep_days: Option<u64>,
+        /// Keep entries of this time and later.
+        before: Option<Timestamp>,
+        /// Only say what would go.
+        dry_run: bool,
+    },
     /// Has new keys sign the log. The braces are there for serde.
     Rotate {},
     /// Asks for the processes. The braces are there for serde: without them other keys would pass.
@@ -141,6 +150,13 @@ pub(crate) enum Answer {
     Erased {
         /// Where the record says so.
         seq: Seq,
+    },
+    /// What was pruned, or could be.
+    Pruned {
+        /// What.
+        plan: Plan,
+        /// Where the record says so; nothing if nothing was done.
+        seq: Option<Seq>,
     },
     /// The log is signed with new keys.
     Rotated {

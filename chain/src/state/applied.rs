@@ -1,16 +1,18 @@
 //! What has been applied: written in the same batch as the rows it speaks of, so that half of a batch never counts.
 
-use ephor_base::{Digest, cbor};
+use ephor_base::{Digest, SessionId, cbor};
 use minicbor::{Decode, Encode};
 
 use super::{
     Reason,
+    row::Moment,
+    source::Beginning,
     store::{Broken, Pair, Write},
 };
 use crate::{checkpoint::Head, tree::Tree};
 
 /// The version of the tables and rows. Another one is never read: the chain has everything that is in them.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 /// How far the rows are, and what they amount to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +20,21 @@ pub(super) struct Applied {
     pub(super) origin: String,
     pub(super) tree: Tree,
     pub(super) sum: Sum,
+    pub(super) since: Since,
+}
+
+/// Where the chain began when the rows were begun. What lay before it left no rows.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+pub(super) struct Since {
+    /// The first entry.
+    #[n(0)]
+    pub(super) first: u64,
+    /// The pruning on the record, if there was one.
+    #[n(1)]
+    pub(super) pruning: Option<Moment>,
+    /// The sessions that were erased before the first entry, in order.
+    #[n(2)]
+    pub(super) erased: Vec<SessionId>,
 }
 
 #[derive(Encode, Decode)]
@@ -30,11 +47,21 @@ struct Written {
     peaks: Vec<Digest>,
     #[n(3)]
     sum: [u64; 4],
+    #[n(4)]
+    since: Since,
 }
 
 impl Applied {
     pub(super) fn nothing(origin: &str) -> Self {
-        Self { origin: origin.to_owned(), tree: Tree::new(), sum: Sum::default() }
+        Self { origin: origin.to_owned(), tree: Tree::new(), sum: Sum::default(), since: Since::default() }
+    }
+
+    /// Nothing was applied of a chain that begins here.
+    pub(super) fn begin(&mut self, beginning: Beginning) {
+        let Beginning { tree, pruning, mut erased } = beginning;
+        erased.sort_unstable();
+        self.since = Since { first: tree.size(), pruning: Some(pruning), erased };
+        self.tree = tree;
     }
 
     pub(super) fn head(&self) -> Head {
@@ -43,8 +70,9 @@ impl Applied {
 
     /// The layout, the fields, and the digest of both.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self { origin, tree, sum } = self;
-        let written = Written { origin: origin.clone(), size: tree.size(), peaks: tree.peaks().to_vec(), sum: sum.0 };
+        let Self { origin, tree, sum, since } = self;
+        let (size, peaks) = (tree.size(), tree.peaks().to_vec());
+        let written = Written { origin: origin.clone(), size, peaks, sum: sum.0, since: since.clone() };
         let body = [&LAYOUT.to_be_bytes()[..], &cbor::to_vec(&written)].concat();
         [&body[..], &Digest::of(&body).0].concat()
     }
@@ -64,7 +92,7 @@ impl Applied {
             return Err(Reason::Origin);
         }
         let tree = Tree::from_peaks(written.size, written.peaks).ok_or_else(damaged)?;
-        Ok(Self { origin: written.origin, tree, sum: Sum(written.sum) })
+        Ok(Self { origin: written.origin, tree, sum: Sum(written.sum), since: written.since })
     }
 }
 

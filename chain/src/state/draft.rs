@@ -96,7 +96,14 @@ impl<'a> Draft<'a> {
                 self.lists.entry(list).or_default().push(seq);
                 Ok(())
             }
-            Change::Session(row) => self.sessions.merge(store, key::session(row.id), row),
+            Change::Session(mut row) => {
+                // The entry that erased it may be gone.
+                let since = &self.applied.since;
+                if since.erased.binary_search(&row.id).is_ok() {
+                    row.erased = since.pruning;
+                }
+                self.sessions.merge(store, key::session(row.id), row)
+            }
             Change::Asked(row) => self.tickets.merge(store, key::ticket(row.id), row),
             Change::Ruled(id, answer) => {
                 let ruled = |row: Option<Ticket>| row.map(|row| Ticket { answer: row.answer.or(Some(answer)), ..row });

@@ -2,20 +2,49 @@
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
-use ephor_base::{Seq, files::Files};
+use ephor_base::{Seq, SessionId, files::Files};
 
+use super::row::Moment;
 use crate::{
     checkpoint::Head,
     figures,
+    minimum::{self, Minimum},
+    published::Published,
     read::{ReadError, Stored, read},
+    tree::Tree,
 };
 
 /// What projections are made from.
 pub trait Source {
     /// How far they are to go.
     fn head(&self) -> Head;
+    /// The first entry that there is: 0 unless the chain was pruned.
+    ///
+    /// # Errors
+    /// [`ReadError`] if that cannot be read.
+    fn first(&self) -> Result<u64, ReadError> {
+        Ok(0)
+    }
+    /// What is known where the chain begins; nothing unless it was pruned.
+    ///
+    /// # Errors
+    /// [`ReadError`] if that cannot be read.
+    fn begin(&self) -> Result<Option<Beginning>, ReadError> {
+        Ok(None)
+    }
     /// The entries from this place on, at least up to the head.
     fn entries(&self, from: Seq) -> Box<dyn Iterator<Item = Result<Stored, ReadError>> + '_>;
+}
+
+/// What is known where a pruned chain begins.
+#[derive(Clone, Debug)]
+pub struct Beginning {
+    /// Over the entries that were pruned.
+    pub tree: Tree,
+    /// The pruning on the record.
+    pub pruning: Moment,
+    /// The sessions that were erased before.
+    pub erased: Vec<SessionId>,
 }
 
 /// The folder of a chain, up to a head.
@@ -44,6 +73,28 @@ impl Reading {
 impl Source for Reading {
     fn head(&self) -> Head {
         self.head
+    }
+
+    fn first(&self) -> Result<u64, ReadError> {
+        Ok(Minimum::index_of(&self.folder, &*self.files)?)
+    }
+
+    fn begin(&self) -> Result<Option<Beginning>, ReadError> {
+        let Some(minimum) = Minimum::load(&self.folder, &*self.files)? else { return Ok(None) };
+        let published = Published::new(&self.folder, &self.files, self.head.size.max(minimum.index));
+        let mut time = None;
+        let entries = read(&self.folder, &self.files).from(minimum.record).up_to(self.head.size);
+        let begin = minimum.begin(entries.map(|stored| match stored {
+            Ok(stored) => {
+                time = time.or(Some(stored.entry.time));
+                Ok(stored.entry)
+            }
+            Err(ReadError::Scan(error)) => Err(error),
+            Err(ReadError::Vault(_)) => Err(minimum::finding("the record of it cannot be read")),
+        }))?;
+        let tree = published.edge(minimum.index)?.tree();
+        let pruning = Moment { seq: minimum.record, time: time.unwrap_or(begin.before) };
+        Ok(Some(Beginning { tree, pruning, erased: begin.rules.erased.into_iter().collect() }))
     }
 
     fn entries(&self, from: Seq) -> Box<dyn Iterator<Item = Result<Stored, ReadError>> + '_> {

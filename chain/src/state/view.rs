@@ -47,12 +47,19 @@ impl Page {
 /// Projections as they were after a catch-up. The iterators read as they go; after an error they end.
 pub struct View<'a> {
     store: &'a Store,
+    first: u64,
     size: u64,
 }
 
 impl<'a> View<'a> {
-    pub(super) const fn new(store: &'a Store, size: u64) -> Self {
-        Self { store, size }
+    pub(super) const fn new(store: &'a Store, first: u64, size: u64) -> Self {
+        Self { store, first, size }
+    }
+
+    /// The first entry of the chain they are made from: 0 unless it was pruned.
+    #[must_use]
+    pub const fn first(&self) -> Seq {
+        Seq(self.first)
     }
 
     /// How many entries of the chain they are made from.
@@ -167,7 +174,7 @@ impl<'a> View<'a> {
         page: Page,
     ) -> Result<impl Iterator<Item = Result<Seq, Broken>> + use<'a>, Broken> {
         let Range { start, end } = page.numbers();
-        let mut span = start..end.min(self.size);
+        let mut span = start.max(self.first)..end.min(self.size);
         let is_day = |list: &&List| matches!(list, List::Day(_));
         for list in lists.iter().filter(is_day) {
             if let List::Day(day) = list {

@@ -162,6 +162,34 @@ fn vectors() -> BTreeMap<PathBuf, Vec<u8>> {
     files.insert("opened".into(), opened(&world, &memory, &files).into_bytes());
     files.insert("proof".into(), proof.to_bytes());
     files.insert("expected".into(), expected.into_bytes());
+    files.extend(pruned().into_iter().map(|(path, bytes)| (Path::new("pruned").join(path), bytes)));
+    files
+}
+
+/// A log of 7 months of which the first 256 entries were pruned: the published folder, and the keys.
+fn pruned() -> BTreeMap<PathBuf, Vec<u8>> {
+    let memory = Memory::default();
+    let clock = Arc::new(Fixed::default());
+    let world = World { clock: Arc::clone(&clock) as _, ..World::new(memory.files(), Path::new("/home")) };
+    let (log, _) = world.open().unwrap();
+    let open = block_on(log.intend(verdict(1, Decision::Permit), intent(1))).unwrap().seq();
+    for number in 0..252 {
+        block_on(log.note(plain(number))).unwrap();
+    }
+    block_on(log.settle(open, outcome(1, open, "found"))).unwrap();
+    for week in 0..30 {
+        clock.0.fetch_add(7 * 86_400_000_000, Ordering::Relaxed);
+        block_on(log.append(plain(week))).unwrap();
+    }
+    block_on(log.publish()).unwrap();
+    let plan = log.plan_pruning(ephor_chain::Wish::default(), |_, _| ()).unwrap();
+    block_on(log.prune(&plan, OPERATOR)).unwrap();
+    block_on(log.close()).unwrap();
+    let all = memory.everything().into_iter();
+    let all = all.map(|(path, bytes)| (path.strip_prefix("/home").unwrap().to_owned(), bytes));
+    let mut files: BTreeMap<_, _> =
+        all.filter(|(path, _)| path.starts_with("chain") && !path.starts_with("chain/journal")).collect();
+    files.insert("keys".into(), world.verifier().to_string().into_bytes());
     files
 }
 
@@ -219,7 +247,7 @@ fn vectors_of_the_format() {
     for (path, bytes) in &made {
         assert_eq!(without_ml_dsa(&kept[path]), without_ml_dsa(bytes), "{}", path.display());
     }
-    assert!(kept.values().map(Vec::len).sum::<usize>() < 40_000);
+    assert!(kept.values().map(Vec::len).sum::<usize>() < 60_000);
     let keys = String::from_utf8(kept[Path::new("keys")].clone()).unwrap().parse().unwrap();
     let logs = [KnownLog::of(&keys).unwrap()];
     assert!(
@@ -243,10 +271,10 @@ fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// The second verifier, if this machine can run it. CI names a Python that must be able to.
-struct Second(PathBuf);
+pub(crate) struct Second(PathBuf);
 
 impl Second {
-    fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let named = std::env::var_os("EPHOR_PYTHON");
         let python = PathBuf::from(named.clone().unwrap_or_else(|| "python3".into()));
         let wanted = "from cryptography.hazmat.primitives.asymmetric import mldsa";
@@ -262,7 +290,7 @@ impl Second {
         there.then_some(Self(python))
     }
 
-    fn run(&self, arguments: &[&Path]) -> Result<String, String> {
+    pub(crate) fn run(&self, arguments: &[&Path]) -> Result<String, String> {
         let script = docs().join("verify.py");
         let output = Command::new(&self.0).arg("-B").arg(script).args(arguments).output().unwrap();
         let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -392,6 +420,9 @@ fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let Some(second) = Second::find() else { return };
     let folder = docs().join("vectors");
     assert!(second.chain(&folder).unwrap().starts_with("18 "));
+    let pruned = folder.join("pruned");
+    let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
+    assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
     assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 18");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());

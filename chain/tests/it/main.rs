@@ -21,6 +21,7 @@ mod kill;
 mod offline;
 mod passphrase;
 mod prover;
+mod prune;
 mod quota;
 mod rotate;
 mod state;

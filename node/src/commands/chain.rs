@@ -7,6 +7,7 @@ mod keys;
 mod log;
 mod place;
 mod prove;
+mod prune;
 mod stat;
 mod verify;
 
@@ -33,6 +34,7 @@ pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
         Chain::Erase { session, derived, reason, yes, json } => {
             runtime(1)?.block_on(keep::erase(home, Erasure { session, derived, reason, yes, json }))
         }
+        Chain::Prune(args) => runtime(1)?.block_on(prune::prune(home, &args)),
         Chain::Rotate { yes, json } => runtime(1)?.block_on(keep::rotate(home, yes, json)),
         Chain::Passphrase { new_file, remove } => keep::passphrase(home, new_file.as_deref(), remove),
         Chain::Accept { yes } => accept(home, yes),

@@ -124,7 +124,8 @@ fn open_chain(
 ) -> anyhow::Result<(Log, Recovered, String)> {
     refuse_restoring(home, &**files)?;
     let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random, protection)?;
-    let config = ChainConfig { may_begin: unused, quota: config.quota(), ..ChainConfig::in_home(home.path()) };
+    let (quota, keep) = (config.quota(), config.keep());
+    let config = ChainConfig { may_begin: unused, quota, keep, ..ChainConfig::in_home(home.path()) };
     let version = env!("CARGO_PKG_VERSION");
     let vault = Arc::new(vault);
     let (log, recovered) = Log::open(config, signing, vault, files.clone(), clock.clone(), random.clone(), version)?;

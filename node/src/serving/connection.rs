@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId};
-use ephor_chain::VerifierKeys;
+use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId, Timestamp};
+use ephor_chain::{Retention, VerifierKeys, Wish};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
@@ -179,6 +179,7 @@ impl Talk {
                 derived.map(|sessions| Answer::Derived { sessions }).map_err(|error| format!("{error:#}"))
             }
             Request::Erase { session, reason } => self.erase(operator, session, reason).await,
+            Request::Prune { keep_days, before, dry_run } => self.prune(operator, keep_days, before, dry_run).await,
             Request::Rotate {} => {
                 let rotated = self.node.upkeep().rotate(operator).await;
                 let answer = |(seq, keys): (_, VerifierKeys)| Answer::Rotated { seq, keys: keys.to_string() };
@@ -219,6 +220,25 @@ impl Talk {
         }
         let erased = self.node.upkeep().erase(operator, session, reason).await;
         erased.map(|seq| Answer::Erased { seq }).map_err(|error| format!("{error:#}"))
+    }
+
+    async fn prune(
+        &self,
+        operator: OperatorId,
+        keep_days: Option<u64>,
+        before: Option<Timestamp>,
+        dry_run: bool,
+    ) -> Result<Answer, String> {
+        let keep = keep_days.map(Retention::of_days).transpose().map_err(|error| error.to_string())?;
+        let open = self.node.kernel.processes().iter().filter_map(|process| process.session).collect();
+        let (wish, upkeep) = (Wish { keep, before, open }, self.node.upkeep());
+        let pruned = async {
+            let plan = upkeep.plan(wish, |_, _| ()).await?;
+            let done = !dry_run && plan.entries() > 0;
+            let seq = if done { Some(upkeep.prune(operator, &plan).await?.seq) } else { None };
+            Ok::<_, anyhow::Error>(Answer::Pruned { plan, seq })
+        };
+        pruned.await.map_err(|error| format!("{error:#}"))
     }
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.

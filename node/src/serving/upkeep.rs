@@ -1,11 +1,11 @@
-//! What an operator does to the record itself: erases sessions, changes the keys. The running node does it, or a command
+//! What an operator does to the record itself: erases sessions, changes the keys, prunes. The running node does it, or a command
 //! that holds the home alone.
 
 use std::sync::Arc;
 
 use anyhow::Context;
 use ephor_base::{OperatorId, Seq, SessionId, files::Files};
-use ephor_chain::{KeyFile, Log, Protection, SigningKeys, VerifierKeys, disk::Disk};
+use ephor_chain::{KeyFile, Log, Plan, Protection, Pruned, SigningKeys, VerifierKeys, Wish, disk::Disk};
 
 use super::{boot, keys};
 use crate::{home::Home, host::SystemRandom};
@@ -39,6 +39,23 @@ impl Upkeep {
     pub(crate) async fn erase(&self, operator: OperatorId, session: SessionId, reason: String) -> anyhow::Result<Seq> {
         let derived = self.derived(session).await?;
         Ok(self.log.erase(session, derived, reason, operator).await?.seq)
+    }
+
+    /// What could be pruned. `progress` hears how many entries were read of how many.
+    pub(crate) async fn plan(
+        &self,
+        wish: Wish,
+        progress: impl FnMut(u64, u64) + Send + 'static,
+    ) -> anyhow::Result<Plan> {
+        let log = self.log.clone();
+        // Only what is published can go.
+        log.publish().await?;
+        Ok(tokio::task::spawn_blocking(move || log.plan_pruning(wish, progress)).await??)
+    }
+
+    /// Takes away what a plan names.
+    pub(crate) async fn prune(&self, operator: OperatorId, plan: &Plan) -> anyhow::Result<Pruned> {
+        Ok(self.log.prune(plan, operator).await?)
     }
 
     /// Signs the log with new keys; where the record names them, and which they are.

@@ -20,9 +20,13 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
     let mut prover = place.prover(|size| args.to.is_some_and(|to| to < size))?;
     let (checkpoint, size) = (prover.checkpoint(), prover.checkpoint().head.size);
     checkpoint.check(&keys).context("the checkpoint of the log does not hold under these keys")?;
-    let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(size.saturating_sub(1)));
+    let first = place.first()?;
+    let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(size.saturating_sub(1)));
     if from > to {
         bail!("the entries {from} to {to} are none: --from comes before --to");
+    }
+    if from < first {
+        bail!("entry {from} was pruned: the log begins at entry {first}, so --from is that or more");
     }
     if to >= size {
         return Err(place.beyond(to, size));

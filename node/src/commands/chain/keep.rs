@@ -20,13 +20,13 @@ use crate::{
 };
 
 /// Whoever writes the record of a home: its node, or this process.
-enum Keeper {
+pub(super) enum Keeper {
     Node(Box<Client>),
     Here { upkeep: Upkeep, operator: OperatorId, _lock: Lock },
 }
 
 impl Keeper {
-    async fn reach(home: &Home) -> anyhow::Result<Self> {
+    pub(super) async fn reach(home: &Home) -> anyhow::Result<Self> {
         if let Some(client) = Client::reach_running(home).await? {
             return Ok(Self::Node(Box::new(client)));
         }
@@ -69,7 +69,7 @@ impl Keeper {
         }
     }
 
-    async fn leave(self) -> anyhow::Result<()> {
+    pub(super) async fn leave(self) -> anyhow::Result<()> {
         match self {
             Self::Node(_) => Ok(()),
             Self::Here { upkeep, .. } => upkeep.close().await,
@@ -77,7 +77,7 @@ impl Keeper {
     }
 }
 
-const OTHER: &str = "the node answered something else";
+pub(super) const OTHER: &str = "the node answered something else";
 
 /// What to erase.
 pub(super) struct Erasure {
@@ -172,7 +172,7 @@ pub(super) fn passphrase(home: &Home, new_file: Option<&Path>, remove: bool) -> 
 }
 
 /// Says what is being done, once it has taken a second.
-async fn patiently<T>(what: &str, done: impl Future<Output = T>) -> T {
+pub(super) async fn patiently<T>(what: &str, done: impl Future<Output = T>) -> T {
     tokio::pin!(done);
     tokio::select! {
         done = &mut done => done,

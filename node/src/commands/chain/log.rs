@@ -160,6 +160,10 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }
+        Fact::Prune(pruning) => {
+            let days = pruning.keep_seconds / 86_400;
+            format!("entries before {}, all of them kept for {days} days", pruning.minimum)
+        }
         Fact::Snapshot(snapshot) => {
             format!("part {} of {}, {} open intents", snapshot.part.saturating_add(1), snapshot.of, snapshot.open.len())
         }

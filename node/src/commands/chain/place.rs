@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
-use ephor_chain::{ProveError, Prover, VerifierKeys, disk::Disk, figures};
+use ephor_chain::{Minimum, ProveError, Prover, ScanError, VerifierKeys, disk::Disk, figures};
 
 use crate::{
     client::Client,
@@ -56,6 +56,12 @@ impl Place {
         })
     }
 
+    /// The first entry that there is: 0 unless the chain was pruned.
+    pub(super) fn first(&self) -> anyhow::Result<u64> {
+        let minimum = Minimum::load(&self.folder, &*self.files).context("see `ephor chain verify`")?;
+        Ok(minimum.map_or(0, |minimum| minimum.index))
+    }
+
     /// Has the node publish everything, if one runs here.
     fn have_published(&self) -> anyhow::Result<()> {
         let home = Home::find(Some(self.around.clone().into()))?;
@@ -92,5 +98,8 @@ impl Place {
 
 /// A proof that could not be made, with what to do.
 pub(super) fn unproven(error: ProveError) -> anyhow::Error {
+    if let ProveError::Scan(error @ ScanError::Pruned { .. }) = error {
+        return anyhow::Error::new(error).context("it cannot be proven any more; a proof that was made before still holds");
+    }
     anyhow::Error::new(error).context("it cannot be proven: the published folder is damaged; see `ephor chain verify`")
 }

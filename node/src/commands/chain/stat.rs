@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Seq, Timestamp, files::Files};
 use ephor_chain::{
-    Prover,
+    Minimum, Prover,
     disk::Disk,
     figures::{self, Journal},
     read,
@@ -38,6 +38,8 @@ const MOST_READ: u64 = 50_000;
 #[derive(Serialize)]
 struct Stat {
     entries: u64,
+    /// The first that is still there: 0 unless the chain was pruned.
+    minimum: u64,
     /// How many of them are published.
     published: u64,
     kinds: BTreeMap<String, u64>,
@@ -100,12 +102,13 @@ fn gather(
     let (files, chain): (Arc<dyn Files>, _) = (Arc::new(Disk), home.chain());
     let broken = "the chain cannot be read; see `ephor chain verify`";
     let journal = figures::journal(&chain, &files).context(broken)?;
+    let minimum = Minimum::load(&chain, &*files).context(broken)?.map_or(0, |minimum| minimum.index);
     let published = Prover::open(&chain, &files).context(broken)?.map_or(0, |prover| prover.checkpoint().head.size);
     let time = |seq: u64| -> anyhow::Result<Option<Timestamp>> {
         let entry = read(&chain, &files).from(Seq(seq)).up_to(seq.saturating_add(1)).next();
         Ok(entry.transpose().context(broken)?.map(|stored| stored.entry.time))
     };
-    let (oldest, newest) = (time(0)?, time(entries.saturating_sub(1))?);
+    let (oldest, newest) = (time(minimum)?, time(entries.saturating_sub(1))?);
     let bytes = Bytes {
         journal: size(&chain.join("journal")),
         tiles: size(&chain.join("tile")),
@@ -113,12 +116,13 @@ fn gather(
         vault: size(&home.vault()),
         state: size(&home.state()),
     };
-    let growth = growth(&days, entries, &bytes);
+    let growth = growth(&days, entries.saturating_sub(minimum), &bytes);
     let latest = latest(&chain, &files, &days, entries, newest.unwrap_or(Timestamp(0)))?;
     let mean_batch = mean(journal.entries, journal.batches);
     let head = (journal.head.size > 0).then(|| journal.head.root.to_string());
     Ok(Stat {
         entries,
+        minimum,
         published,
         kinds,
         sessions,
@@ -192,8 +196,9 @@ fn told(stat: &Stat) -> String {
     kinds.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
     let kinds: Vec<String> = kinds.iter().map(|(name, count)| format!("{name} {count}")).collect();
     let Bytes { journal, tiles, checkpoints, vault, state } = stat.bytes;
+    let pruned = if stat.minimum > 0 { format!("; those before {} were pruned", stat.minimum) } else { String::new() };
     let lines = [
-        format!("entries    {}, of which {} are published", stat.entries, stat.published),
+        format!("entries    {}, of which {} are published{pruned}", stat.entries, stat.published),
         format!("           {}", kinds.join(", ")),
         format!("sessions   {}", stat.sessions),
         format!("open       {} intents without an outcome", stat.open_intents),
@@ -242,7 +247,7 @@ fn mean(entries: u64, batches: u64) -> f64 {
 }
 
 /// Bytes in the unit that a person would choose.
-fn amount(bytes: u64) -> String {
+pub(super) fn amount(bytes: u64) -> String {
     match bytes {
         0..=9_999 => format!("{bytes} bytes"),
         10_000..=9_999_999 => format!("{} kB", bytes / 1000),

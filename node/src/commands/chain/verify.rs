@@ -47,6 +47,10 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
         Ok(report) => told(&report, contents).join("\n"),
         Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
         Err(ScanError::Damaged(finding)) => format!("NOT whole: {finding}"),
+        Err(error @ ScanError::Pruned { .. }) => {
+            let why = "the head or checkpoint to hold the chain against is from before that; take a later one";
+            return Err(error).context(why);
+        }
         Err(error) => return Err(error).context("nothing is known about the chain"),
     };
     terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
@@ -101,7 +105,9 @@ fn told(report: &Report, contents: bool) -> Vec<String> {
             if report.stopped { ", stopped cleanly" } else { ", running or crashed" }
         ),
     ];
-    if report.since > 0 {
+    if report.minimum > 0 {
+        lines.push(format!("  begins  at entry {}; what lay before it was pruned, as the record says", report.minimum));
+    } else if report.since > 0 {
         lines.push(format!("  since   entry {}; what lies before it was verified earlier", report.since));
     }
     if !contents {

@@ -1,0 +1,169 @@
+//! Holds: what a node that goes on may still need, so that no pruning reaches it.
+//!
+//! Counters, keys, boots and erasures are no reason to keep entries: snapshots carry them. Kept whole, from their first
+//! entry on, are conversations in which something young stands or something is left to do, and the registrations in force.
+
+use std::collections::BTreeMap;
+
+use ephor_base::{MessageId, Seq, SessionId, TicketId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    entry::Entry,
+    record::{Fact, RulingOn},
+};
+
+/// Why something stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Why {
+    /// Somebody has this session open.
+    Open {
+        /// Which.
+        session: SessionId,
+    },
+    /// Somebody talked in this session within the retention.
+    Talked {
+        /// Which.
+        session: SessionId,
+    },
+    /// A message in this session has no answer.
+    Unanswered {
+        /// Which session.
+        session: SessionId,
+        /// Which message.
+        message: MessageId,
+    },
+    /// An intent has no outcome.
+    Unfinished {
+        /// Which.
+        intent: Seq,
+    },
+    /// A question waits for a person.
+    Asked {
+        /// Which ticket.
+        ticket: TicketId,
+    },
+    /// The operators, policy and tools in force were recorded from here on.
+    InForce,
+}
+
+/// Something that stays, and everything behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Held {
+    /// Its first entry.
+    pub seq: Seq,
+    /// The time of that.
+    pub since: Timestamp,
+    /// Why.
+    #[serde(flatten)]
+    pub why: Why,
+}
+
+/// An entry.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    seq: Seq,
+    time: Timestamp,
+}
+
+/// What the entries so far say of one conversation.
+#[derive(Debug)]
+struct Life {
+    first: Place,
+    /// How much time had been lived through at its last entry.
+    lived: u64,
+    /// Messages without an answer, each with the entry.
+    waiting: BTreeMap<MessageId, Place>,
+    erased: bool,
+}
+
+/// What is needed of the entries so far.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    open: Vec<SessionId>,
+    sessions: BTreeMap<SessionId, Life>,
+    intents: BTreeMap<Seq, (Place, Option<SessionId>)>,
+    tickets: BTreeMap<TicketId, (Place, Option<SessionId>, Timestamp)>,
+    boot: Option<Place>,
+    in_force: Option<Place>,
+}
+
+impl Holds {
+    /// While these sessions are open.
+    pub(crate) fn new(open: Vec<SessionId>) -> Self {
+        Self { open, ..Self::default() }
+    }
+
+    /// Takes the next entry in; `lived` is how much time has been lived through at it.
+    pub(crate) fn pass(&mut self, entry: &Entry, lived: u64) {
+        let place = Place { seq: entry.seq, time: entry.time };
+        let session = entry.subject.session;
+        let life = session.map(|session| {
+            let new = || Life { first: place, lived, waiting: BTreeMap::new(), erased: false };
+            self.sessions.entry(session).or_insert_with(new)
+        });
+        if let Some(life) = life {
+            life.lived = lived;
+            match &entry.fact {
+                Fact::Message { id, .. } => drop(life.waiting.insert(*id, place)),
+                Fact::TurnEnd { message, .. } => drop(life.waiting.remove(message)),
+                Fact::Erase { .. } => life.erased = true,
+                _ => {}
+            }
+        }
+        self.note(entry, place, session);
+    }
+
+    /// What does not belong to one conversation alone. Each kind of fact says here whether anything goes on from it.
+    fn note(&mut self, entry: &Entry, place: Place, session: Option<SessionId>) {
+        match &entry.fact {
+            Fact::Boot { .. } => self.boot = Some(place),
+            Fact::Policy { .. } => self.in_force = self.boot.or(Some(place)),
+            Fact::Intent { .. } => drop(self.intents.insert(entry.seq, (place, session))),
+            Fact::Outcome { intent, .. } => drop(self.intents.remove(intent)),
+            Fact::Ticket { id, expires, .. } => drop(self.tickets.insert(*id, (place, session, *expires))),
+            Fact::Ruling { on: RulingOn::Ticket(id), .. } => drop(self.tickets.remove(id)),
+            // Snapshots and prunings carry what these amount to.
+            Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } | Fact::Erase { .. } => {}
+            Fact::Snapshot(_) | Fact::Prune(_) => {}
+            // Recorded anew by each boot, together with the policy.
+            Fact::Operator { .. } | Fact::Tool { .. } => {}
+            // Each belongs to a conversation, and stays with it.
+            Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
+            Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } => {}
+            // What ran before the last boot is gone.
+            Fact::Spawn { .. } | Fact::Exit { .. } => {}
+        }
+    }
+
+    /// What stays of the entries before `end`, in their order. Young is what was lived through after `young`.
+    pub(crate) fn before(&self, end: u64, young: u64, now: Timestamp) -> Vec<Held> {
+        let mut held = Vec::new();
+        let mut hold = |Place { seq, time }: Place, why| held.push(Held { seq, since: time, why });
+        for (session, life) in self.sessions.iter().filter(|(_, life)| !life.erased) {
+            if self.open.contains(session) {
+                hold(life.first, Why::Open { session: *session });
+            } else if life.lived > young {
+                hold(life.first, Why::Talked { session: *session });
+            } else if let Some(message) = life.waiting.keys().next() {
+                hold(life.first, Why::Unanswered { session: *session, message: *message });
+            }
+        }
+        let whole = |session: &Option<SessionId>, place: Place| {
+            session.and_then(|session| self.sessions.get(&session)).map_or(place, |life| life.first)
+        };
+        for (intent, (place, session)) in &self.intents {
+            hold(whole(session, *place), Why::Unfinished { intent: *intent });
+        }
+        for (ticket, (place, session, expires)) in &self.tickets {
+            if *expires > now {
+                hold(whole(session, *place), Why::Asked { ticket: *ticket });
+            }
+        }
+        self.in_force.into_iter().for_each(|place| hold(place, Why::InForce));
+        held.retain(|held| held.seq.0 < end);
+        held.sort_by_key(|held| held.seq);
+        held
+    }
+}
