@@ -105,7 +105,7 @@ impl<'a> History<'a> {
         check_above(&published, at)?;
         self.edge = published.edge(at)?;
         self.prunings = Prunings::new(at, Some(begin.before), Some(begin.rules.clone()));
-        (self.since, self.minimum, self.rules) = (at, at, begin.rules);
+        (self.since, self.rules) = (at, begin.rules);
         self.measure.kept.retain(|size| *size > at);
         Ok(())
     }

@@ -108,9 +108,9 @@ pub fn verify(
     }
 }
 
-/// Whether the log begins behind where this verification began.
+/// Whether the log begins behind where it did when this verification began.
 fn moved_on(folder: &Path, files: &dyn Files, history: &History<'_>) -> bool {
-    Minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.since)
+    Minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.minimum)
 }
 
 /// Where the journal has the log begin.
@@ -197,6 +197,7 @@ fn begin_at(
     if history.size() > 0 {
         return Ok(());
     }
+    history.minimum = minimum.map_or(0, |minimum| minimum.index);
     if let Some(minimum) = minimum {
         let begin = begin_of(folder, files, minimum, published.head.size)?;
         match from.filter(|from| from.size > 0) {

@@ -14,8 +14,8 @@ use ephor_base::{
 };
 use ephor_chain::{
     Against, Checked, Checkpoint, Commitment, Content, CosignerKey, CosignerKeys, Entry, EntryProof, Fact, ForkProof,
-    Head, KnownLog, LogKey, PinnedHead, ScanError, SigningKeys, Subject, Submission, Vault, VaultKey, VerifierKeys,
-    Witness, bundle, check, note::Note, proof, tile::Tile, verify,
+    Head, KnownLog, LogKey, Minimum, PinnedHead, ScanError, SigningKeys, Subject, Submission, Vault, VaultKey,
+    VerifierKeys, Witness, bundle, check, note::Note, proof, tile::Tile, verify,
 };
 
 use super::forge::{Forge, Tiles};
@@ -28,10 +28,11 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 14] = [
+pub(crate) const TARGETS: [Target; 15] = [
     Target { name: "note", run: note },
     Target { name: "checkpoint", run: checkpoint },
     Target { name: "tile_path", run: tile_path },
+    Target { name: "minimum", run: minimum },
     Target { name: "bundle", run: bundle_of_entries },
     Target { name: "entry", run: entry },
     Target { name: "content", run: content },
@@ -62,6 +63,13 @@ fn checkpoint(bytes: &[u8]) {
     assert!(PinnedHead::parse(bytes).is_ok_and(|pinned| pinned.head == checkpoint.head && !pinned.stopped));
     if checkpoint.check(&world().keys).is_ok() {
         assert_eq!(checkpoint.head, world().head);
+    }
+}
+
+fn minimum(bytes: &[u8]) {
+    if let Some(minimum) = Minimum::parse(bytes) {
+        assert_eq!(format!("{}\n{}\n", minimum.index, minimum.record).as_bytes(), bytes);
+        assert!(minimum.index > 0 && minimum.index.is_multiple_of(256) && minimum.record.0 >= minimum.index);
     }
 }
 

@@ -19,6 +19,7 @@ mod openai;
 mod paths;
 mod place;
 mod projections;
+mod prune;
 mod scripts;
 mod socket;
 mod terminal;

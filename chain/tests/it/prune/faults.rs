@@ -11,14 +11,18 @@ use crate::common::{
 /// What is known from outside when the fault comes.
 #[derive(Default, Debug)]
 struct Known {
+    /// How many operations there were before the pruning: reading, which is faulted elsewhere.
+    before: u64,
     recorded: bool,
     acknowledged: bool,
 }
 
-fn script(world: &World, known: &mut Known) -> Result<(), ()> {
+fn script(memory: &Memory, world: &World, known: &mut Known) -> Result<(), ()> {
+    let world = &world.with_files(memory.files());
     let (log, _) = world.open().map_err(drop)?;
     block_on(log.publish()).map_err(drop)?;
     let planned = log.plan_pruning(Default::default(), |_, _| ()).map_err(drop)?;
+    known.before = memory.operations();
     match block_on(log.prune(&planned, OPERATOR)) {
         Ok(_) => known.recorded = true,
         Err(PruneError::Unfinished { .. }) => known.recorded = true,
@@ -63,17 +67,20 @@ fn every_operation(fault: Fault, after: impl Fn(u64) -> After) {
     let (memory, world) = aged(300);
     let whole: Vec<_> =
         read(&world.config.folder, &world.files).map(|stored| stored.unwrap().entry.to_bytes()).collect();
-    let mut pruned = 0;
-    for operation in 1.. {
+    let mut known = Known::default();
+    script(&memory.copy(), &world, &mut known).unwrap();
+    let (first, mut pruned) = (known.before, 0);
+    for operation in first.. {
         let copy = memory.copy();
         copy.fail_at(operation, fault);
         let mut known = Known::default();
-        let ended = script(&world.with_files(copy.files()), &mut known);
+        let ended = script(&copy, &world, &mut known);
         let what = format!("{fault:?} at operation {operation}, {:?}", after(operation));
         check(&copy.after(after(operation)), &world, &whole, &known, &what);
         pruned += u64::from(known.recorded);
         if copy.operations() < operation {
-            assert!(ended.is_ok() && operation > 100 && pruned > 10, "{operation} operations, {pruned} pruned");
+            let count = operation - first;
+            assert!(ended.is_ok() && count > 80 && pruned > 10, "{count} operations, {pruned} pruned");
             return;
         }
     }

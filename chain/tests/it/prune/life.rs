@@ -224,7 +224,10 @@ fn more_can_be_kept_than_is_configured_and_never_less() {
     let earlier = plan(Wish { keep: None, before: Some(before), ..Wish::default() }).unwrap();
     assert_eq!(earlier.minimum, 256);
     assert_eq!(plan(Wish { keep: None, before: Some(Timestamp(0)), ..Wish::default() }).unwrap().minimum, 0);
-    assert_eq!(plan(Wish { keep: None, before: Some(Timestamp(u64::MAX)), ..Wish::default() }).unwrap().minimum, ordinary.minimum);
+    assert_eq!(
+        plan(Wish { keep: None, before: Some(Timestamp(u64::MAX)), ..Wish::default() }).unwrap().minimum,
+        ordinary.minimum
+    );
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn heads_from_before_the_minimum_are_told_apart_from_damage() {
     };
     assert!(matches!(from(first.head), Err(ScanError::Pruned { .. })));
     let report = from(old.head).unwrap();
-    assert_eq!((report.since, report.minimum), (old.head.size, 0));
+    assert_eq!((report.since, report.minimum), (old.head.size, pruned.minimum));
     // No kept checkpoint is left that nobody could check.
     let left = memory.paths().into_iter().filter(|path| path.starts_with("/home/chain/checkpoints"));
     let sizes = left.map(|path| path.file_name().unwrap().to_str().unwrap().parse::<u64>().unwrap());

@@ -99,7 +99,8 @@ impl Place {
 /// A proof that could not be made, with what to do.
 pub(super) fn unproven(error: ProveError) -> anyhow::Error {
     if let ProveError::Scan(error @ ScanError::Pruned { .. }) = error {
-        return anyhow::Error::new(error).context("it cannot be proven any more; a proof that was made before still holds");
+        return anyhow::Error::new(error)
+            .context("it cannot be proven any more; a proof that was made before still holds");
     }
     anyhow::Error::new(error).context("it cannot be proven: the published folder is damaged; see `ephor chain verify`")
 }

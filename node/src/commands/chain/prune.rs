@@ -71,7 +71,8 @@ async fn prune_by(keeper: &mut Keeper, args: &Prune) -> anyhow::Result<String> {
     if args.dry_run || plan.entries() == 0 {
         return answer(args, &plan, None);
     }
-    let why = format!("{}Nobody will be able to read or prove those entries again. This cannot be undone.", would(&plan));
+    let why =
+        format!("{}Nobody will be able to read or prove those entries again. This cannot be undone.", would(&plan));
     if !args.yes && !terminal::confirm(&why)? {
         bail!("nothing was pruned; answer `yes` at a terminal, or pass --yes");
     }
@@ -81,7 +82,10 @@ async fn prune_by(keeper: &mut Keeper, args: &Prune) -> anyhow::Result<String> {
 
 fn answer(args: &Prune, plan: &Plan, seq: Option<Seq>) -> anyhow::Result<String> {
     if args.json {
-        return Ok(format!("{}\n", json!({ "pruned": seq, "entries": plan.entries(), "plan": serde_json::to_value(plan)? })));
+        return Ok(format!(
+            "{}\n",
+            json!({ "pruned": seq, "entries": plan.entries(), "plan": serde_json::to_value(plan)? })
+        ));
     }
     let done = match seq {
         Some(seq) => format!(
@@ -91,7 +95,10 @@ fn answer(args: &Prune, plan: &Plan, seq: Option<Seq>) -> anyhow::Result<String>
             plan.minimum
         ),
         None if plan.entries() == 0 => {
-            format!("Nothing can be pruned: entries are kept for {} days of what the record lived through.\n", plan.keep_days)
+            format!(
+                "Nothing can be pruned: entries are kept for {} days of what the record lived through.\n",
+                plan.keep_days
+            )
         }
         None => would(plan),
     };

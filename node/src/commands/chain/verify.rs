@@ -107,7 +107,8 @@ fn told(report: &Report, contents: bool) -> Vec<String> {
     ];
     if report.minimum > 0 {
         lines.push(format!("  begins  at entry {}; what lay before it was pruned, as the record says", report.minimum));
-    } else if report.since > 0 {
+    }
+    if report.since > report.minimum {
         lines.push(format!("  since   entry {}; what lies before it was verified earlier", report.since));
     }
     if !contents {
