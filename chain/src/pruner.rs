@@ -98,3 +98,39 @@ impl Below {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+
+    #[test]
+    fn what_lies_below_goes_and_nothing_else_however_deep_it_lies() {
+        let home = tempfile::tempdir().unwrap();
+        let (chain, vault) = (home.path().join("chain"), home.path().join("vault"));
+        let indexes = [0, 5, 999, 1000, 1499, 1500, 1999, 2000, 999_999, 1_000_000, 1_234_067];
+        let place = |folder: &PathBuf, index: u64| folder.join(tile::number_path(index));
+        let put = |path: &Path| {
+            std::fs::create_dir_all(durable::parent(path)).unwrap();
+            std::fs::write(path, b"12345").unwrap();
+        };
+        for folder in folders(&chain, &vault) {
+            indexes.iter().for_each(|index| put(&place(&folder, *index)));
+        }
+        put(&chain.join("tile/1/000"));
+        put(&chain.join("tile/0/003.p/17"));
+        put(&checkpoint::kept_path(&chain, 1500 * 256 - 1));
+        put(&checkpoint::kept_path(&chain, 1500 * 256));
+        let below = Below::find(&chain, &vault, &Disk, 1500 * 256).unwrap();
+        assert_eq!(below.bytes(&Disk).unwrap(), (3 * 5 + 2) * 5);
+        below.remove(&Disk).unwrap();
+        for folder in folders(&chain, &vault) {
+            for index in indexes {
+                assert_eq!(place(&folder, index).exists(), index >= 1500, "{index}");
+            }
+        }
+        assert!(chain.join("tile/1/000").exists() && !chain.join("tile/0/003.p").exists());
+        assert!(checkpoint::kept_path(&chain, 1500 * 256).exists());
+        assert!(Below::find(&chain, &vault, &Disk, 1500 * 256).unwrap().is_nothing());
+    }
+}

@@ -15,7 +15,7 @@
 //! Entries younger than the retention ([`crate::retention`]); what a node that goes on may need ([`crate::holds`]), whole; tiles
 //! above level 0, without which what is left could not be proven. Keys of sessions stay too: pruning is not erasing.
 
-use std::{future::Future, io, sync::Arc};
+use std::{collections::BTreeSet, future::Future, io, sync::Arc};
 
 use ephor_base::{Digest, OperatorId, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
@@ -306,7 +306,7 @@ struct Survey {
     ages: Ages,
     holds: Holds,
     /// Where a log cannot begin: between a verdict and its intent, between parts, or right behind a change of keys.
-    closed: std::collections::BTreeSet<u64>,
+    closed: BTreeSet<u64>,
     oldest: Option<Timestamp>,
 }
 
@@ -325,7 +325,7 @@ impl Survey {
     fn new(begin: Option<&Begin>, now: Timestamp, open: Vec<SessionId>) -> Self {
         let (from, before) = begin.map_or((0, None), |begin| (begin.minimum.index, Some(begin.before)));
         let (ages, holds) = (Ages::new(from, before, now), Holds::new(open));
-        Self { from, now, ages, holds, closed: std::collections::BTreeSet::new(), oldest: None }
+        Self { from, now, ages, holds, closed: BTreeSet::new(), oldest: None }
     }
 
     fn pass(&mut self, entry: &Entry) {

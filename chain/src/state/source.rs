@@ -81,7 +81,8 @@ impl Source for Reading {
 
     fn begin(&self) -> Result<Option<Beginning>, ReadError> {
         let Some(minimum) = Minimum::load(&self.folder, &*self.files)? else { return Ok(None) };
-        let published = Published::new(&self.folder, &self.files, self.head.size.max(minimum.index));
+        // Of the right edge there, a wider tile says the same.
+        let published = Published::new(&self.folder, &self.files, minimum.index);
         let mut time = None;
         let entries = read(&self.folder, &self.files).from(minimum.record).up_to(self.head.size);
         let begin = minimum.begin(entries.map(|stored| match stored {

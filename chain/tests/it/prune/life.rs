@@ -483,3 +483,29 @@ fn nobody_prunes_for_nobody_and_the_record_says_who_did() {
     assert_ne!(OPERATOR, OperatorId([0; 16]));
     assert_eq!(kinds[&Seq(pruned.seq.0 - 1)].0, "snapshot", "the segment begins with what is needed to open the log");
 }
+
+#[test]
+fn what_goes_may_amount_to_more_than_one_entry_holds() {
+    let memory = Memory::default();
+    let world = World::new(memory.files(), Path::new("/home"));
+    let (log, _) = world.open().unwrap();
+    for number in 10_000..13_000 {
+        block_on(log.veil(session(number))).unwrap();
+        block_on(log.erase(session(number), Vec::new(), "gone".into(), OPERATOR)).unwrap();
+    }
+    live(&log, &world, 0..300);
+    let copy = memory.copy();
+    let pruned = prune(&log).unwrap();
+    assert!(pruned.minimum > 2900);
+    let parts = log.entries().map(Result::unwrap).filter(|stored| matches!(stored.entry.fact, Fact::Prune(_))).count();
+    assert_eq!(parts, 2);
+    block_on(log.close()).unwrap();
+    world.verify(world.pinned()).unwrap();
+    // What is erased stays so, here and in a copy that was not pruned.
+    for left in [memory, copy] {
+        let world = world.with_files(left.files());
+        let (log, _) = world.open().unwrap();
+        assert!(matches!(block_on(log.append(asked(10_000))), Err(AppendError::Erased { .. })));
+        block_on(log.append(asked(14_000))).unwrap();
+    }
+}
