@@ -135,8 +135,8 @@ impl Rules {
         for (part, pruning) in (0..).zip(parts) {
             rules.load(part, &pruning.state)?;
         }
-        if parts.len() != first.state.of as usize {
-            return Err("a part of the pruning is missing");
+        if !snapshot::parts(&rules).iter().eq(parts.iter().map(|pruning| &pruning.state)) {
+            return Err("what the pruning keeps is not divided or ordered as a snapshot is");
         }
         rules.known = Known::All;
         Ok(rules)

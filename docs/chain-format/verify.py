@@ -323,6 +323,7 @@ class Rules:
             self.retired += earlier
             self.erased |= set(erased)
             self.open.update({intent: (who, reserved) for intent, who, reserved in unsettled})
+        need(self.expected() == [part[6] for part in parts], "a state that is not divided or ordered as a snapshot is")
 
     def admit(self, entry):
         who, (kind, fields), content = entry[3], entry[4], entry.get(5)
