@@ -179,3 +179,62 @@ fn sign(secret: &[u8], message: &[&[u8]], random: [u8; 32]) -> Vec<u8> {
     let key = ExpandedSigningKey::<MlDsa65>::from_expanded(secret.try_into().unwrap());
     key.sign_internal(message, &B32::from(random)).encode().to_vec()
 }
+
+/// A vector of the external interface in pure mode, which is ours but for the context.
+struct External {
+    name: String,
+    holds: bool,
+    public: Vec<u8>,
+    context: Vec<u8>,
+    message: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+fn external() -> Vec<External> {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    let lines = include_str!("ml-dsa-65-external.txt").lines().filter(|line| !line.starts_with('#'));
+    let decode = |text: &str| if text == "-" { Vec::new() } else { STANDARD.decode(text).unwrap() };
+    let read = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let [name, verdict, public, context, message, signature] = words.try_into().unwrap();
+        let holds = ["fails", "holds"].iter().position(|word| *word == verdict).unwrap() == 1;
+        let (public, context) = (decode(public), decode(context));
+        External {
+            name: name.to_owned(),
+            holds,
+            public,
+            context,
+            message: decode(message),
+            signature: decode(signature),
+        }
+    };
+    lines.map(read).collect()
+}
+
+/// Those with a context are for another purpose, and refused though they hold; RustCrypto confirms that they do.
+#[test]
+fn every_ml_dsa_65_vector_of_the_external_interface_of_nist_has_its_verdict() {
+    let (mut accepted, mut of_others, mut wrong) = (0, 0, 0);
+    for vector in external() {
+        let External { name, holds, public, context, message, signature } = vector;
+        let signed = Signature::<MlDsa65>::try_from(signature.as_slice());
+        let confirmed = signed.is_ok_and(|signed| decoded(&public).verify_with_context(&message, &context, &signed));
+        assert_eq!(confirmed, holds, "{name}");
+        let ours = MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message, &signature);
+        assert_eq!(ours, holds && context.is_empty(), "{name}");
+        accepted += usize::from(ours);
+        of_others += usize::from(holds && !ours);
+        wrong += usize::from(!holds);
+        if ours {
+            let mut other = signature.clone();
+            for at in [0, 47, 48, 2000, 3247, 3248, 3308] {
+                other[at] ^= 1;
+                assert!(!MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message, &other), "{name}, byte {at}");
+                other[at] ^= 1;
+            }
+            assert!(!MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message[1..], &signature), "{name}");
+        }
+    }
+    println!("ML-DSA-65, NIST, external and pure: {accepted} accepted, {of_others} hold under a context, {wrong} fail");
+    assert_eq!((accepted, of_others, wrong), (2, 2, 12));
+}
