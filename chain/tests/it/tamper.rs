@@ -104,10 +104,7 @@ fn must_find(memory: &Memory, world: &World, what: &str, change: impl FnOnce(&Me
     change(&copy);
     let before = copy.everything();
     let world = world.with_files(copy.files());
-    let finding = match world.verify(world.pinned()) {
-        Err(ScanError::Damaged(finding)) => finding,
-        other => panic!("{what}: verify said {other:?}"),
-    };
+    let finding = must_verify_as_damaged(&world, what);
     assert_eq!(copy.everything(), before, "{what}: verifying wrote something");
     match world.open() {
         Err(OpenError::Quarantined { .. }) => {
@@ -122,6 +119,13 @@ fn must_find(memory: &Memory, world: &World, what: &str, change: impl FnOnce(&Me
     finding
 }
 
+fn must_verify_as_damaged(world: &World, what: &str) -> Finding {
+    match world.verify(world.pinned()) {
+        Err(ScanError::Damaged(finding)) => finding,
+        other => panic!("{what}: verify said {other:?}"),
+    }
+}
+
 /// Everything the verifier is given: the chain and the sealed contents.
 fn given(memory: &Memory) -> Vec<(PathBuf, PathBuf)> {
     let named = |path: PathBuf| {
@@ -131,8 +135,11 @@ fn given(memory: &Memory) -> Vec<(PathBuf, PathBuf)> {
     memory.paths().into_iter().filter_map(named).collect()
 }
 
-/// Flips a bit in every byte whose number is `part` modulo `parts`, in every file.
-fn flip_each_byte((memory, world): &(Memory, World), part: usize, parts: usize) {
+/// Flips a bit in every byte whose number is `part` modulo `parts`, in every file. Of so many of those the log is opened too.
+fn flip_each_byte((memory, world): &(Memory, World), part: usize, parts: usize, opened: usize) {
+    let changing = memory.copy();
+    let here = world.with_files(changing.files());
+    let mut flipped = 0;
     for (path, name) in given(memory) {
         let bytes = memory.get(&path);
         let starts: Vec<_> = if name.starts_with("journal") { frames(&bytes) } else { Vec::new() };
@@ -140,29 +147,96 @@ fn flip_each_byte((memory, world): &(Memory, World), part: usize, parts: usize) 
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             let what = format!("{} flipped at {at}", name.display());
-            let finding = must_find(memory, world, &what, |copy| copy.put(&path, changed));
+            flipped += 1;
+            let finding = if flipped % opened == 0 {
+                must_find(memory, world, &what, |copy| copy.put(&path, changed))
+            } else {
+                changing.put(&path, changed);
+                must_verify_as_damaged(&here, &what)
+            };
             assert_eq!(finding.file, name, "{what}: {finding}");
             if name.starts_with("journal") {
                 let frame = starts.iter().rfind(|(start, _)| *start <= at).map_or(0, |(start, _)| *start);
                 assert_eq!(finding.offset, frame as u64, "{what}: {finding}");
             }
         }
+        changing.put(&path, bytes);
     }
+    here.verify(here.pinned()).unwrap();
+    assert!(flipped > 500, "only {flipped} bytes were flipped");
 }
 
 #[test]
 fn a_flipped_byte_is_found_wherever_it_is_first_half() {
-    flip_each_byte(&small(), 0, 2);
+    flip_each_byte(&small(), 0, 2, 1);
 }
 
 #[test]
 fn a_flipped_byte_is_found_wherever_it_is_second_half() {
-    flip_each_byte(&small(), 1, 2);
+    flip_each_byte(&small(), 1, 2, 1);
 }
 
 #[test]
-fn a_flipped_byte_is_found_where_the_journal_no_longer_reaches() {
-    flip_each_byte(&recycled(3), 3, 11);
+fn every_flipped_byte_is_found_where_the_journal_no_longer_reaches_first_half() {
+    flip_each_byte(&recycled(3), 0, 2, 11);
+}
+
+#[test]
+fn every_flipped_byte_is_found_where_the_journal_no_longer_reaches_second_half() {
+    flip_each_byte(&recycled(3), 1, 2, 11);
+}
+
+/// The head is written three times over, so that a flipped byte is no loss: it is never taken for what it is not, and a log
+/// that was cut back is found all the same.
+#[test]
+fn a_flipped_byte_of_the_head_neither_hurts_a_whole_log_nor_hides_one_that_was_cut_back() {
+    let (memory, world) = recycled(3);
+    let path = Path::new("/home/head");
+    let (head, whole) = (memory.get(path), world.verify(world.pinned()).unwrap().head);
+    let journal = chain_files(&memory).into_iter().rfind(|path| path.starts_with("/home/chain/journal")).unwrap();
+    let segment = memory.get(&journal);
+    let last = *frames(&segment).last().unwrap();
+    let cut = memory.copy();
+    cut.put(&journal, segment[..last.0].to_vec());
+    let (here, there) = (world.with_files(memory.files()), world.with_files(cut.files()));
+    for at in 0..head.len() {
+        let mut changed = head.clone();
+        changed[at] ^= 1 << (at % 8);
+        memory.put(path, changed.clone());
+        let pinned = here.pinned().unwrap();
+        assert!(pinned.origin == world.verifier().origin() && pinned.head.size <= whole.size, "head flipped at {at}");
+        assert_eq!(here.verify(Some(pinned)).unwrap().head, whole, "head flipped at {at}");
+        cut.put(path, changed);
+        there.verify(there.pinned()).unwrap_err();
+    }
+    memory.put(path, vec![b'x'; head.len()]);
+    assert!(ephor_chain::PinnedHead::load(path, &*here.files).is_err());
+}
+
+/// Of the public keys every byte counts: a flipped one gives no keys, or some under which the log is another's.
+#[test]
+fn a_flipped_byte_of_the_public_keys_never_verifies_the_log() {
+    let (_, world) = recycled(3);
+    let text = world.verifier().to_string().into_bytes();
+    let (mut unread, mut foreign) = (0, 0);
+    for at in 0..text.len() {
+        for bit in [1u8 << (at % 7), 0x20] {
+            let mut changed = text.clone();
+            changed[at] ^= bit;
+            let keys = String::from_utf8(changed).ok().and_then(|text| text.parse::<ephor_chain::VerifierKeys>().ok());
+            // White space around the lines is none of the keys.
+            let Some(keys) = keys.filter(|keys| *keys != world.verifier()) else {
+                unread += 1;
+                continue;
+            };
+            let against =
+                ephor_chain::Against { keys: &keys, head: None, vault: Some(&world.config.vault), from: None };
+            let verified = ephor_chain::verify(&world.config.folder, &world.files, against, |_| ());
+            assert!(matches!(verified, Err(ScanError::Damaged(_))), "byte {at}: {verified:?}");
+            foreign += 1;
+        }
+    }
+    println!("{unread} give no other keys, and {foreign} those of another log");
 }
 
 #[test]
@@ -172,7 +246,7 @@ fn a_flipped_byte_is_found_in_tiles_and_bundles_that_are_full() {
     for name in ["tile/0/000", "tile/1/000.p/1", "tile/entries/000", "vault/content/000", "vault/content/001"] {
         assert!(names.contains(&PathBuf::from(name)), "{name} of {names:?}");
     }
-    flip_each_byte(&log, 5, 41);
+    flip_each_byte(&log, 5, 41, 1);
 }
 
 #[test]
