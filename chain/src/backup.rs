@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::{
     checkpoint::{self, Head},
-    copy::{Copying, Cut},
+    copy::{self, Copying, Cut},
     damage::ScanError,
     durable,
     head::PinnedHead,
@@ -111,7 +111,8 @@ pub enum BackupError {
 }
 
 /// Copies the record of a home into `folder`, and verifies the copy. `extras` are further files of the home, as paths below
-/// it; those that are not there are passed over. The signing keys must not be among them. A node may write the home
+/// it; those that are not there are passed over. The signing keys must not be among them. Into `public`, below the folder, go
+/// the keys that it was verified with: those in the home may be changed meanwhile, to some that have signed nothing of the copy. A node may write the home
 /// meanwhile: see [`crate::Log::publish`] for having as much as possible published before.
 ///
 /// # Errors
@@ -119,6 +120,7 @@ pub enum BackupError {
 pub fn backup(
     home: &Config,
     extras: &[PathBuf],
+    public: &Path,
     folder: &Path,
     keys: &VerifierKeys,
     files: &Arc<dyn Files>,
@@ -145,7 +147,8 @@ pub fn backup(
     if !cut.had {
         return Err(BackupError::Diverged { folder: folder.to_owned(), size: before.size });
     }
-    let copied = copy(&copying, &cut, extras, &mut progress)?;
+    let own = (public, keys.to_string());
+    let copied = copy(&copying, &cut, extras, &own, &mut progress)?;
     if older.is_some() {
         unfinish(folder, keys, &**files).map_err(failed(folder))?;
     }
@@ -166,6 +169,7 @@ fn copy(
     copying: &Copying<'_>,
     cut: &Cut,
     extras: &[PathBuf],
+    (public, keys): &(&Path, String),
     progress: &mut impl FnMut(Step),
 ) -> Result<Copied, BackupError> {
     let total = cut.head.size;
@@ -173,11 +177,14 @@ fn copy(
         copying.copy_published(cut, |entries| progress(Step::Copied { entries, total }))?;
         let sessions = copying.copy_sessions()?;
         let (from, to) = (durable::parent(&copying.from.folder), durable::parent(&copying.to.folder));
-        for extra in extras {
+        let extras: Vec<_> = extras.iter().filter(|extra| extra != public).cloned().collect();
+        for extra in &extras {
             copying.copy_if_there(&from.join(extra), &to.join(extra))?;
         }
+        let path = to.join(public);
+        durable::put(&**copying.files, &path, keys.as_bytes()).map_err(copy::told(&path))?;
         copying.sync()?;
-        Ok(Copied { sessions, extras: extras.to_vec() })
+        Ok(Copied { sessions, extras: extras.into_iter().chain([public.to_path_buf()]).collect() })
     };
     copied().map_err(BackupError::Scan)
 }

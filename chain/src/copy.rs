@@ -34,6 +34,7 @@ use crate::{
     scan::{self, Scan},
     segment,
     tile::{self, Kind, Tile, WIDTH},
+    vault,
 };
 
 /// Where segments wait for everything else to be copied.
@@ -202,11 +203,27 @@ impl Copying<'_> {
         let names = sessions(&self.from.vault, &**self.files)?;
         let mut copied = Vec::new();
         for name in names {
-            // A session may be erased at any time.
-            self.copy_if_there(&self.from.vault.join(&name), &self.to.vault.join(&name))?;
-            copied.push(name);
+            if self.copy_session(&name)? {
+                copied.push(name);
+            }
         }
         Ok(copied)
+    }
+
+    /// Copies the key of a session, which may be erased at any time: overwritten first, then removed. Says whether the copy may
+    /// have one.
+    fn copy_session(&self, name: &Path) -> Result<bool, ScanError> {
+        let (from, to) = (self.from.vault.join(name), self.to.vault.join(name));
+        for _ in 0..TRIES {
+            let bytes = durable::read_whole(&**self.files, &from, vault::SESSION_FILE).map_err(ScanError::io(&from))?;
+            let Some(bytes) = bytes else { return Ok(false) };
+            if vault::is_key_file(&bytes) {
+                durable::put(&**self.files, &to, &bytes).map_err(told(&to))?;
+                return Ok(true);
+            }
+        }
+        // Half erased, or damaged. What nobody can read is not put over what an older backup may have.
+        Ok(true)
     }
 
     /// Destroys the keys of sessions that the copy has and the home no longer has.

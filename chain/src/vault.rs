@@ -38,6 +38,13 @@ const KEY: usize = 32;
 const NONCE: usize = 24;
 const SALT: usize = 16;
 const TAG: usize = 16;
+/// Bytes of the file of a session's key: the mark, the key as it is wrapped, and a SHA-256.
+pub(crate) const SESSION_FILE: usize = SESSION_MARK.len() + NONCE + KEY + TAG + 32;
+
+/// Whether these bytes are the whole file of a session's key, and not one that is being overwritten.
+pub(crate) fn is_key_file(bytes: &[u8]) -> bool {
+    durable::open_envelope(SESSION_MARK, bytes).is_some()
+}
 
 /// The key that wraps the keys of all sessions of a node.
 pub struct VaultKey(Secret<[u8; KEY]>);
@@ -257,11 +264,10 @@ impl Vault {
     }
 
     fn read(&self, session: SessionId) -> Result<Option<SessionKey>, VaultError> {
-        let most = SESSION_MARK.len().saturating_add(NONCE + KEY + TAG + 32);
         let mut found = None;
         for path in self.paths(session) {
             if found.is_none() {
-                let bytes = durable::read_whole(&*self.files, &path, most);
+                let bytes = durable::read_whole(&*self.files, &path, SESSION_FILE);
                 found = bytes.map_err(|source| VaultError::Io { session, source })?;
             }
         }

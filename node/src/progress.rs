@@ -28,13 +28,18 @@ impl Bar {
 
     /// `done` of `total` are done.
     pub(crate) fn show(&mut self, done: u64, total: u64) {
+        self.show_of(self.what, done, total);
+    }
+
+    /// The same of something that is done in steps, each with a name of its own.
+    pub(crate) fn show_of(&mut self, what: &'static str, done: u64, total: u64) {
         let due = match self.shown {
             Some(shown) => shown.elapsed() > PAUSE,
             None => self.began.elapsed() > PATIENCE,
         };
         if due && self.terminal {
             self.shown = Some(Instant::now());
-            eprint!("\r{}", line(done, total.max(done), self.what));
+            eprint!("\r{:<79}", line(done, total.max(done), what));
             let _unshown = std::io::stderr().flush();
         }
     }

@@ -22,6 +22,7 @@ use crate::common::{
 const FOLDER: &str = "/backup";
 const NEW: &str = "/restored";
 const SIGNING: &str = "/restored/keys/log";
+const PUBLIC: &str = "keys/log.pub";
 
 fn world_on(memory: &Memory) -> World {
     let mut world = World::new(memory.files(), Path::new("/home"));
@@ -52,7 +53,7 @@ fn used() -> (Memory, World) {
 
 fn back_up(world: &World) -> Result<BackedUp, BackupError> {
     let extras = ["keys/vault", "ephor.toml", "keys/none"].map(PathBuf::from);
-    backup(&world.config, &extras, Path::new(FOLDER), &world.verifier(), &world.files, |_| ())
+    backup(&world.config, &extras, Path::new(PUBLIC), Path::new(FOLDER), &world.verifier(), &world.files, |_| ())
 }
 
 fn restore_with(world: &World, seed: u64) -> Result<Accepted, RestoreError> {
@@ -251,9 +252,10 @@ fn a_backup_under_full_load_verifies_and_has_everything_acknowledged_before_it_b
 #[test]
 fn a_folder_that_is_something_else_is_left_alone() {
     let (memory, world) = used();
-    let inside = backup(&world.config, &[], Path::new("/home/copy"), &world.verifier(), &world.files, |_| ());
+    let inside =
+        backup(&world.config, &[], Path::new(PUBLIC), Path::new("/home/copy"), &world.verifier(), &world.files, |_| ());
     assert!(matches!(inside, Err(BackupError::Inside(_))));
-    let around = backup(&world.config, &[], Path::new("/"), &world.verifier(), &world.files, |_| ());
+    let around = backup(&world.config, &[], Path::new(PUBLIC), Path::new("/"), &world.verifier(), &world.files, |_| ());
     assert!(matches!(around, Err(BackupError::Inside(_))));
     memory.put_deep(Path::new("/backup/letter"), b"dear".to_vec());
     let before = memory.everything();
@@ -463,7 +465,7 @@ fn a_home_whose_keys_have_changed_is_backed_up_and_restored_under_the_new_ones()
     block_on(log.publish()).unwrap();
     block_on(log.append(plain(22))).unwrap();
     block_on(log.close()).unwrap();
-    let done = backup(&world.config, &[], Path::new(FOLDER), &keys, &world.files, |_| ()).unwrap();
+    let done = backup(&world.config, &[], Path::new(PUBLIC), Path::new(FOLDER), &keys, &world.files, |_| ()).unwrap();
     let accepted = restore_into(&world, 3, Path::new(SIGNING).into(), &keys).unwrap();
     assert_eq!((accepted.follows.size, accepted.follows.root), (done.head.size, done.head.root));
     assert_eq!(accepted.follows.origin, keys.origin());

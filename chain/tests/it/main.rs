@@ -18,6 +18,7 @@ mod fuzzed;
 mod golden;
 mod growth;
 mod kill;
+mod meanwhile;
 mod offline;
 mod passphrase;
 mod prover;

@@ -4,11 +4,9 @@
 //! the head that the node had pinned when it began; so nothing has to be asked of the node, and nothing waits for the copy.
 
 use std::{
-    io::{IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -19,7 +17,9 @@ use serde_json::json;
 use crate::{
     cli::{Backup, Restore},
     home::Home,
-    passphrase, serving, terminal,
+    passphrase,
+    progress::Bar,
+    serving, terminal,
 };
 
 pub(crate) fn backup(home: &Home, args: &Backup) -> anyhow::Result<ExitCode> {
@@ -29,9 +29,10 @@ pub(crate) fn backup(home: &Home, args: &Backup) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
     let (keys, extras) = (public_keys(home)?, extras(home)?);
     let (from, to) = (real(home.path())?, real(&args.folder)?);
-    let mut bar = Bar::new();
-    let done = copy::backup(&Config::in_home(&from), &extras, &to, &keys, &files, |step| bar.show(step));
-    bar.end();
+    let mut bar = Bar::new("entries");
+    let done =
+        copy::backup(&Config::in_home(&from), &extras, &public(home), &to, &keys, &files, |step| show(&mut bar, step));
+    drop(bar);
     let done = done?;
     let text = if args.json {
         json!({ "folder": to, "backup": done }).to_string()
@@ -57,9 +58,9 @@ pub(crate) fn restore(home: &Home, args: &Restore) -> anyhow::Result<ExitCode> {
     let keys = public_keys(&source)?;
     // As the vault key in the copy is locked, so are the new keys.
     let protection = passphrase::unlock(&source)?.protection;
-    let mut bar = Bar::new();
-    let done = serving::restore(home, &copy, &keys, &protection, |step| bar.show(step));
-    bar.end();
+    let mut bar = Bar::new("entries");
+    let done = serving::restore(home, &copy, &keys, &protection, |step| show(&mut bar, step));
+    drop(bar);
     let (done, public) = done?;
     let text = if args.json {
         let (origin, follows) = (public.origin(), &done.follows);
@@ -84,15 +85,21 @@ fn public_keys(home: &Home) -> anyhow::Result<VerifierKeys> {
     text.parse().with_context(|| format!("`{}` does not hold the public keys of a log", path.display()))
 }
 
-/// What is copied beside the record: the configuration, the constitution, and all keys but those that sign the chain. A restored home signs
-/// under keys of its own.
+/// Where the public keys lie in a home.
+fn public(home: &Home) -> PathBuf {
+    let path = home.public_keys();
+    path.strip_prefix(home.path()).unwrap_or(&path).to_owned()
+}
+
+/// What is copied beside the record: the configuration, the constitution, and all keys but those that sign the chain, or say
+/// who does. A restored home signs under keys of its own.
 fn extras(home: &Home) -> anyhow::Result<Vec<PathBuf>> {
     let keys = home.keys();
     let mut extras = vec![PathBuf::from("constitution.cedar"), PathBuf::from("ephor.toml")];
     for entry in std::fs::read_dir(&keys).with_context(|| format!("`{}` cannot be read", keys.display()))? {
         let entry = entry?;
         let name = entry.file_name();
-        let signs = name.to_str().is_none_or(|name| name.starts_with("log") && name != "log.pub");
+        let signs = name.to_str().is_none_or(|name| name.starts_with("log"));
         let draft = name.to_str().is_none_or(|name| name.ends_with(".tmp") || name.ends_with(".new"));
         if !signs && !draft && entry.file_type()?.is_file() {
             extras.push(Path::new("keys").join(name));
@@ -114,35 +121,10 @@ fn real(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// How far it is, on a terminal, a few times a second.
-struct Bar {
-    shown: Option<Instant>,
-    is_terminal: bool,
-}
-
-impl Bar {
-    fn new() -> Self {
-        Self { shown: None, is_terminal: std::io::stderr().is_terminal() }
-    }
-
-    fn show(&mut self, step: Step) {
-        let now = Instant::now();
-        let recent = self.shown.is_some_and(|shown| now.duration_since(shown) < Duration::from_millis(200));
-        if !self.is_terminal || recent {
-            return;
-        }
-        self.shown = Some(now);
-        let (what, entries, total) = match step {
-            Step::Copied { entries, total } => ("copied", entries, total),
-            Step::Verified { entries, total } => ("verified", entries, total),
-        };
-        // A terminal that is gone is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{what} {entries} of {total} entries");
-    }
-
-    fn end(&self) {
-        if self.shown.is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+/// How far it is.
+fn show(bar: &mut Bar, step: Step) {
+    match step {
+        Step::Copied { entries, total } => bar.show_of("entries copied", entries, total),
+        Step::Verified { entries, total } => bar.show_of("entries verified", entries, total),
     }
 }

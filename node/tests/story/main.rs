@@ -10,6 +10,7 @@
 )]
 
 mod auditor;
+mod copies;
 mod errors;
 mod gate;
 mod keep;

@@ -2,6 +2,7 @@
 
 pub(crate) mod forge;
 pub(crate) mod history;
+pub(crate) mod hooked;
 pub(crate) mod memory;
 
 use std::{
