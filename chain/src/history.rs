@@ -16,6 +16,7 @@ use crate::{
     edge::Edge,
     entry::Entry,
     keys::VerifierKeys,
+    lineage::Generation,
     minimum::Begin,
     pruned::Prunings,
     published::{self, Contents, Published, content_path, finding},
@@ -53,10 +54,8 @@ pub(crate) struct History<'a> {
     pub(crate) trusted: Option<(Head, Rules)>,
     /// Whether a checkpoint that was checked is signed by the given keys.
     pub(crate) vouched: bool,
-    /// The last entry names keys, and it is not known whether others were in force before.
-    unsure: bool,
-    /// Checkpoints of which it is not known yet who signed them.
-    unsigned: Vec<(PathBuf, Checkpoint)>,
+    /// A checkpoint that is known to be right, and is to be met on the way.
+    pub(crate) awaited: Option<Checkpoint>,
     /// Changes of keys without a kept checkpoint, and who must have signed them.
     unkept: Vec<(Head, Arc<VerifierKeys>)>,
 }
@@ -66,7 +65,6 @@ impl<'a> History<'a> {
     pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, measure: Measure<'a>) -> Self {
         let (chain, files) = (chain.to_owned(), Arc::clone(files));
         let (edge, rules) = (Edge::new(), Rules::default());
-        let (unsigned, unkept) = (Vec::new(), Vec::new());
         Self {
             chain,
             files,
@@ -79,20 +77,28 @@ impl<'a> History<'a> {
             kept: 0,
             trusted: None,
             vouched: false,
-            unsure: false,
-            unsigned,
-            unkept,
+            awaited: None,
+            unkept: Vec::new(),
         }
     }
 
-    /// Begins behind a head that is known to be right.
-    pub(crate) fn resume(&mut self, known: Head, published: u64) -> Result<(), ScanError> {
+    /// Begins behind a checkpoint that is known to be right, and of whose head at least as much is published.
+    pub(crate) fn resume(
+        &mut self,
+        known: &Checkpoint,
+        published: u64,
+        begin: Option<&Begin>,
+    ) -> Result<(), ScanError> {
+        let (checkpoint, known) = (known, known.head);
         let published = Published::new(&self.chain, &self.files, published);
         let edge = published.edge(known.size)?;
         if edge.root() != known.root {
             return Err(published.suspect(known.size)?.into());
         }
-        (self.edge, self.rules) = (edge, Rules::from_middle(known.size));
+        let (Generation { signers, in_force }, vouched) = Generation::of(&published, checkpoint, self.measure.keys, begin)?;
+        check_known(checkpoint, &signers)?;
+        (self.edge, self.rules) = (edge, Rules::from_signed(known.size, signers, in_force));
+        self.vouched |= vouched;
         self.prunings = Prunings::new(known.size, None, None);
         self.since = known.size;
         self.measure.kept.retain(|size| *size > known.size);
@@ -153,22 +159,16 @@ impl<'a> History<'a> {
             return Err(Finding { file: "checkpoint".into(), offset: 0, seq: Some(Seq(to.head.size)), damage }.into());
         }
         self.prunings.check(&published)?;
-        self.check_signatures("checkpoint".into(), to.clone())?;
+        self.check_signatures(Path::new("checkpoint"), to)?;
         self.trusted = Some((to.head, self.rules.clone()));
         Ok(())
     }
 
-    /// Checks the signatures of a checkpoint of the log as it stands, or puts that off until it is known whose they must be.
-    fn check_signatures(&mut self, file: PathBuf, checkpoint: Checkpoint) -> Result<(), ScanError> {
-        match self.rules.signers().cloned() {
-            Some(signers) => self.check_signed(&file, &checkpoint, &signers),
-            // The root is right in any case.
-            None if self.unsure => Ok(()),
-            None => {
-                self.unsigned.push((file, checkpoint));
-                Ok(())
-            }
-        }
+    /// Checks the signatures of a checkpoint of the log as it stands.
+    fn check_signatures(&mut self, file: &Path, checkpoint: &Checkpoint) -> Result<(), ScanError> {
+        // An entry was read, and the first says whose they are.
+        let Some(signers) = self.rules.signers().cloned() else { return Ok(()) };
+        self.check_signed(file, checkpoint, &signers)
     }
 
     fn check_signed(&mut self, file: &Path, checkpoint: &Checkpoint, by: &VerifierKeys) -> Result<(), ScanError> {
@@ -177,14 +177,6 @@ impl<'a> History<'a> {
         checkpoint.check(by).map_err(wrong)?;
         self.vouched |= *by == *self.measure.keys;
         Ok(())
-    }
-
-    /// Checks the signatures that waited for it to be known who signs a log of up to `size` entries.
-    pub(crate) fn learn(&mut self, size: u64, signers: &VerifierKeys) -> Result<(), ScanError> {
-        let waiting = std::mem::take(&mut self.unsigned);
-        let (now, later) = waiting.into_iter().partition(|(_, checkpoint)| checkpoint.head.size <= size);
-        self.unsigned = later;
-        now.into_iter().try_for_each(|(file, checkpoint): (PathBuf, _)| self.check_signed(&file, &checkpoint, signers))
     }
 
     /// Looks for what must be there of changes of keys that the journal, which begins at `journal`, does not hold any more:
@@ -258,39 +250,31 @@ impl<'a> History<'a> {
     fn admit(&mut self, entry: &Entry) -> Result<(), Damage> {
         self.rules.admit_published(entry).map_err(Damage::Rule)?;
         self.prunings.pass(entry)?;
-        match (&self.rules.keys, &entry.fact) {
-            (Some(first), Fact::Origin { .. }) => {
-                let given = self.measure.keys;
-                // The keys given are those, or have to sign something that comes later.
-                let ours = if given.is_first() { **first == *given } else { first.origin() == given.origin() };
-                if !ours {
-                    return Err(Damage::Keys);
-                }
-            }
-            (None, fact) => {
-                self.unsure = matches!(fact, Fact::Keys { .. });
-                if self.unsure {
-                    // Whoever vouched for what lies before need not be heard any more.
-                    self.unsigned.clear();
-                    self.vouched = false;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+        let (Some(first), Fact::Origin { .. }) = (&self.rules.keys, &entry.fact) else { return Ok(()) };
+        let given = self.measure.keys;
+        // The keys given are those, or have to sign something that comes later.
+        let ours = if given.is_first() { **first == *given } else { first.origin() == given.origin() };
+        if ours { Ok(()) } else { Err(Damage::Keys) }
     }
 
     /// Holds the heads that have this size against the tree.
     fn meet(&mut self) -> Result<(), ScanError> {
-        if let Some(signers) = self.rules.keys.clone().filter(|_| !self.unsigned.is_empty()) {
-            self.learn(self.size(), &signers)?;
-        }
         // The root costs as much as many entries, so it is made only where something is held against it.
+        let size = self.size();
+        if let Some(known) = self.awaited.take_if(|known| known.head.size == size) {
+            if known.head != self.head() {
+                let damage = Damage::PublishedForeign;
+                return Err(
+                    Finding { file: "checkpoint".into(), offset: 0, seq: Some(Seq(self.size())), damage }.into()
+                );
+            }
+            self.rules.signers().map_or(Ok(()), |signers| check_known(&known, signers))?;
+        }
         if self.measure.kept.front().is_some_and(|kept| *kept <= self.size()) {
             let head = self.head();
             let size = self.measure.kept.pop_front().unwrap_or(head.size);
             let kept = read_kept(&self.chain, &*self.files, Head { size, ..head })?;
-            self.check_signatures(checkpoint::kept_path(Path::new(""), size), kept)?;
+            self.check_signatures(&checkpoint::kept_path(Path::new(""), size), &kept)?;
             self.kept = self.kept.saturating_add(1);
             self.trusted = Some((head, self.rules.clone()));
         } else if let Some(outgoing) = self.rules.outgoing() {
@@ -344,6 +328,16 @@ fn check_above(published: &Published, minimum: u64) -> Result<(), ScanError> {
     }
     Ok(())
 }
+
+/// The checkpoint to go on from is signed by those who signed the log then.
+pub(crate) fn check_known(known: &Checkpoint, signers: &VerifierKeys) -> Result<(), ScanError> {
+    let (file, seq) = (PathBuf::from(KNOWN), Some(Seq(known.head.size)));
+    let wrong = |fault| Finding { file, offset: 0, seq, damage: Damage::Signature(fault) };
+    known.check(signers).map_err(|fault| wrong(fault).into())
+}
+
+/// The checkpoint that was given, in a finding.
+const KNOWN: &str = "the checkpoint to begin at";
 
 /// A sealed content is the one its entry commits to.
 fn check_content(

@@ -32,7 +32,8 @@
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
-//! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change; [`protection`]: the passphrase.
+//! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
+//!   which; [`protection`]: the passphrase.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
@@ -58,6 +59,7 @@ pub mod intent;
 mod journal;
 pub mod keys;
 pub mod known;
+pub mod lineage;
 pub mod log;
 mod manifest;
 mod marks;
@@ -113,6 +115,7 @@ pub use head::PinnedHead;
 pub use intent::{Durable, Intent, IntentRecord};
 pub use keys::{KeyError, SigningKeys, VerifierKeys};
 pub use known::{KnownLog, LogKey};
+pub use lineage::Change;
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use minimum::Minimum;

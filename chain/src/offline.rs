@@ -17,8 +17,6 @@ use crate::{
     proof::{self, MAX_PROOF_HASHES, ProofError},
 };
 
-const HEADER: &str = "c2sp.org/tlog-proof@v1";
-
 /// The most bytes a proof file has: an entry in base64, the hashes, and a note; or two notes.
 pub const MAX_PROOF_BYTES: usize = 2 * MAX_NOTE_BYTES + 8192;
 
@@ -41,6 +39,9 @@ pub struct EntryProof {
 pub struct NotAProof(pub(crate) &'static str);
 
 impl EntryProof {
+    /// The first line.
+    pub(crate) const HEADER: &str = "c2sp.org/tlog-proof@v1";
+
     /// Reads a C2SP tlog-proof. Only the one form that [`EntryProof::to_bytes`] writes is accepted.
     ///
     /// # Errors
@@ -49,7 +50,7 @@ impl EntryProof {
         let text = text_of(bytes)?;
         let (top, checkpoint) = text.split_once("\n\n").ok_or(NotAProof("no empty line before the checkpoint"))?;
         let mut lines = top.split('\n').peekable();
-        if lines.next() != Some(HEADER) {
+        if lines.next() != Some(Self::HEADER) {
             return Err(NotAProof("it does not begin with the line of a tlog-proof"));
         }
         let extra = lines.next_if(|line| line.starts_with("extra ")).and_then(|line| line.strip_prefix("extra "));
@@ -65,7 +66,7 @@ impl EntryProof {
     /// The bytes of the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut text = format!("{HEADER}\n");
+        let mut text = format!("{}\n", Self::HEADER);
         if let Some(extra) = &self.extra {
             text.push_str(&format!("extra {}\n", BASE64.encode(extra)));
         }
@@ -75,6 +76,22 @@ impl EntryProof {
         let mut bytes = text.into_bytes();
         bytes.extend_from_slice(&self.checkpoint.to_bytes());
         bytes
+    }
+
+    /// Checks it against the logs that the caller knows; says under which head it holds, and what the entry says. `given` are
+    /// the bytes of the entry, if the caller has them from elsewhere.
+    pub(crate) fn check(&self, given: Option<&[u8]>, logs: &[KnownLog]) -> Result<(Head, Entry), CheckError> {
+        let head = check_any(logs.iter(), &self.checkpoint).ok_or(CheckError::UnknownLog)??;
+        let leaf = match (&self.extra, given) {
+            (None, None) => return Err(CheckError::NoEntry),
+            (Some(inside), Some(given)) if inside != given => return Err(CheckError::OtherEntry),
+            (Some(inside), _) => inside,
+            (None, Some(given)) => given,
+        };
+        proof::check_inclusion(Entry::leaf(leaf), self.index, &self.path, head)?;
+        let entry: Entry = cbor::from_slice(leaf)?;
+        let (says, stands) = (entry.seq, Seq(self.index));
+        if says == stands { Ok((head, entry)) } else { Err(CheckError::Place { says, stands }) }
     }
 }
 
@@ -158,22 +175,11 @@ pub fn check(
         return Ok(Checked::Fork(proof.check(logs)?));
     }
     let proof = EntryProof::parse(bytes)?;
-    let head = check_any(logs.iter(), &proof.checkpoint).ok_or(CheckError::UnknownLog)??;
+    check_any(logs.iter(), &proof.checkpoint).ok_or(CheckError::UnknownLog)??;
     let said = cosignatures(&proof.checkpoint, witnesses)?;
-    let leaf = match (&proof.extra, entry) {
-        (None, None) => return Err(CheckError::NoEntry),
-        (Some(inside), Some(given)) if inside != given => return Err(CheckError::OtherEntry),
-        (Some(inside), _) => inside,
-        (None, Some(given)) => given,
-    };
-    proof::check_inclusion(Entry::leaf(leaf), proof.index, &proof.path, head)?;
-    let entry: Entry = cbor::from_slice(leaf)?;
-    let (says, stands) = (entry.seq, Seq(proof.index));
-    if says != stands {
-        return Err(CheckError::Place { says, stands });
-    }
+    let (head, entry) = proof.check(entry, logs)?;
     let origin = proof.checkpoint.text.lines().next().unwrap_or_default().to_owned();
-    Ok(Checked::Entry(Box::new(CheckedEntry { origin, head, seq: stands, entry, witnesses: said })))
+    Ok(Checked::Entry(Box::new(CheckedEntry { origin, head, seq: entry.seq, entry, witnesses: said })))
 }
 
 /// The text of a proof file, within the bounds of one.

@@ -8,8 +8,8 @@
 //! moves the beginning of the log on. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
 //! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
-//! Whoever begins in the middle of a log knows nothing of what came before. Until the next snapshot, only places and times
-//! are checked.
+//! Whoever begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
+//! next snapshot, only places, times and changes of keys are checked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -154,6 +154,12 @@ impl Rules {
         Self { size, known, ..Self::default() }
     }
 
+    /// The same for a reader that knows who signed what lies before, and who signs from there on.
+    pub(crate) fn from_signed(size: u64, signers: VerifierKeys, in_force: VerifierKeys) -> Self {
+        let outgoing = (signers != in_force).then(|| (size, Arc::new(signers)));
+        Self { keys: Some(Arc::new(in_force)), outgoing, ..Self::from_middle(size) }
+    }
+
     /// A batch begins: a verdict of the one before it permits nothing here.
     pub(crate) fn begin_batch(&mut self) {
         (self.permitted, self.rotated) = (None, false);
@@ -218,6 +224,9 @@ impl Rules {
             _ if self.next_part.is_some() => Err("it stands between the parts of a snapshot"),
             fact if self.pruning.is_some() && !matches!(fact, Fact::Prune(_)) => {
                 Err("it stands between the parts of a pruning")
+            }
+            Fact::Keys { ed25519, ml_dsa_65 } if self.known == Known::Nothing && self.keys.is_some() => {
+                self.check_keys(ed25519, ml_dsa_65)
             }
             _ if self.known == Known::Nothing => Ok(()),
             Fact::Boot { number, clean, .. } => self.check_boot(*number, *clean),
@@ -375,6 +384,9 @@ impl Rules {
             self.earlier.clear();
             self.erased.clear();
             let keys = VerifierKeys::parse(&keys.ed25519, &keys.ml_dsa_65).ok_or("its keys cannot be read")?;
+            if self.keys.as_ref().is_some_and(|known| **known != keys) {
+                return Err("it is a snapshot that names other keys than those in force");
+            }
             self.keys = Some(Arc::new(keys));
         }
         (self.boots, self.stopped, self.pruned, self.known) = (*boots, *stopped, *pruned, Known::Some);
@@ -467,16 +479,39 @@ mod tests {
         Entry { version, seq: Seq(seq), time: Timestamp(1), subject: Subject::default(), fact, content: None }
     }
 
-    struct Sevens;
+    struct Fill(u8);
 
-    impl ephor_base::Random for Sevens {
+    impl ephor_base::Random for Fill {
         fn fill(&self, into: &mut [u8]) {
-            into.fill(7);
+            into.fill(self.0);
         }
     }
 
+    #[test]
+    fn who_begins_under_known_keys_takes_others_only_from_a_change() {
+        let first = crate::SigningKeys::generate(&Fill(7));
+        let keys = |seed: u8| crate::SigningKeys::generate_next(first.verifier(), &Fill(seed));
+        let (known, others) = (keys(1).verifier().clone(), keys(2).verifier().clone());
+        let snapshot = |keys: &VerifierKeys| {
+            let of = Rules { keys: Some(Arc::new(keys.clone())), ..Rules::default() };
+            Entry { seq: Seq(9), ..entry(2, 9, Fact::Snapshot(snapshot::parts(&of).remove(0))) }
+        };
+        let begin = || Rules::from_signed(9, known.clone(), known.clone());
+        assert_eq!(begin().admit(&snapshot(&known)), Ok(()));
+        assert!(begin().admit(&snapshot(&others)).is_err_and(|rule| rule.contains("other keys")));
+        let change = |keys: &VerifierKeys| {
+            let (ed25519, ml_dsa_65) = (keys.ed25519().to_owned(), keys.ml_dsa_65().to_owned());
+            entry(2, 9, Fact::Keys { ed25519, ml_dsa_65 })
+        };
+        let mut rules = begin();
+        assert_eq!(rules.admit(&change(&others)), Ok(()));
+        // Those before must have signed that.
+        assert!(rules.signers().is_some_and(|signers| **signers == known));
+        assert!(rules.keys.is_some_and(|keys| *keys == others));
+    }
+
     fn origin(version: u16) -> Entry {
-        let keys = crate::SigningKeys::generate(&Sevens);
+        let keys = crate::SigningKeys::generate(&Fill(7));
         let (ed25519, ml_dsa_65) = (keys.verifier().ed25519().to_owned(), keys.verifier().ml_dsa_65().to_owned());
         entry(version, 0, Fact::Origin { ed25519, ml_dsa_65, follows: None })
     }

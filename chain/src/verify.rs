@@ -32,9 +32,10 @@ pub struct Against<'a> {
     pub head: Option<PinnedHead>,
     /// The folder of the vault, if the published sealed contents are to be checked as well.
     pub vault: Option<&'a Path>,
-    /// A head up to which the log was verified before. What lies before it is not read again, and until the next snapshot
-    /// behind it entries are not held against the rules.
-    pub from: Option<Head>,
+    /// A checkpoint up to which the log was verified before. What lies before it is not read again, and until the next
+    /// snapshot behind it entries are not held against the rules, but for changes of keys. Any keys of the log may have
+    /// signed it that the given ones vouch for, or that are vouched for by what the given ones have signed since.
+    pub from: Option<&'a Checkpoint>,
 }
 
 /// How far a verification is.
@@ -190,7 +191,7 @@ fn begin_at(
     folder: &Path,
     files: &Arc<dyn Files>,
     history: &mut History<'_>,
-    from: Option<Head>,
+    from: Option<&Checkpoint>,
     minimum: Option<Minimum>,
     published: &Checkpoint,
 ) -> Result<(), ScanError> {
@@ -198,22 +199,19 @@ fn begin_at(
         return Ok(());
     }
     history.minimum = minimum.map_or(0, |minimum| minimum.index);
-    if let Some(minimum) = minimum {
-        let begin = begin_of(folder, files, minimum, published.head.size)?;
-        match from.filter(|from| from.size > 0) {
-            Some(Head { size, .. }) if size < minimum.index => {
-                return Err(ScanError::Pruned { entry: size, minimum: minimum.index });
-            }
-            Some(_) => {}
-            None => return history.begin(begin, published.head.size),
-        }
+    let begin = minimum.map(|minimum| begin_of(folder, files, minimum, published.head.size)).transpose()?;
+    let Some(from) = from.filter(|from| from.head.size > 0) else {
+        return begin.map_or(Ok(()), |begin| history.begin(begin, published.head.size));
+    };
+    if from.head.size < history.minimum {
+        return Err(ScanError::Pruned { entry: from.head.size, minimum: history.minimum });
     }
-    match from.filter(|from| from.size > 0) {
-        // What is known and not published stands in the journal.
-        Some(from) if from.size > published.head.size => history.resume(published.head, published.head.size),
-        Some(from) => history.resume(from, published.head.size),
-        None => Ok(()),
+    // What is known and not published stands in the journal, or is published while this runs.
+    if from.head.size <= published.head.size {
+        return history.resume(from, published.head.size, begin.as_ref());
     }
+    history.awaited = Some(from.clone());
+    history.resume(published, published.head.size, begin.as_ref())
 }
 
 /// What the published record says of where a pruned log begins.
@@ -251,15 +249,18 @@ fn read_journal(
     let mut checkpoints: u64 = 0;
     // The journal may be read more than once.
     let mut prunings = history.prunings.clone();
+    // A published one was held against the tiles.
+    let mut met = against.from.is_none_or(|from| from.head.size <= history.size());
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, against.keys)?;
-        // What the published part did not say of who signed it, the journal does.
-        history.learn(batch.checkpoint.head.size, &batch.signers)?;
         batch.checkpoint.check(&batch.signers).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
         history.vouched |= *batch.signers == *against.keys;
-        let head = batch.checkpoint.head;
-        if against.from.is_some_and(|from| from.size == head.size && from.root != head.root) {
-            return Err(batch.finding(Damage::Foreign).into());
+        if let Some(from) = against.from.filter(|from| from.head.size == batch.checkpoint.head.size) {
+            if from.head != batch.checkpoint.head {
+                return Err(batch.finding(Damage::Foreign).into());
+            }
+            history::check_known(from, &batch.signers)?;
+            met = true;
         }
         for item in batch.entries.iter().filter(|item| item.entry.seq.0 >= history.size()) {
             prunings.pass(&item.entry).map_err(|damage| batch.finding(damage))?;
@@ -268,6 +269,11 @@ fn read_journal(
         progress(scan, history.size());
     }
     prunings.check(&history.published())?;
+    if let Some(from) = against.from.filter(|_| !met && scan.end().is_some()) {
+        let (expected, found) = (from.head.size, scan.tree.size());
+        let damage = if expected > found { Damage::CutBack { expected, found } } else { Damage::Foreign };
+        return Err(scan.end_finding(damage).into());
+    }
     Ok(checkpoints)
 }
 

@@ -234,6 +234,9 @@ pub(crate) enum Chain {
     },
     /// Print the public keys of the log as note verifier keys.
     Key {
+        /// Print proofs of the changes of keys so far instead, for `chain check --changes`.
+        #[arg(long, conflicts_with = "json")]
+        changes: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -347,6 +350,9 @@ pub(crate) struct Check {
     /// The public keys of the log: a file as `chain key` prints it, or one such line; may be given several times.
     #[arg(long, value_name = "KEY", required = true)]
     pub(crate) key: Vec<String>,
+    /// Changes of keys, as `chain key --changes` prints them: keys that those of --key lead to count as well.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) changes: Option<PathBuf>,
     /// The key of a witness whose word counts for you: a file of such lines, or one; may be given several times.
     #[arg(long, value_name = "KEY")]
     pub(crate) witness: Vec<String>,
@@ -369,7 +375,7 @@ pub(crate) struct Export {
     /// With each entry, the hashes that prove it under the checkpoint of the first line.
     #[arg(long)]
     pub(crate) proofs: bool,
-    /// The public keys, for a copied folder without its home.
+    /// The public keys, for a copied folder without its home. Those from before a change of keys will do.
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Vec<String>,
 }

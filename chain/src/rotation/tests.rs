@@ -7,7 +7,7 @@ use ephor_base::{Clock, Timestamp};
 use super::*;
 use crate::{
     Config, Damage, Finding, ScanError, VaultKey,
-    checkpoint::{self, Head},
+    checkpoint::{self, Checkpoint, Head},
     disk::Disk,
     frame::{self, FrameHeader},
     segment::{self, SegmentHeader},
@@ -86,7 +86,7 @@ fn a_checkpoint_signed_by_another_generation_than_the_one_in_force_is_found() {
     while let Some(header) = bytes.get(at..).and_then(|rest| FrameHeader::parse(format, rest)) {
         let end = at + header.length as usize;
         let sections = frame::sections(&header, bytes.get(at..end).unwrap()).unwrap();
-        let checkpoint = crate::Checkpoint::parse(sections.checkpoint).unwrap();
+        let checkpoint = Checkpoint::parse(sections.checkpoint).unwrap();
         let by_old = checkpoint.check(old.verifier()).is_ok();
         turns.push(by_old);
         let note = signed(checkpoint.head, if by_old { &new } else { &old });
@@ -115,8 +115,8 @@ struct Recycled {
     generations: Vec<SigningKeys>,
     /// The head behind each change of keys.
     changes: Vec<Head>,
-    /// A head before, between and behind the changes.
-    heads: Vec<Head>,
+    /// A checkpoint before, between and behind the changes.
+    known: Vec<Checkpoint>,
 }
 
 impl Recycled {
@@ -136,31 +136,35 @@ impl Recycled {
         };
         let (signing, clock) = (again(&generations[0]), Arc::new(Still));
         let (log, _) = Log::open(config, signing, vault, Arc::clone(&files), clock, random.clone(), "0").unwrap();
-        let (mut heads, mut named) = (Vec::new(), Vec::new());
+        let (mut known, mut named) = (Vec::new(), Vec::new());
+        let mut keep = |_: Head| {
+            let bytes = std::fs::read(checkpoint::path(&home.path().join("chain"))).unwrap();
+            known.push(Checkpoint::parse(&bytes).unwrap());
+        };
         for change in 0..=changes {
             for _ in 0..3 {
                 let fact = Fact::Lease { secret: "s".repeat(1000) };
                 wait(log.append(Record { subject: Subject::default(), fact, content: None })).unwrap();
             }
-            heads.push(wait(log.publish()).unwrap());
+            keep(wait(log.publish()).unwrap());
             if change < changes {
                 let next = SigningKeys::generate_next(log.keys().as_ref().unwrap(), &*random);
                 named.push(wait(log.rotate(again(&next), OperatorId([1; 16]))).unwrap());
                 generations.push(next);
-                heads.push(wait(log.publish()).unwrap());
+                keep(wait(log.publish()).unwrap());
             }
         }
         wait(log.close()).unwrap();
-        let published = crate::Published::new(&home.path().join("chain"), &files, heads.last().unwrap().size);
+        let published = crate::Published::new(&home.path().join("chain"), &files, known.last().unwrap().head.size);
         let changes = named.iter().map(|seq| published.head(seq.0.saturating_add(1)).unwrap()).collect();
-        Self { home, files, generations, changes, heads }
+        Self { home, files, generations, changes, known }
     }
 
     fn chain(&self) -> PathBuf {
         self.home.path().join("chain")
     }
 
-    fn check_from(&self, generation: usize, from: Option<Head>) -> Result<(), Finding> {
+    fn check_from(&self, generation: usize, from: Option<&Checkpoint>) -> Result<(), Finding> {
         let vault = self.home.path().join("vault");
         let against = Against { keys: self.generations[generation].verifier(), head: None, vault: Some(&vault), from };
         match verify(&self.chain(), &self.files, against, |_| ()) {
@@ -202,13 +206,18 @@ fn a_log_with_changes_of_keys_that_the_journal_no_longer_holds_is_verified_with_
         log.changes[1]
     );
     assert_eq!(log.check(), Ok(()));
-    // Whoever verified up to some head before goes on from there with the keys in force.
-    for from in &log.heads {
-        assert_eq!(log.check_from(2, Some(*from)), Ok(()), "from {}", from.size);
+    // Whoever verified up to some checkpoint before goes on from there with the keys of any time.
+    for from in &log.known {
+        for generation in 0..3 {
+            assert_eq!(log.check_from(generation, Some(from)), Ok(()), "keys {generation} from {}", from.head.size);
+        }
     }
-    // Keys that signed nothing of what is read vouch for nothing of it.
-    let late = log.heads.last().copied();
+    // Keys that signed nothing of what is read, and from which nothing leads to those that did, vouch for nothing of it.
+    let (late, first) = (log.known.last(), checkpoint::kept_path(&log.chain(), log.changes[0].size));
+    let other = signed(log.changes[0], &log.generations[2]);
+    std::fs::write(first, other).unwrap();
     assert!(matches!(log.check_from(0, late), Err(Finding { damage: Damage::Keys | Damage::KeysUnused, .. })));
+    assert_eq!(log.check_from(1, late), Ok(()));
 }
 
 #[test]
@@ -219,7 +228,7 @@ fn each_kept_or_published_checkpoint_counts_only_under_the_keys_that_were_in_for
     paths.push(checkpoint::path(&log.chain()));
     assert!(paths.len() >= 3, "{paths:?}");
     for path in paths {
-        let found = crate::Checkpoint::parse(&std::fs::read(&path).unwrap()).unwrap();
+        let found = Checkpoint::parse(&std::fs::read(&path).unwrap()).unwrap();
         let own = log.generations.iter().position(|keys| found.check(keys.verifier()).is_ok()).unwrap();
         for (other, keys) in log.generations.iter().enumerate().filter(|(other, _)| *other != own) {
             let forged = signed(found.head, keys);

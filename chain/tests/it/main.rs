@@ -18,6 +18,7 @@ mod fuzzed;
 mod golden;
 mod growth;
 mod kill;
+mod lineage;
 mod meanwhile;
 mod offline;
 mod passphrase;

@@ -411,19 +411,21 @@ fn a_verification_goes_on_where_an_earlier_one_ended() {
         block_on(log.note(plain(number))).unwrap();
     }
     let head = block_on(log.publish()).unwrap();
+    let kept = Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
+    assert_eq!(kept.head, head);
     for number in 300..320 {
         block_on(log.append(message(number, &"x".repeat(2000)))).unwrap();
     }
     block_on(log.close()).unwrap();
     let keys = world.verifier();
-    let verify_from = |world: &World, from| {
+    let verify_from = |world: &World, from: &Checkpoint| {
         let against = Against { keys: &keys, head: world.pinned(), vault: Some(&world.config.vault), from: Some(from) };
         let mut told = Vec::new();
         let report = verify(&world.config.folder, &world.files, against, |progress| told.push(progress));
         report.map(|report| (report, told))
     };
     let whole = world.verify(world.pinned()).unwrap();
-    let (report, told) = verify_from(&world, head).unwrap();
+    let (report, told) = verify_from(&world, &kept).unwrap();
     assert_eq!((report.since, report.head, report.boots), (head.size, whole.head, 1));
     assert!(told.iter().all(|progress| progress.entries <= progress.total && progress.entries > head.size));
     // What was known is not read again, and what follows is.
@@ -436,11 +438,11 @@ fn a_verification_goes_on_where_an_earlier_one_ended() {
     };
     damage("tile/entries/000");
     let left = world.with_files(copy.files());
-    assert!(left.verify(None).is_err() && verify_from(&left, head).is_ok());
+    assert!(left.verify(None).is_err() && verify_from(&left, &kept).is_ok());
     let wrong = Head { root: ephor_base::Digest::of(b"another"), ..head };
-    assert!(verify_from(&left, wrong).is_err());
+    assert!(verify_from(&left, &Checkpoint { head: wrong, ..kept.clone() }).is_err());
     damage(&format!("tile/entries/001.p/{}", whole.head.size - 256));
-    assert!(verify_from(&left, head).is_err());
+    assert!(verify_from(&left, &kept).is_err());
 }
 
 #[test]

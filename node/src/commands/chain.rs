@@ -11,9 +11,11 @@ mod prune;
 mod stat;
 mod verify;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, bail};
+use ephor_base::files::Files;
+use ephor_chain::{Change, disk::Disk, lineage};
 use serde_json::json;
 
 pub(crate) use check::check;
@@ -30,7 +32,8 @@ pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
         Chain::Check(args) => check(&args),
         Chain::Export(args) => export::export(home, &args),
         Chain::Stat { json } => stat::stat(home, json),
-        Chain::Key { json } => key(home, json),
+        Chain::Key { changes: true, .. } => changes(home),
+        Chain::Key { changes: false, json } => key(home, json),
         Chain::Erase { session, derived, reason, yes, json } => {
             runtime(1)?.block_on(keep::erase(home, Erasure { session, derived, reason, yes, json }))
         }
@@ -54,6 +57,16 @@ fn key(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
     let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
     let text = if json { format!("{}\n", json!({ "keys": keys.lines().collect::<Vec<_>>() })) } else { keys };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The changes of keys that are published, each as a proof under the keys before it.
+fn changes(home: &Home) -> anyhow::Result<ExitCode> {
+    let files: Arc<dyn Files> = Arc::new(Disk);
+    let changes = lineage::changes(&used(home)?.chain(), &files);
+    let changes = changes.context("the chain cannot be read; see `ephor chain verify`")?;
+    let bytes: Vec<u8> = changes.iter().flat_map(Change::to_bytes).collect();
+    terminal::write(&String::from_utf8_lossy(&bytes)).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
 

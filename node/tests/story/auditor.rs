@@ -220,7 +220,7 @@ fn a_log_is_verified_from_a_checkpoint_that_was_kept() {
     // Nothing of this log, or nothing at all.
     let (other, _) = used();
     let foreign = other.home.join("chain/checkpoint").display().to_string();
-    place.run(&["chain", "verify", "--from", &foreign]).failed(&["is not one that these keys have signed"]);
+    place.run(&["chain", "verify", "--from", &foreign]).failed(&["is one of the log `", "and these keys are of `"]);
     let keys = place.home.join("keys/log.pub").display().to_string();
     place.run(&["chain", "verify", "--from", &keys]).failed(&["is not a checkpoint"]);
     place.run(&["chain", "verify", "--from", "/nowhere"]).failed(&["`/nowhere` cannot be read"]);
@@ -360,7 +360,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 /// All files below a folder.
-fn below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
 }

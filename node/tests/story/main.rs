@@ -13,6 +13,7 @@ mod auditor;
 mod copies;
 mod errors;
 mod gate;
+mod generations;
 mod keep;
 mod main_job;
 mod migrate;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::Timestamp;
 use ephor_chain::{
-    Checked, CheckedEntry, CheckedFork, Cosignature, EntryProof, KnownLog, VerifierKeys, check as check_proof,
+    Checked, CheckedEntry, CheckedFork, Cosignature, EntryProof, KnownLog, VerifierKeys, check as check_proof, lineage,
     offline::MAX_PROOF_BYTES,
 };
 use serde_json::{Value, json};
@@ -22,7 +22,11 @@ use crate::{
 };
 
 pub(crate) fn check(args: &Check) -> anyhow::Result<ExitCode> {
-    let logs = keys::pairs(&args.key)?;
+    let mut logs = keys::pairs(&args.key)?;
+    if let Some(file) = &args.changes {
+        let changes = keys::changes(file)?;
+        logs = logs.iter().flat_map(|keys| lineage::follow(keys, &changes)).collect();
+    }
     let known: Vec<KnownLog> = logs.iter().map(KnownLog::of).collect::<Result<_, _>>().context("--key")?;
     let witnesses = keys::witnesses(&args.witness)?;
     let bytes = read(&args.file)?;

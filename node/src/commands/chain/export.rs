@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::{Digest, Seq, cbor};
-use ephor_chain::{Entry, EntryProof, Prover, VerifierKeys};
+use ephor_chain::{Change, Entry, EntryProof, Prover, VerifierKeys, lineage};
 use serde_json::{Value, json};
 
 use super::place::{Place, unproven};
@@ -19,7 +19,10 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
     let keys = place.keys(&args.key)?;
     let mut prover = place.prover(|size| args.to.is_some_and(|to| to < size))?;
     let (checkpoint, size) = (prover.checkpoint(), prover.checkpoint().head.size);
-    checkpoint.check(&keys).context("the checkpoint of the log does not hold under these keys")?;
+    let signers = lineage::signers(&place.folder, &place.files, &keys)
+        .context("the checkpoint of the log does not hold under these keys, or any that they lead to")?;
+    checkpoint.check(&signers).context("the log goes on, and its keys were changed just now; export it again")?;
+    let changes = lineage::changes(&place.folder, &place.files).map_err(|error| unproven(error.into()))?;
     let first = place.first()?;
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(size.saturating_sub(1)));
     if from > to {
@@ -33,7 +36,7 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
     }
     let mut bar = Bar::new("entries exported");
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let first = first_line(&keys, &prover, (from, to), args.proofs).to_string();
+    let first = first_line(&signers, &changes, &prover, (from, to), args.proofs).to_string();
     let mut written = writeln!(out, "{first}");
     for (done, seq) in (1..).zip(from..=to) {
         match written {
@@ -53,12 +56,14 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
 }
 
 /// What everything behind it is held against.
-fn first_line(keys: &VerifierKeys, prover: &Prover, (from, to): (u64, u64), proofs: bool) -> Value {
+fn first_line(keys: &VerifierKeys, changes: &[Change], prover: &Prover, (from, to): (u64, u64), proofs: bool) -> Value {
     let checkpoint = prover.checkpoint();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     json!({
         "log": checkpoint.origin,
         "keys": [keys.ed25519(), keys.ml_dsa_65()],
-        "checkpoint": String::from_utf8_lossy(&checkpoint.note.to_bytes()),
+        "changes": changes.iter().map(|change| text(change.to_bytes())).collect::<Vec<_>>(),
+        "checkpoint": text(checkpoint.note.to_bytes()),
         "size": checkpoint.head.size,
         "root": checkpoint.head.root,
         "from": from,

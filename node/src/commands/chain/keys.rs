@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use anyhow::{Context, bail, ensure};
-use ephor_chain::{CosignerKey, VerifierKeys};
+use ephor_chain::{Change, CosignerKey, VerifierKeys, lineage::MAX_CHANGES_BYTES};
 
 /// More than any file of keys has.
 const MOST: u64 = 1 << 20;
@@ -33,6 +33,16 @@ pub(super) fn pairs(named: &[String]) -> anyhow::Result<Vec<VerifierKeys>> {
                 needed, since both have signed";
     let pair = |pair: &[String]| pair.join("\n").parse().context(what);
     lines.chunks(2).map(pair).collect()
+}
+
+/// The changes of keys in a file.
+pub(super) fn changes(path: &Path) -> anyhow::Result<Vec<Change>> {
+    let (show, mut bytes) = (path.display(), Vec::new());
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_CHANGES_BYTES as u64 + 1).read_to_end(&mut bytes));
+    read.with_context(|| format!("the changes of keys `{show}` cannot be read"))?;
+    Change::parse_all(&bytes)
+        .with_context(|| format!("`{show}` does not hold changes of keys, as `ephor chain key --changes` prints them"))
 }
 
 /// The witnesses that were named.
