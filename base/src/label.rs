@@ -22,7 +22,7 @@ pub enum Source {
     /// Something recalled.
     #[n(3)]
     Memory,
-    /// Another node.
+    /// Another node, or another session of this one.
     #[n(4)]
     Peer,
     /// A model.

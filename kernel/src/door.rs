@@ -22,8 +22,8 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, CallId, Clock, Decision, Digest, Envelope, MessageId, Outcome, Part, Pid, Receipt, Seat,
-    SessionId, TicketId, ToolName,
+    Action, ActionKind, CallId, Clock, Confidentiality, Decision, Digest, Envelope, MessageId, Outcome, Part, Pid,
+    Receipt, Seat, SessionId, TicketId, ToolName,
 };
 use ephor_chain::{
     Log, Veil,
@@ -211,9 +211,21 @@ pub enum NotAccepted {
     /// Too many messages wait already.
     #[error("the mailbox is full: {0} messages wait; try again later")]
     Full(usize),
+    /// The process that sends it has no session, or is over.
+    #[error("process {0} has no session that a message could come out of")]
+    NoOrigin(Pid),
     /// The log could not take it.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
+}
+
+/// Who a message comes from. The kernel makes it, out of the handle of whoever sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// The operator's client: the parts say which of them the person has typed.
+    Client,
+    /// Another session, which holds things as confidential as this.
+    Session(SessionId, Confidentiality),
 }
 
 impl Door {
@@ -291,18 +303,27 @@ impl Door {
     }
 
     /// Labels and records a message; the envelope is what the mailbox gets, once it is durable.
-    pub(crate) async fn accept(&self, session: SessionId, parts: Vec<Part>) -> Result<Envelope, NotAccepted> {
+    pub(crate) async fn accept(
+        &self,
+        session: SessionId,
+        from: Origin,
+        parts: Vec<Part>,
+    ) -> Result<Envelope, NotAccepted> {
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
         let now = self.clock().now();
         let entered = self.with_session(session, |session| {
             session.governed_from(now);
-            let spans = session.enter_parts(&parts);
+            let spans = session.enter_parts(from, &parts);
             (spans, session.spec.operator, session.seat.clone())
         });
         let (spans, operator, seat) = entered.ok_or(NotAccepted::NoSession(session))?;
         let subject =
             Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
-        let fact = Fact::Message { id, spans: spans.clone(), from: None };
+        let from = match from {
+            Origin::Client => None,
+            Origin::Session(from, _) => Some(from),
+        };
+        let fact = Fact::Message { id, spans: spans.clone(), from };
         let record = Record { subject, fact, content: Some(Content::Parts(parts)) };
         if let Err(error) = self.log().append(record).await {
             // What is not on the record was not said, and is trusted for nothing.

@@ -11,10 +11,10 @@ use ephor_chain::record::{Fact, Record, Subject};
 use tokio::sync::mpsc;
 
 use crate::{
-    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling},
+    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling},
     ledger::Account,
     mailbox::Mailbox,
-    process::Body,
+    process::{Body, Process},
     seen::Seen,
     supervisor::{Backoff, Flags, Intensity, Refused, Restart, Shutdown},
     table::{ProcessInfo, Table},
@@ -175,13 +175,28 @@ impl Kernel {
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
+        self.deliver(session, Origin::Client, parts).await
+    }
+
+    /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
+    /// comes out of, which the handle says and nobody else, so that whoever erases that session is told of this one. What it
+    /// says vouches for nothing, and is as confidential as anything that the sender's session holds.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
+    pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
+        let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
+        self.deliver(to, origin, parts).await
+    }
+
+    async fn deliver(&self, session: SessionId, from: Origin, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
         // A message to a group that gave up would be recorded and never read.
         if !self.is_live(&home.group) {
             return Err(NotAccepted::NoSession(session));
         }
         let place = home.mailbox.promise().map_err(NotAccepted::Full)?;
-        let envelope = self.door().accept(session, parts).await?;
+        let envelope = self.door().accept(session, from, parts).await?;
         let id = envelope.id;
         place.put(envelope);
         Ok(id)

@@ -6,7 +6,7 @@ use ephor_base::{Action, Envelope, Pid, Seat, SessionId, SpanId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    door::{Call, Caller, Door, Moment, Session},
+    door::{Call, Caller, Door, Moment, Origin, Session},
     mailbox::Mailbox,
     seen::{Seen, TurnState},
 };
@@ -62,6 +62,12 @@ impl Process {
     #[must_use]
     pub const fn seat(&self) -> &Seat {
         &self.seat
+    }
+
+    /// What its messages to other sessions come out of; nothing if it has no session, or is over.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        let level = self.look(|session| session.highest())?;
+        self.session.map(|session| Origin::Session(session, level))
     }
 
     /// Waits for the next thing to attend to. Taking a message begins a turn, so while one is under way there is nothing

@@ -17,7 +17,7 @@ use ephor_chain::Veil;
 use ephor_governance::{Carried, Evidence, Principal, Rights, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::CancellationToken;
 
-use super::{Refusal, nested::Read};
+use super::{Origin, Refusal, nested::Read};
 
 /// One step of a conversation, in the order it happened. What a restarted agent continues from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -219,12 +219,24 @@ impl Session {
     }
 
     /// Labels the parts of a message.
-    pub(crate) fn enter_parts(&mut self, parts: &[Part]) -> Vec<SpanId> {
-        let label = |kind| match kind {
-            PartKind::Typed => Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal),
-            PartKind::Piped => Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal),
+    pub(crate) fn enter_parts(&mut self, from: Origin, parts: &[Part]) -> Vec<SpanId> {
+        let label = |kind| match (from, kind) {
+            // Whatever the parts say of themselves, no person has typed them here.
+            (Origin::Session(_, level), _) => Label::new(Source::Peer, Integrity::Untrusted, level),
+            (Origin::Client, PartKind::Typed) => {
+                Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)
+            }
+            (Origin::Client, PartKind::Piped) => {
+                Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal)
+            }
         };
         parts.iter().map(|part| self.enter(label(part.kind), part.text.clone())).collect()
+    }
+
+    /// The highest confidentiality of anything it holds.
+    pub(crate) fn highest(&self) -> Confidentiality {
+        let levels = self.spans.iter().map(|span| span.label.confidentiality);
+        levels.fold(Confidentiality::Internal, Confidentiality::max)
     }
 
     /// Takes back spans whose message was not recorded. Their numbers stay used.
