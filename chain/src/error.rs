@@ -45,10 +45,13 @@ pub enum AppendError {
     /// The chain and its vault have all the bytes that the operator gave them. Nothing was recorded; what was begun before
     /// can still be ended and recorded.
     #[error(
-        "the record was not taken: the chain would have {used} bytes of a quota of {quota}; `ephor chain prune` takes away what is \
-         old enough; or raise `quota` under `[chain]` in ephor.toml, then start the node again"
+        "nothing new is recorded: the chain and the vault in `{home}` would have {used} bytes, and their quota is {quota}; \
+         `ephor chain prune` takes away what is old enough; or raise `quota` under `[chain]` in `{home}/ephor.toml`, or move the \
+         home to a larger disk; then start the node again"
     )]
     Quota {
+        /// The folder they lie in.
+        home: PathBuf,
         /// The bytes in use, promised and asked for.
         used: u64,
         /// The most.

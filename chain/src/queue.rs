@@ -278,7 +278,8 @@ impl Queue {
             return Ok(());
         }
         let more = if reserve == Reserve::Take { OUTCOME_RESERVE } else { 0 };
-        quota.check(taken.saturating_add(more), self.rules.intents.len()).map_err(Hold::Refused)
+        let begins = drafts.iter().all(|draft| matches!(draft.entry.fact, Fact::Message { .. } | Fact::Snapshot(_)));
+        quota.check(taken.saturating_add(more), self.rules.intents.len(), begins).map_err(Hold::Refused)
     }
 
     /// What these entries take on the disk. The first of a batch pays for what each batch costs.

@@ -12,22 +12,28 @@ use std::{
 };
 
 use ephor_base::files::{Files, Open};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 use crate::{
     durable,
     error::AppendError,
+    figures,
     log::Config,
     publisher::Publisher,
     queue::{OUTCOME_RESERVE, STOP_RESERVE},
     record::{Fact, RulingOn, Subject},
+    segment,
 };
 
 /// From so many hundredths of the quota on, the operator is warned.
 const WARNING: u64 = 90;
 
+/// What must be left for anything to begin: what a session, its first message and a call take, and what its outcome is promised.
+const BEGINNING: u64 = OUTCOME_RESERVE + (64 << 10);
+
 /// How many bytes a chain and its vault have, and may have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Space {
     /// In use, or promised to outcomes.
     pub used: u64,
@@ -45,6 +51,8 @@ impl Space {
 
 /// What a quota is held against.
 pub(crate) struct Quota {
+    /// The folder around the chain.
+    home: PathBuf,
     most: u64,
     /// When the chain was opened, and what was taken since.
     taken: u64,
@@ -52,6 +60,10 @@ pub(crate) struct Quota {
     recycled: u64,
     publisher: Arc<Publisher>,
     warned: bool,
+    /// What was refused.
+    refused: Option<Space>,
+    /// Told when something was refused that was begun, or when nothing more can begin.
+    pub(crate) full: Arc<Notify>,
 }
 
 impl Quota {
@@ -66,7 +78,8 @@ impl Quota {
         let taken = measure(&config.folder, files)?.saturating_add(measure(&config.vault, files)?);
         let taken = taken.saturating_sub(reserved);
         let (recycled, publisher) = (given_back(publisher), Arc::clone(publisher));
-        Ok(Some(Self { most, taken, recycled, publisher, warned: false }))
+        let home = durable::parent(&config.folder).to_owned();
+        Ok(Some(Self { home, most, taken, recycled, publisher, warned: false, refused: None, full: Arc::default() }))
     }
 
     pub(crate) fn space(&self, intents: usize) -> Space {
@@ -75,12 +88,17 @@ impl Quota {
         Space { used: self.taken.saturating_sub(recycled).saturating_add(promised), quota: self.most }
     }
 
-    /// Whether `more` bytes may be taken while so many intents are open; warns once when that becomes short.
-    pub(crate) fn check(&mut self, more: u64, intents: usize) -> Result<(), AppendError> {
+    /// Whether `more` bytes may be taken while so many intents are open; warns once when that becomes short. What only `begins`
+    /// something, and is too large, can be refused alone.
+    pub(crate) fn check(&mut self, more: u64, intents: usize, begins: bool) -> Result<(), AppendError> {
         let space = self.space(intents);
         let space = Space { used: space.used.saturating_add(more), ..space };
         if space.used > space.quota {
-            return Err(AppendError::Quota { used: space.used, quota: space.quota });
+            if !begins || self.can_begin(intents).is_err() {
+                self.refused = Some(space);
+                self.full.notify_one();
+            }
+            return Err(self.refusal(space));
         }
         if space.is_short() && !self.warned {
             self.warned = true;
@@ -88,10 +106,26 @@ impl Quota {
             tracing::warn!(
                 used,
                 quota,
-                "the chain has used nine tenths of its quota: raise it, or see what `ephor chain prune --dry-run` could take away"
+                "the chain and the vault in `{}` have used nine tenths of their quota: see what `ephor chain prune --dry-run` could \
+                 take away, or raise `quota` under `[chain]` in ephor.toml, or the node stops when it is reached",
+                self.home.display()
             );
         }
         Ok(())
+    }
+
+    /// Whether there is room for anything to begin, and nothing that was begun has been refused.
+    pub(crate) fn can_begin(&self, intents: usize) -> Result<(), AppendError> {
+        if let Some(refused) = self.refused {
+            return Err(self.refusal(refused));
+        }
+        let space = self.space(intents);
+        let space = Space { used: space.used.saturating_add(BEGINNING), ..space };
+        if space.used > space.quota { Err(self.refusal(space)) } else { Ok(()) }
+    }
+
+    fn refusal(&self, Space { used, quota }: Space) -> AppendError {
+        AppendError::Quota { home: self.home.clone(), used, quota }
     }
 
     /// These many bytes were taken.
@@ -125,6 +159,30 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
 /// How many bytes were recycled and pruned.
 fn given_back(publisher: &Publisher) -> u64 {
     publisher.recycled().saturating_add(publisher.taken_away())
+}
+
+/// Whether a chain that nobody has opened has room for anything to begin. Nothing is written, so a node that is started again and
+/// again does not fill what is left with its boots. What cannot be read is left to whoever opens the chain.
+///
+/// # Errors
+/// [`AppendError::Quota`] says what is full, and where.
+pub fn can_begin(config: &Config, files: &Arc<dyn Files>) -> Result<(), AppendError> {
+    let Some(quota) = config.quota else { return Ok(()) };
+    let Ok(journal) = figures::journal(&config.folder, files) else { return Ok(()) };
+    let used = used(config, &**files, journal.bytes).unwrap_or(0).saturating_add(STOP_RESERVE + BEGINNING);
+    let home = durable::parent(&config.folder).to_owned();
+    if used > quota { Err(AppendError::Quota { home, used, quota }) } else { Ok(()) }
+}
+
+/// What a chain and its vault have on the disk, by a quota's measure: without what the journal has only reserved. `journal` are
+/// the bytes that are in use of that.
+///
+/// # Errors
+/// What the system says.
+pub fn used(config: &Config, files: &dyn Files, journal: u64) -> io::Result<u64> {
+    let segments = measure(&segment::folder(&config.folder), files)?;
+    let all = measure(&config.folder, files)?.saturating_add(measure(&config.vault, files)?);
+    Ok(all.saturating_sub(segments).saturating_add(journal))
 }
 
 /// The bytes of the files in a folder and below it.

@@ -137,6 +137,7 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
+        self.door().log().can_begin().map_err(|error| NotStarted::Chain(error.to_string()))?;
         let (id, name) = self.fresh_session();
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let child = |name: &str, restart, kind| ChildSpec {

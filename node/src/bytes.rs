@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use ephor_chain::Space;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// So many bytes: `20 GiB`, `500 MB`, or a number alone.
@@ -42,6 +43,28 @@ impl FromStr for Bytes {
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// Bytes in the unit that a person would choose.
+pub(crate) fn amount(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1000),
+        10_000_000..=9_999_999_999 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
+    }
+}
+
+/// How much of a quota is used, and what to do where that is much.
+pub(crate) fn of_quota(space: Space) -> String {
+    let Space { used, quota } = space;
+    let hundredths = u128::from(used).saturating_mul(100).checked_div(u128::from(quota)).unwrap_or(100);
+    let told = format!("{} of {}, {hundredths} %", amount(used), amount(quota));
+    if space.is_short() {
+        format!("{told}; raise `quota` under `[chain]` in ephor.toml: the node stops when it is reached")
+    } else {
+        told
     }
 }
 

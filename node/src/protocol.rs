@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId, Timestamp};
-use ephor_chain::{Plan, RulingOn, state::Progress};
+use ephor_chain::{Plan, RulingOn, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,8 @@ pub(crate) enum Request {
     Rotate {},
     /// Asks for the processes. The braces are there for serde: without them other keys would pass.
     Processes {},
+    /// Asks how much of the quota of the record is used.
+    Space {},
     /// Asks that everything recorded so far is published now.
     Publish {},
     /// Asks something of the projections of the record.
@@ -169,6 +171,11 @@ pub(crate) enum Answer {
     Processes {
         /// By PID.
         processes: Vec<ProcessInfo>,
+    },
+    /// How much of the quota is used.
+    Space {
+        /// Nothing if there is no quota.
+        space: Option<Space>,
     },
     /// Everything up to here is published.
     Published {

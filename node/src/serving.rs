@@ -19,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -29,6 +30,9 @@ pub(crate) use upkeep::Upkeep;
 
 /// How long a node that was started for a client waits for the first one.
 const FIRST_CLIENT: Duration = Duration::from_secs(10);
+
+/// Why a node does not run.
+const FULL: &str = "a node has no room to begin";
 
 /// How long a node runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,8 +97,13 @@ impl Drop for Client {
 pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
     let mut signals = signals::Signals::listen()?;
     let lock = home.lock()?;
+    boot::check_quota(&home).context(FULL)?;
     let protection = passphrase::unlock(&home)?.protection;
     let node = Arc::new(boot::boot(&home, protection).await?);
+    if let Err(full) = node.can_begin() {
+        node.stop().await?;
+        return Err(full.context(FULL));
+    }
     let clients = Arc::new(Clients::default());
     node.start_api(&home, clients.clone()).await?;
     let mut patience = FIRST_CLIENT;
@@ -110,15 +119,16 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
             Stay::UntilStopped => std::future::pending().await,
         }
     };
-    tokio::select! {
-        () = signals.next() => {}
-        () = idle => {}
-    }
+    let ended = tokio::select! {
+        () = signals.next() => Ok(()),
+        () = idle => Ok(()),
+        () = node.full() => node.can_begin().context("the node has stopped"),
+    };
     // A client that comes from here on finds no socket and starts a node of its own.
     let _gone = std::fs::remove_file(home.socket());
     let closed = node.stop().await;
     drop(lock);
-    closed
+    closed.and(ended)
 }
 
 /// Tells whoever started this node how it went; false if nobody listens.

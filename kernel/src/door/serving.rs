@@ -332,7 +332,14 @@ impl Serving {
             Ok(durable) => durable,
             Err(error) => {
                 release(reservation);
-                return Err(Refusal::Chain(error.to_string()));
+                let refusal = Refusal::Chain(error.to_string());
+                if asked.kind == ActionKind::Reply {
+                    // The person waits for this turn, and what ends something is taken when nothing else is.
+                    let (call, target, why) = (asked.call, asked.target.clone(), refusal.to_string());
+                    self.show(Seen::Refused { call, target, why }).await;
+                    self.end_turn(asked, EndReason::Refused).await?;
+                }
+                return Err(refusal);
             }
         };
         let intent = durable.receipt().seq;

@@ -7,6 +7,7 @@ use ephor_base::Pid;
 use ephor_kernel::ProcessInfo;
 
 use crate::{
+    bytes,
     cli::Ps,
     client::Client,
     home::Home,
@@ -21,7 +22,14 @@ pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let Answer::Processes { processes } = client.ask(&Request::Processes {}).await? else {
         bail!("the node answered something else");
     };
-    let text = if args.json { serde_json::to_string_pretty(&processes)? + "\n" } else { tree(&processes) };
+    let text = if args.json {
+        serde_json::to_string_pretty(&processes)? + "\n"
+    } else {
+        let Answer::Space { space } = client.ask(&Request::Space {}).await? else {
+            bail!("the node answered something else");
+        };
+        tree(&processes) + &space.map(|space| format!("\nquota   {}\n", bytes::of_quota(space))).unwrap_or_default()
+    };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::screen::Screen;
 use crate::{
+    bytes,
     cli::Run,
     client::Client,
     home::Home,
@@ -71,6 +72,11 @@ impl Turn {
         let workspace = workspace(args.directory.as_deref(), home)?;
         screen.mention_found_key(model.as_ref());
         let mut client = Client::reach(home).await?;
+        if let Answer::Space { space: Some(space) } = client.ask(&Request::Space {}).await?
+            && space.is_short()
+        {
+            screen.note(&format!("the chain and the vault have used {}", bytes::of_quota(space)));
+        }
         let answers = terminal::has_terminal();
         let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
         screen.opened(&opened);

@@ -9,10 +9,11 @@ use ephor_base::{
     Workspace, files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, Step, VerifierKeys,
+    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, Space, Step, VerifierKeys,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
+    quota,
     restore::is_restoring,
     state::{Progress, StateError},
     verify::Progress as Verified,
@@ -98,6 +99,13 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let home = home.clone();
     let (projections, operators) = (Arc::new(Projections::new(&home, &origin)), Arc::new(operators()));
     Ok(Node { kernel, models, config, home, operators, projections, tools: names, log, protection })
+}
+
+/// Whether the quota of a home leaves room for a node. Nothing is written.
+pub(super) fn check_quota(home: &Home) -> anyhow::Result<()> {
+    let files: Arc<dyn Files> = Arc::new(Disk);
+    let config = ChainConfig { quota: Config::load(&home.config())?.quota(), ..ChainConfig::in_home(home.path()) };
+    Ok(quota::can_begin(&config, &files)?)
 }
 
 /// Opens the record of a locked home, and nothing else of it.
@@ -296,6 +304,29 @@ impl Node {
     /// What an operator may do to the record.
     pub(crate) fn upkeep(&self) -> Upkeep {
         Upkeep::new(self.home.clone(), self.log.clone(), self.protection.clone())
+    }
+
+    /// The bytes of the chain and the vault, if there is a quota for them.
+    pub(crate) fn space(&self) -> Option<Space> {
+        self.log.space()
+    }
+
+    /// Whether the quota leaves room for anything to begin.
+    pub(crate) fn can_begin(&self) -> anyhow::Result<()> {
+        Ok(self.log.can_begin()?)
+    }
+
+    /// Resolves when the quota is reached.
+    pub(crate) fn full(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.log.full()
+    }
+
+    /// Why the node stops, for its clients.
+    pub(crate) fn stopping(&self) -> String {
+        match self.log.can_begin() {
+            Ok(()) => "the node is stopping".to_owned(),
+            Err(error) => format!("the node is stopping: {error}"),
+        }
     }
 
     /// Stops every process in order and closes the chain.

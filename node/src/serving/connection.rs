@@ -81,7 +81,7 @@ impl Talk {
         loop {
             let answer = match self.next(process).await {
                 Next::Stop => {
-                    self.say(&Answer::Refused { why: "the node is stopping".to_owned() }).await;
+                    self.say(&Answer::Refused { why: self.node.stopping() }).await;
                     return Ok(());
                 }
                 Next::Left => return Ok(()),
@@ -185,6 +185,7 @@ impl Talk {
                 let answer = |(seq, keys): (_, VerifierKeys)| Answer::Rotated { seq, keys: keys.to_string() };
                 rotated.map(answer).map_err(|error| format!("{error:#}"))
             }
+            Request::Space {} => Ok(Answer::Space { space: self.node.space() }),
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })

@@ -22,6 +22,7 @@ mod paths;
 mod place;
 mod projections;
 mod prune;
+mod quota;
 mod scripts;
 mod socket;
 mod terminal;

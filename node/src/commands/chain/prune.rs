@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     keep::{Keeper, OTHER, patiently},
-    stat::amount,
+    crate::bytes::amount,
     used,
 };
 use crate::{

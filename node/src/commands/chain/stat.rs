@@ -12,16 +12,18 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Seq, Timestamp, files::Files};
 use ephor_chain::{
-    Minimum, Prover,
+    Config as ChainConfig, Minimum, Prover, Space,
     disk::Disk,
     figures::{self, Journal},
-    read,
+    quota, read,
     state::Day,
 };
 use serde::Serialize;
 
 use super::used;
 use crate::{
+    bytes::{amount, of_quota},
+    config::Config,
     home::Home,
     projections::{Answering, Found, Question, Statistics},
     terminal,
@@ -52,6 +54,8 @@ struct Stat {
     /// Entries a batch, in what the journal still holds.
     mean_batch: f64,
     bytes: Bytes,
+    /// What the chain and the vault may have, and have of it; nothing where there is no quota.
+    space: Option<Space>,
     growth: Growth,
     /// Entries of the latest hours or days, oldest first.
     latest: Latest,
@@ -116,6 +120,7 @@ fn gather(
         vault: size(&home.vault()),
         state: size(&home.state()),
     };
+    let space = space(home, &*files, journal.bytes)?;
     let growth = growth(&days, entries.saturating_sub(minimum), &bytes);
     let latest = latest(&chain, &files, &days, entries, newest.unwrap_or(Timestamp(0)))?;
     let mean_batch = mean(journal.entries, journal.batches);
@@ -133,9 +138,17 @@ fn gather(
         journal,
         mean_batch,
         bytes,
+        space,
         growth,
         latest,
     })
+}
+
+/// How much of its quota a home has used on the disk.
+fn space(home: &Home, files: &dyn Files, journal: u64) -> anyhow::Result<Option<Space>> {
+    let Some(quota) = Config::load(&home.config())?.quota() else { return Ok(None) };
+    let used = quota::used(&ChainConfig::in_home(home.path()), files, journal).context("the home cannot be read")?;
+    Ok(Some(Space { used, quota }))
 }
 
 /// The bytes of a file, or of all files in a folder. What cannot be read, or goes meanwhile, counts nothing.
@@ -221,6 +234,9 @@ fn told(stat: &Stat) -> String {
         ),
     ];
     let mut text = lines.join("\n") + "\n";
+    if let Some(space) = stat.space {
+        text.push_str(&format!("quota      {}\n", of_quota(space)));
+    }
     if stdout().is_terminal() {
         let since = super::super::sessions::short(stat.latest.since);
         let most = stat.latest.entries.iter().max().copied().unwrap_or(0);
@@ -244,16 +260,6 @@ fn picture(counts: &[u64]) -> String {
 #[expect(clippy::cast_precision_loss, reason = "a figure for people, with one digit behind the point")]
 fn mean(entries: u64, batches: u64) -> f64 {
     if batches == 0 { 0.0 } else { entries as f64 / batches as f64 }
-}
-
-/// Bytes in the unit that a person would choose.
-pub(super) fn amount(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => format!("{bytes} bytes"),
-        10_000..=9_999_999 => format!("{} kB", bytes / 1000),
-        10_000_000..=9_999_999_999 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{} GB", bytes / 1_000_000_000),
-    }
 }
 
 #[cfg(test)]
