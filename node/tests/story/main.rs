@@ -12,6 +12,7 @@
 mod auditor;
 mod copies;
 mod errors;
+mod forgotten;
 mod gate;
 mod generations;
 mod keep;
