@@ -95,7 +95,8 @@ impl<'a> History<'a> {
         if edge.root() != known.root {
             return Err(published.suspect(known.size)?.into());
         }
-        let (Generation { signers, in_force }, vouched) = Generation::of(&published, checkpoint, self.measure.keys, begin)?;
+        let (Generation { signers, in_force }, vouched) =
+            Generation::of(&published, checkpoint, self.measure.keys, begin)?;
         check_known(checkpoint, &signers)?;
         (self.edge, self.rules) = (edge, Rules::from_signed(known.size, signers, in_force));
         self.vouched |= vouched;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use ephor_base::{Decision, OperatorId, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Checkpoint, Fact, Head, Private, ProveError, Prover, PruneError, Record, Retention, RulingOn,
+    AppendError, Checkpoint, Fact, Private, ProveError, Prover, PruneError, Record, Retention, RulingOn,
     ScanError, State, Subject, Wish,
     disk::Disk,
     pruning::Why,
@@ -238,6 +238,7 @@ fn heads_from_before_the_minimum_are_told_apart_from_damage() {
     block_on(log.publish()).unwrap();
     let kept: Vec<_> = memory.paths().into_iter().filter(|path| path.starts_with("/home/chain/checkpoints")).collect();
     let first = Checkpoint::parse(&memory.get(&kept[1])).unwrap();
+    let last = Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
     let pruned = prune(&log).unwrap();
     block_on(log.close()).unwrap();
     assert!(first.head.size < pruned.minimum && old.head.size > pruned.minimum);
@@ -245,13 +246,13 @@ fn heads_from_before_the_minimum_are_told_apart_from_damage() {
     let early = ephor_chain::PinnedHead::of(&first);
     assert!(matches!(world.verify(Some(early)), Err(ScanError::Pruned { .. })));
     let keys = world.verifier();
-    let from = |head: Head| {
-        let against = ephor_chain::Against { keys: &keys, head: None, vault: None, from: Some(head) };
+    let from = |known: &Checkpoint| {
+        let against = ephor_chain::Against { keys: &keys, head: None, vault: None, from: Some(known) };
         ephor_chain::verify(&world.config.folder, &world.files, against, |_| ())
     };
-    assert!(matches!(from(first.head), Err(ScanError::Pruned { .. })));
-    let report = from(old.head).unwrap();
-    assert_eq!((report.since, report.minimum), (old.head.size, pruned.minimum));
+    assert!(matches!(from(&first), Err(ScanError::Pruned { .. })));
+    let report = from(&last).unwrap();
+    assert_eq!((report.since, report.minimum), (last.head.size, pruned.minimum));
     // No kept checkpoint is left that nobody could check.
     let left = memory.paths().into_iter().filter(|path| path.starts_with("/home/chain/checkpoints"));
     let sizes = left.map(|path| path.file_name().unwrap().to_str().unwrap().parse::<u64>().unwrap());
@@ -424,7 +425,9 @@ fn a_pruned_log_is_backed_up_and_restored() {
         World { config: ephor_chain::Config { ..ephor_chain::Config::in_home(&home) }, ..world.with_files(files) };
     let copy = disk.path().join("copy");
     let keys = world.verifier();
-    let back_up = |from: &World| ephor_chain::backup(&from.config, &[], &copy, &keys, &from.files, |_| ());
+    let back_up = |from: &World| {
+        ephor_chain::backup(&from.config, &[], Path::new("keys/log.pub"), &copy, &keys, &from.files, |_| ())
+    };
     let backed_up = back_up(&on_disk).unwrap();
     assert_eq!(backed_up.head, world.pinned().unwrap().head);
     assert!(copy.join("chain/minimum").exists() && !copy.join("chain/tile/0/000").exists());
@@ -453,7 +456,17 @@ fn a_pruned_log_is_backed_up_and_restored() {
 fn a_backup_that_is_brought_up_to_date_is_pruned_with_its_home() {
     let (memory, world) = aged(400);
     let keys = world.verifier();
-    let back_up = || ephor_chain::backup(&world.config, &[], Path::new("/copy"), &keys, &world.files, |_| ());
+    let back_up = || {
+        ephor_chain::backup(
+            &world.config,
+            &[],
+            Path::new("keys/log.pub"),
+            Path::new("/copy"),
+            &keys,
+            &world.files,
+            |_| (),
+        )
+    };
     let first = back_up().unwrap();
     let (log, _) = world.open().unwrap();
     let pruned = prune(&log).unwrap();

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::{
     keep::{Keeper, OTHER, patiently},
-    crate::bytes::amount,
     used,
 };
 use crate::{
+    bytes::amount,
     cli::Prune,
     home::Home,
     progress::Bar,
