@@ -25,6 +25,9 @@ pub enum ExitReason {
     /// It ended in good order, and says why (OTP `{shutdown, Term}`).
     #[n(5)]
     ShutdownFor(#[n(0)] String),
+    /// It did not yield, or worked on one message for too long, and was replaced.
+    #[n(6)]
+    Hung,
 }
 
 impl ExitReason {
@@ -43,6 +46,7 @@ impl ExitReason {
             Self::Killed => "killed",
             Self::Panicked(_) => "panicked",
             Self::Error(_) => "error",
+            Self::Hung => "hung",
         }
     }
 }

@@ -15,6 +15,7 @@ mod ledger;
 pub mod links;
 mod mailbox;
 mod process;
+pub mod runtime;
 pub mod seen;
 pub mod supervisor;
 mod table;

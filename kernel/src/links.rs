@@ -171,6 +171,18 @@ impl Links {
         (monitor, None)
     }
 
+    /// Whether two processes are linked.
+    #[must_use]
+    pub fn are_linked(&self, pid: Pid, other: Pid) -> bool {
+        self.processes.get(&pid).is_some_and(|relations| relations.links.contains(&other))
+    }
+
+    /// Whether the process has set this monitor, and was not told yet.
+    #[must_use]
+    pub fn is_monitor_of(&self, monitor: MonitorId, pid: Pid) -> bool {
+        self.monitors.get(&monitor).is_some_and(|(watcher, _)| *watcher == pid)
+    }
+
     /// Takes a monitor away; says whether it was still there.
     pub fn demonitor(&mut self, monitor: MonitorId) -> bool {
         let Some((pid, other)) = self.monitors.remove(&monitor) else { return false };

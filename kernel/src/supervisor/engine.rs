@@ -145,6 +145,13 @@ impl Supervisor {
         matches!(self.mode, Mode::Idle)
     }
 
+    /// Whether a child does not run and nothing that has begun will start it.
+    #[must_use]
+    pub(crate) fn is_down(&self, child: ChildId) -> bool {
+        let is_stopped = matches!(self.children.state(child.place), State::Stopped | State::Free);
+        is_stopped && matches!(self.mode, Mode::Idle | Mode::Over) && self.children.restarting() == 0
+    }
+
     /// How many children it has, running or not.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -1,0 +1,230 @@
+//! The task of one process.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use ephor_base::{ExitReason, Pid};
+
+use super::{
+    Body, Host, Later, Process, Shared,
+    duty::Duty,
+    host::{News, What},
+    orders::Order,
+    panics::contained,
+    row::{Look, Row},
+    spec::Life,
+    watchdog,
+};
+use crate::supervisor::ChildId;
+
+/// One incarnation, polled to its end. It reports its own exit, so that nobody has to keep hold of the task.
+pub(super) struct Living<H: Host> {
+    shared: Arc<Shared<H>>,
+    row: Arc<Row<H>>,
+    pid: Pid,
+    stage: Stage<H>,
+}
+
+/// How far it is.
+pub(super) enum Stage<H: Host> {
+    /// It is to run this body.
+    New(Arc<dyn Body<H>>),
+    /// It works.
+    Works(Life),
+    /// It supervises.
+    Supervises(Box<Duty<H>>),
+    /// It is over, and the record is told what else there is to tell.
+    Ends(Box<Ending<H>>),
+    /// It is over.
+    Over,
+}
+
+/// What is left to do after the end.
+pub(super) struct Ending<H: Host> {
+    telling: Vec<Later<Result<(), String>>>,
+    report: Option<Report<H>>,
+}
+
+/// Whom the exit is reported to.
+struct Report<H: Host> {
+    supervisor: Arc<Row<H>>,
+    parent: Pid,
+    order: Order<H>,
+}
+
+impl<H: Host> Living<H> {
+    pub(super) fn new(shared: Arc<Shared<H>>, row: Arc<Row<H>>, pid: Pid, stage: Stage<H>) -> Self {
+        Self { shared, row, pid, stage }
+    }
+
+    fn work(&mut self, context: &mut Context<'_>) -> Poll<ExitReason> {
+        let _station = watchdog::enter(&self.shared, self.pid);
+        if let Stage::New(body) = &self.stage {
+            let process = Process::new(self.shared.clone(), self.row.clone(), self.pid);
+            match contained(|| body.run(process)) {
+                Ok(life) => self.stage = Stage::Works(life),
+                Err(reason) => return Poll::Ready(reason),
+            }
+        }
+        let polled = match &mut self.stage {
+            Stage::Works(life) => contained(|| life.0.as_mut().poll(context)),
+            Stage::Supervises(duty) => contained(|| duty.poll(context)),
+            Stage::New(_) | Stage::Ends(_) | Stage::Over => Ok(Poll::Ready(ExitReason::Normal)),
+        };
+        polled.unwrap_or_else(Poll::Ready)
+    }
+
+    /// Ends the incarnation for this reason, unless somebody else has.
+    fn end(&mut self, reason: ExitReason) -> Stage<H> {
+        let is_stopped = reason == ExitReason::Normal && self.row.is_stopping(self.pid);
+        let mut reason = if is_stopped { ExitReason::Shutdown } else { reason };
+        let mut telling = Vec::new();
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Supervises(mut duty) => telling.extend(duty.abandon()),
+            // Before anybody hears of the exit: what the body held is free again by then.
+            stage => {
+                if let Err(panicked) = contained(|| drop(stage))
+                    && !matches!(reason, ExitReason::Killed | ExitReason::Hung)
+                {
+                    reason = panicked;
+                }
+            }
+        }
+        let Some(child) = self.shared.bury(&self.row, self.pid, &reason) else {
+            return Stage::Ends(Box::new(Ending { telling, report: None }));
+        };
+        let report = self.row.supervisor().map(|(supervisor, parent)| {
+            let order = Order::Exited(child, self.pid, reason.clone());
+            Report { supervisor: supervisor.clone(), parent, order }
+        });
+        let mut ending = Ending { telling, report };
+        if ending.telling.is_empty() && ending.report(&self.shared, &self.row) {
+            return Stage::Over;
+        }
+        if self.row.supervisor().is_none() {
+            ending.telling.extend(self.shared.tell_exit(&self.row, self.pid, reason));
+        }
+        Stage::Ends(Box::new(ending))
+    }
+}
+
+impl<H: Host> Ending<H> {
+    /// Reports to the supervisor; of an orphan, the record is told here. True if nothing is left to do.
+    fn report(&mut self, shared: &Shared<H>, row: &Arc<Row<H>>) -> bool {
+        let Some(Report { supervisor, parent, order }) = self.report.take() else { return false };
+        let Err(order) = supervisor.order(Some(parent), order) else { return true };
+        if let Order::Exited(_, pid, reason) = order {
+            self.telling.extend(shared.tell_exit(row, pid, reason));
+        }
+        self.telling.is_empty()
+    }
+
+    fn poll(&mut self, shared: &Shared<H>, row: &Arc<Row<H>>, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            while let Some(telling) = self.telling.first_mut() {
+                if let Err(why) = ready!(Pin::new(telling).poll(context)) {
+                    tracing::error!(%why, "an exit could not be recorded");
+                }
+                drop(self.telling.remove(0));
+            }
+            if self.report.is_none() || self.report(shared, row) {
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+impl<H: Host> Future for Living<H> {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.stage {
+                Stage::Over => return Poll::Ready(()),
+                Stage::Ends(ending) => {
+                    ready!(ending.poll(&this.shared, &this.row, context));
+                    this.stage = Stage::Over;
+                    return Poll::Ready(());
+                }
+                Stage::New(_) | Stage::Works(_) | Stage::Supervises(_) => {}
+            }
+            let reason = match this.row.look(this.pid, context.waker()) {
+                Look::End(reason) => reason,
+                Look::Work => match this.work(context) {
+                    Poll::Ready(reason) => reason,
+                    // One that hung was replaced meanwhile, and has no business here any more.
+                    Poll::Pending if watchdog::was_relieved() => ExitReason::Hung,
+                    Poll::Pending => return Poll::Pending,
+                },
+                Look::Over => ExitReason::Killed,
+            };
+            this.stage = this.end(reason);
+        }
+    }
+}
+
+impl<H: Host> Drop for Living<H> {
+    /// Only where the whole runtime goes does a task go before its end.
+    fn drop(&mut self) {
+        if matches!(self.stage, Stage::Over | Stage::Ends(_)) {
+            return;
+        }
+        if let Err(reason) = contained(|| drop(std::mem::replace(&mut self.stage, Stage::Over))) {
+            tracing::error!(pid = %self.pid, ?reason, "a process panicked while its runtime ended");
+        }
+        let _over: Option<ChildId> = self.shared.bury(&self.row, self.pid, &ExitReason::Killed);
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Takes an incarnation out of the table and tells whoever was related to it; gives which child it was. `None` if it
+    /// is out already.
+    pub(super) fn bury(&self, row: &Arc<Row<H>>, pid: Pid, reason: &ExitReason) -> Option<ChildId> {
+        let left = row.finish(pid)?;
+        self.table.remove(pid);
+        if left.was_busy {
+            self.watch.idle(pid);
+        }
+        left.wakes.fire();
+        if left.is_related {
+            self.unrelate(pid, reason);
+        }
+        for observer in left.observers {
+            // Who does not wait any more needs no answer.
+            let _left: Result<(), _> = observer.send(reason.clone());
+        }
+        if !left.messages.is_empty() {
+            self.host.undelivered(row.seat(), row.session(), left.messages);
+        }
+        Some(left.child)
+    }
+
+    /// Tells of one exit.
+    pub(super) fn tell_exit(
+        &self,
+        row: &Arc<Row<H>>,
+        pid: Pid,
+        reason: ExitReason,
+    ) -> Option<Later<Result<(), String>>> {
+        self.tell_all(&mut vec![News { row: row.clone(), pid, what: What::Exited(reason) }])
+    }
+
+    /// Tells, where nobody can do anything about it if that fails.
+    pub(super) fn tell_all(&self, news: &mut Vec<News<H>>) -> Option<Later<Result<(), String>>> {
+        if news.is_empty() {
+            return None;
+        }
+        match self.host.tell(news) {
+            super::host::Told::Taken => None,
+            super::host::Told::Refused(why) => {
+                tracing::error!(%why, "an exit could not be recorded");
+                None
+            }
+            super::host::Told::Later(later) => Some(later),
+        }
+    }
+}

@@ -1,0 +1,690 @@
+//! A row of the process table: one seat and the incarnation that fills it.
+//!
+//! A row belongs to a seat, so that a restart makes none. Whoever speaks for an incarnation names its PID, and is refused
+//! once another fills the seat or nobody does: that is the fence. Every change is made under the row's one lock, and nobody
+//! is woken before it is free again.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use ephor_base::{ExitReason, Pid, Seat, SessionId};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Host, ProcessState,
+    ask::{Letter, NotSent, Reply},
+    orders::Order,
+    port::{CAPACITY, Port, Wakes},
+};
+use crate::{
+    links::Signal,
+    supervisor::{ChildId, Kind},
+};
+
+/// Nobody has this PID.
+const NOBODY: u64 = 0;
+
+/// A row.
+pub(super) struct Row<H: Host> {
+    supervisor: Option<Arc<Self>>,
+    /// The incarnation of the supervisor that it belongs to.
+    parent: u64,
+    seat: OnceLock<Seat>,
+    /// What a child without a name is called.
+    number: u32,
+    limit_ms: u32,
+    session: Option<SessionId>,
+    keeps_messages: bool,
+    kind: Kind,
+    inner: Mutex<Inner<H>>,
+}
+
+/// What changes.
+struct Inner<H: Host> {
+    pid: u64,
+    started_ms: u64,
+    waker: Option<Waker>,
+    port: Option<Box<Port<H>>>,
+    child: ChildId,
+    incarnation: u32,
+    flags: u16,
+}
+
+/// It has no task yet.
+const STARTING: u16 = 1;
+/// The kill latch.
+const KILLED: u16 = 1 << 1;
+/// The stop latch.
+const STOPPING: u16 = 1 << 2;
+/// It is to exit with the reason in its port.
+const DOOMED: u16 = 1 << 3;
+/// It is to be replaced because it hangs.
+const HUNG: u16 = 1 << 4;
+/// The message port is parked. Of the seat: a restart does not undo it.
+const SUSPENDED: u16 = 1 << 5;
+/// It has links, monitors, a name or a group.
+const RELATED: u16 = 1 << 6;
+/// It works on a message.
+const BUSY: u16 = 1 << 7;
+/// It waits at its ports.
+const WAITS: u16 = 1 << 8;
+/// The seat is given up.
+const CLOSED: u16 = 1 << 9;
+/// Nobody is going to fill the seat again by itself.
+const DISMISSED: u16 = 1 << 10;
+/// What an incarnation cannot do anything under.
+const FENCED: u16 = KILLED | DOOMED | HUNG;
+/// What a seat keeps over its incarnations.
+const OF_SEAT: u16 = SUSPENDED;
+
+/// What a task is to do.
+pub(super) enum Look {
+    Work,
+    End(ExitReason),
+    /// The incarnation was ended by somebody else.
+    Over,
+}
+
+/// What comes out of the ports.
+pub(super) enum Taken<H: Host> {
+    Stop,
+    Exit(Signal),
+    Letter(Letter<H>),
+}
+
+/// What an incarnation leaves behind.
+pub(super) struct Left<H: Host> {
+    pub(super) child: ChildId,
+    pub(super) is_related: bool,
+    pub(super) was_busy: bool,
+    pub(super) messages: Vec<H::Message>,
+    pub(super) orders: Vec<Order<H>>,
+    pub(super) observers: Vec<oneshot::Sender<ExitReason>>,
+    pub(super) wakes: Wakes,
+}
+
+/// What is shown of a row.
+pub(super) struct Shown {
+    pub(super) state: ProcessState,
+    pub(super) incarnation: u64,
+    pub(super) started: Duration,
+    pub(super) waiting: usize,
+    pub(super) waits_for: Option<Pid>,
+}
+
+/// What makes a row.
+pub(super) struct Place<H: Host> {
+    pub(super) supervisor: Option<(Arc<Row<H>>, Pid)>,
+    /// Or else it is called by its number.
+    pub(super) seat: Option<Seat>,
+    pub(super) number: u32,
+    pub(super) limit: Option<Duration>,
+    pub(super) session: Option<SessionId>,
+    pub(super) keeps_messages: bool,
+    pub(super) kind: Kind,
+}
+
+impl<H: Host> Row<H> {
+    pub(super) fn new(place: Place<H>) -> Arc<Self> {
+        let (supervisor, parent) = match place.supervisor {
+            Some((row, pid)) => (Some(row), pid.0),
+            None => (None, NOBODY),
+        };
+        let limit_ms = place.limit.map_or(0, |limit| u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).max(1));
+        let inner = Inner {
+            pid: NOBODY,
+            started_ms: 0,
+            waker: None,
+            port: None,
+            child: ChildId { place: 0, run: 0 },
+            incarnation: 0,
+            flags: 0,
+        };
+        Arc::new(Self {
+            supervisor,
+            parent,
+            seat: place.seat.map_or_else(OnceLock::new, OnceLock::from),
+            number: place.number,
+            limit_ms,
+            session: place.session,
+            keeps_messages: place.keeps_messages,
+            kind: place.kind,
+            inner: Mutex::new(inner),
+        })
+    }
+
+    // What never changes.
+
+    pub(super) fn seat(&self) -> &Seat {
+        self.seat.get_or_init(|| {
+            let name = self.number.to_string();
+            self.supervisor.as_ref().map_or_else(|| Seat::root(&name), |row| row.seat().child(&name))
+        })
+    }
+
+    pub(super) const fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn parent(&self) -> Option<Pid> {
+        (self.parent != NOBODY).then_some(Pid(self.parent))
+    }
+
+    /// The row of its supervisor, and the incarnation of it.
+    pub(super) fn supervisor(&self) -> Option<(&Arc<Self>, Pid)> {
+        self.supervisor.as_ref().map(|row| (row, Pid(self.parent)))
+    }
+
+    pub(super) fn limit(&self) -> Option<Duration> {
+        (self.limit_ms > 0).then(|| Duration::from_millis(u64::from(self.limit_ms)))
+    }
+
+    // The life of an incarnation.
+
+    /// Fills the seat; gives the number of the incarnation.
+    pub(super) fn begin(&self, pid: Pid, child: ChildId, now: Duration) -> u64 {
+        let mut inner = self.inner();
+        (inner.pid, inner.child, inner.waker) = (pid.0, child, None);
+        inner.started_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        inner.incarnation = inner.incarnation.saturating_add(1);
+        inner.flags = (inner.flags & OF_SEAT) | STARTING;
+        u64::from(inner.incarnation)
+    }
+
+    /// What its task is to do next; from now on it is woken by `waker`.
+    pub(super) fn look(&self, pid: Pid, waker: &Waker) -> Look {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 {
+            return Look::Over;
+        }
+        if inner.flags & FENCED != 0 {
+            return Look::End(inner.fate());
+        }
+        inner.flags &= !STARTING;
+        match &mut inner.waker {
+            Some(known) if known.will_wake(waker) => {}
+            known => *known = Some(waker.clone()),
+        }
+        Look::Work
+    }
+
+    /// Empties the seat. `None` if that incarnation does not fill it any more.
+    pub(super) fn finish(&self, pid: Pid) -> Option<Left<H>> {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 {
+            return None;
+        }
+        let (child, is_related, was_busy) = (inner.child, inner.flags & RELATED != 0, inner.flags & BUSY != 0);
+        inner.pid = NOBODY;
+        inner.flags &= OF_SEAT | CLOSED;
+        inner.waker = None;
+        let mut left = Left {
+            child,
+            is_related,
+            was_busy,
+            messages: Vec::new(),
+            orders: Vec::new(),
+            observers: Vec::new(),
+            wakes: Wakes::default(),
+        };
+        let keeps = self.keeps_messages && inner.flags & CLOSED == 0;
+        if let Some(mut port) = inner.port.take() {
+            left.clear_out(&mut port, keeps);
+            inner.port = Some(port).filter(|port| !port.is_empty());
+        }
+        Some(left)
+    }
+
+    /// Gives the seat up; what waits for it comes back. The incarnation that fills it, if any, lives on.
+    pub(super) fn close(&self) -> Vec<H::Message> {
+        let mut inner = self.inner();
+        inner.flags |= CLOSED;
+        inner.clear()
+    }
+
+    /// Nobody fills the seat until somebody is told to: what waits for it comes back.
+    pub(super) fn dismiss(&self) -> Vec<H::Message> {
+        let mut inner = self.inner();
+        if inner.pid != NOBODY {
+            return Vec::new();
+        }
+        inner.flags |= DISMISSED;
+        inner.clear()
+    }
+
+    // Latches.
+
+    /// Kills the incarnation, or whichever there is.
+    pub(super) fn kill(&self, pid: Option<Pid>) -> bool {
+        self.fence(pid, KILLED, None)
+    }
+
+    /// Has it replaced because it hangs.
+    pub(super) fn hang(&self, pid: Pid) -> bool {
+        self.fence(Some(pid), HUNG, None)
+    }
+
+    /// Has it exit with `reason` at once.
+    pub(super) fn doom(&self, pid: Pid, reason: ExitReason) -> bool {
+        self.fence(Some(pid), DOOMED, Some(reason))
+    }
+
+    fn fence(&self, pid: Option<Pid>, latch: u16, reason: Option<ExitReason>) -> bool {
+        let mut inner = self.inner();
+        if !inner.is(pid) {
+            return false;
+        }
+        if inner.flags & FENCED == 0
+            && let Some(reason) = reason
+        {
+            inner.port().doom = Some(reason);
+        }
+        inner.flags |= latch;
+        let wakes = inner.wakes(true);
+        drop(inner);
+        wakes.fire();
+        true
+    }
+
+    /// Asks it to stop.
+    pub(super) fn stop(&self, pid: Option<Pid>) -> bool {
+        let mut inner = self.inner();
+        if !inner.is(pid) {
+            return false;
+        }
+        inner.flags |= STOPPING;
+        let mut wakes = inner.wakes(false);
+        wakes.stopping = inner.port.as_ref().and_then(|port| port.stopping.clone());
+        drop(inner);
+        wakes.fire();
+        true
+    }
+
+    /// Parks the message port, or opens it again.
+    pub(super) fn suspend(&self, is_suspended: bool) {
+        let mut inner = self.inner();
+        if is_suspended {
+            inner.flags |= SUSPENDED;
+            return;
+        }
+        inner.flags &= !SUSPENDED;
+        let wakes = inner.wakes(false);
+        drop(inner);
+        wakes.fire();
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.inner().flags & SUSPENDED != 0
+    }
+
+    /// Whether the incarnation may act.
+    pub(super) fn is_live(&self, pid: Pid) -> bool {
+        let inner = self.inner();
+        inner.pid == pid.0 && inner.flags & FENCED == 0
+    }
+
+    /// Whether it was asked to stop.
+    pub(super) fn is_stopping(&self, pid: Pid) -> bool {
+        let inner = self.inner();
+        inner.pid == pid.0 && inner.flags & STOPPING != 0
+    }
+
+    /// What is cancelled when the incarnation is fenced; it is already if that has happened.
+    pub(super) fn fence_token(&self, pid: Pid) -> CancellationToken {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 || inner.flags & FENCED != 0 {
+            return cancelled();
+        }
+        inner.port().fence.get_or_insert_default().clone()
+    }
+
+    /// What is cancelled when it is asked to stop, or fenced.
+    pub(super) fn stop_token(&self, pid: Pid) -> CancellationToken {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 || inner.flags & (FENCED | STOPPING) != 0 {
+            return cancelled();
+        }
+        inner.port().stopping.get_or_insert_default().clone()
+    }
+
+    // The ports.
+
+    /// Promises a place for one message.
+    pub(super) fn promise(&self, pid: Option<Pid>) -> Result<(), NotSent> {
+        let mut inner = self.inner();
+        if !inner.is_open(pid, self.keeps_messages) {
+            return Err(NotSent::Gone);
+        }
+        let port = inner.port();
+        let waiting = port.messages.len() + port.promised;
+        if waiting >= CAPACITY {
+            return Err(NotSent::Full(waiting));
+        }
+        port.promised += 1;
+        Ok(())
+    }
+
+    /// Gives a promised place back, with the message that goes there. It comes back if nobody is there to take it.
+    pub(super) fn put(&self, pid: Option<Pid>, letter: Option<Letter<H>>) -> Option<H::Message> {
+        let mut inner = self.inner();
+        let is_open = inner.is_open(pid, self.keeps_messages);
+        let port = inner.port();
+        port.promised = port.promised.saturating_sub(1);
+        let letter = letter?;
+        if !is_open {
+            return Some(letter.into_message());
+        }
+        port.messages.push_back(letter);
+        let wakes = inner.wakes(false);
+        drop(inner);
+        wakes.fire();
+        None
+    }
+
+    /// The next thing that waits: kill before stop before exits before messages.
+    pub(super) fn take(&self, pid: Pid, messages: bool, context: &Context<'_>) -> Poll<Taken<H>> {
+        let mut inner = self.inner();
+        // The messages of an incarnation that is over are the next one's.
+        if inner.pid != pid.0 || inner.flags & (FENCED | STOPPING) != 0 {
+            return Poll::Ready(Taken::Stop);
+        }
+        inner.flags &= !(BUSY | WAITS);
+        let is_open = messages && inner.flags & SUSPENDED == 0;
+        if let Some(port) = &mut inner.port {
+            if let Some(signal) = port.exits.pop_front() {
+                port.note_taken(&signal);
+                return Poll::Ready(Taken::Exit(signal));
+            }
+            if is_open && let Some(letter) = port.messages.pop_front() {
+                inner.flags |= BUSY;
+                return Poll::Ready(Taken::Letter(letter));
+            }
+        }
+        inner.flags |= WAITS;
+        inner.wait(context.waker());
+        Poll::Pending
+    }
+
+    /// Reserves room for one more exit.
+    pub(super) fn relate(&self, pid: Pid, by: usize) -> bool {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 {
+            return false;
+        }
+        inner.flags |= RELATED;
+        if by > 0 {
+            let port = inner.port();
+            port.related += by;
+            port.exits.reserve(port.related);
+        }
+        true
+    }
+
+    /// Gives reserved room back.
+    pub(super) fn unrelate(&self, pid: Pid) {
+        let mut inner = self.inner();
+        if inner.pid == pid.0
+            && let Some(port) = &mut inner.port
+        {
+            port.related = port.related.saturating_sub(1);
+        }
+    }
+
+    /// Tells it of an exit or an end. One that it did not ask for is refused where too many wait.
+    pub(super) fn signal(&self, pid: Pid, signal: Signal, is_invited: bool) -> bool {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 {
+            return false;
+        }
+        let port = inner.port();
+        if !is_invited {
+            if port.uninvited >= CAPACITY {
+                return false;
+            }
+            port.uninvited += 1;
+        } else {
+            port.related = port.related.saturating_sub(1);
+        }
+        port.exits.push_back(signal);
+        let wakes = inner.wakes(false);
+        drop(inner);
+        wakes.fire();
+        true
+    }
+
+    // Requests and observers.
+
+    /// Puts a request into the message port, with the way back.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        pid: Pid,
+        number: u64,
+        message: H::Message,
+        back: oneshot::Sender<H::Message>,
+    ) -> Result<(), NotSent> {
+        self.promise(Some(pid))?;
+        {
+            let mut inner = self.inner();
+            if inner.is(Some(pid)) {
+                inner.port().asked.push((number, back));
+            }
+        }
+        let reply = Reply { row: self.clone(), pid, number };
+        match self.put(Some(pid), Some(Letter::Request(message, reply))) {
+            Some(_) => Err(NotSent::Gone),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes out who waits for this answer of this incarnation.
+    pub(super) fn asker(&self, pid: Pid, number: u64) -> Option<oneshot::Sender<H::Message>> {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 || inner.flags & FENCED != 0 {
+            return None;
+        }
+        let asked = &mut inner.port.as_mut()?.asked;
+        let at = asked.iter().position(|(one, _)| *one == number)?;
+        Some(asked.swap_remove(at).1)
+    }
+
+    /// Says for whose answer it waits.
+    pub(super) fn waits_for(&self, pid: Pid, whom: Option<Pid>) {
+        let mut inner = self.inner();
+        if inner.pid == pid.0 {
+            inner.port().waits_for = whom;
+        }
+    }
+
+    /// Has `observer` told what the incarnation exits with; false if it is over.
+    pub(super) fn observe(&self, pid: Pid, observer: oneshot::Sender<ExitReason>) -> bool {
+        let mut inner = self.inner();
+        let is_there = inner.pid == pid.0;
+        if is_there {
+            inner.port().observers.push(observer);
+        }
+        is_there
+    }
+
+    // A supervisor's desk.
+
+    /// Puts something onto the desk: for this incarnation, or for whichever comes to it. It comes back if nobody will.
+    pub(super) fn order(&self, pid: Option<Pid>, order: Order<H>) -> Result<(), Order<H>> {
+        let mut inner = self.inner();
+        let is_there = match pid {
+            Some(pid) => inner.pid == pid.0 && inner.flags & FENCED == 0,
+            None => inner.flags & (CLOSED | DISMISSED) == 0,
+        };
+        if !is_there {
+            return Err(order);
+        }
+        let desk = &mut inner.port().desk;
+        // Whoever put the first there has woken the supervisor, and it clears the desk before it sleeps.
+        let is_first = desk.is_empty();
+        desk.push_back(order);
+        let waker = inner.waker.clone().filter(|_| is_first);
+        drop(inner);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Clears up to `most` off the desk; says whether the supervisor was asked to stop.
+    pub(super) fn orders(&self, pid: Pid, most: usize, into: &mut Vec<Order<H>>) -> bool {
+        let mut inner = self.inner();
+        if inner.pid != pid.0 {
+            return false;
+        }
+        let is_stopping = inner.flags & STOPPING != 0;
+        if let Some(port) = &mut inner.port {
+            let many = port.desk.len().min(most);
+            into.extend(port.desk.drain(..many));
+        }
+        is_stopping
+    }
+
+    // What is shown.
+
+    pub(super) fn pid(&self) -> Option<Pid> {
+        let pid = self.inner().pid;
+        (pid != NOBODY).then_some(Pid(pid))
+    }
+
+    /// Which child of its supervisor the incarnation is.
+    pub(super) fn child(&self) -> ChildId {
+        self.inner().child
+    }
+
+    /// Whether somebody fills the seat, or will.
+    pub(super) fn is_open(&self) -> bool {
+        self.inner().flags & (CLOSED | DISMISSED) == 0
+    }
+
+    pub(super) fn shown(&self) -> Shown {
+        let inner = self.inner();
+        let is = |flag| inner.flags & flag != 0;
+        let state = match () {
+            () if is(STOPPING | FENCED) => ProcessState::Stopping,
+            () if is(SUSPENDED) => ProcessState::Suspended,
+            () if is(STARTING) => ProcessState::Starting,
+            () if is(WAITS) => ProcessState::Waiting,
+            () => ProcessState::Running,
+        };
+        let port = inner.port.as_deref();
+        Shown {
+            state,
+            incarnation: u64::from(inner.incarnation),
+            started: Duration::from_millis(inner.started_ms),
+            waiting: port.map_or(0, |port| port.messages.len()),
+            waits_for: port.and_then(|port| port.waits_for),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner<H>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cancelled() -> CancellationToken {
+    let token = CancellationToken::new();
+    token.cancel();
+    token
+}
+
+impl<H: Host> Inner<H> {
+    fn port(&mut self) -> &mut Port<H> {
+        self.port.get_or_insert_default()
+    }
+
+    /// Whether this incarnation fills the seat; of `None`, whether any does.
+    fn is(&self, pid: Option<Pid>) -> bool {
+        self.pid != NOBODY && pid.is_none_or(|pid| pid.0 == self.pid)
+    }
+
+    /// Whether messages are taken: by this incarnation, or by the seat.
+    fn is_open(&self, pid: Option<Pid>, keeps_messages: bool) -> bool {
+        let is_waited_for = pid.is_none() && keeps_messages && self.flags & DISMISSED == 0;
+        self.flags & CLOSED == 0 && (self.is(pid) || is_waited_for)
+    }
+
+    fn wakes(&mut self, is_fenced: bool) -> Wakes {
+        let mut wakes = Wakes { task: self.waker.clone(), ..Wakes::default() };
+        if let Some(port) = &mut self.port {
+            wakes.reader = port.reader.take();
+            if is_fenced {
+                (wakes.fence, wakes.stopping) = (port.fence.take(), port.stopping.take());
+            }
+        }
+        wakes
+    }
+
+    /// Whoever waits at the ports is woken by `waker`.
+    fn wait(&mut self, waker: &Waker) {
+        let is_own = self.waker.as_ref().is_some_and(|own| own.will_wake(waker));
+        if is_own {
+            if let Some(port) = &mut self.port {
+                port.reader = None;
+            }
+        } else {
+            self.port().reader = Some(waker.clone());
+        }
+    }
+
+    /// Takes out what waits. Whoever asked for something hears that nobody is there.
+    fn clear(&mut self) -> Vec<H::Message> {
+        let Some(port) = &mut self.port else { return Vec::new() };
+        port.desk.retain(|order| !matches!(order, Order::Asked(_)));
+        port.asked.clear();
+        port.messages.drain(..).filter_map(Letter::unasked).collect()
+    }
+
+    fn fate(&mut self) -> ExitReason {
+        if self.flags & KILLED != 0 {
+            return ExitReason::Killed;
+        }
+        let doom = self.port.as_mut().and_then(|port| port.doom.take());
+        doom.unwrap_or(if self.flags & HUNG != 0 { ExitReason::Hung } else { ExitReason::Killed })
+    }
+}
+
+impl<H: Host> Port<H> {
+    fn note_taken(&mut self, signal: &Signal) {
+        // An exit signal from a stranger has no link behind it; which of those that wait it was does not matter.
+        if matches!(signal, Signal::Exit { .. }) {
+            self.uninvited = self.uninvited.saturating_sub(1);
+        }
+    }
+}
+
+impl<H: Host> Left<H> {
+    /// Takes everything out of the ports that the next incarnation has no use for.
+    fn clear_out(&mut self, port: &mut Port<H>, keeps_messages: bool) {
+        self.wakes.reader = port.reader.take();
+        (self.wakes.fence, self.wakes.stopping) = (port.fence.take(), port.stopping.take());
+        self.observers = std::mem::take(&mut port.observers);
+        // Whoever made a request hears at once that nobody answers, and may ask the next one.
+        port.asked.clear();
+        let messages = std::mem::take(&mut port.messages).into_iter().filter_map(Letter::unasked);
+        if keeps_messages {
+            port.messages = messages.map(Letter::Message).collect();
+        } else {
+            self.messages = messages.collect();
+        }
+        (port.exits, port.related, port.uninvited) = Default::default();
+        (port.doom, port.waits_for) = (None, None);
+        for order in std::mem::take(&mut port.desk) {
+            match order {
+                Order::Asked(_) => port.desk.push_back(order),
+                _ => self.orders.push(order),
+            }
+        }
+    }
+}

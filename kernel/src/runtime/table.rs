@@ -1,0 +1,86 @@
+//! Every live process by PID.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use ephor_base::Pid;
+
+use super::{Host, row::Row};
+
+/// Into how many parts it is cut, so that threads seldom meet at a lock.
+const PARTS: u64 = 16;
+
+/// The rows of all live processes.
+pub(super) struct Table<H: Host> {
+    parts: Vec<Mutex<HashMap<u64, Arc<Row<H>>, BuildHasherDefault<Spread>>>>,
+    next: AtomicU64,
+}
+
+impl<H: Host> Table<H> {
+    pub(super) fn new(first: Pid) -> Self {
+        Self { parts: (0..PARTS).map(|_| Mutex::default()).collect(), next: AtomicU64::new(first.0) }
+    }
+
+    /// A PID that nobody ever had.
+    pub(super) fn fresh(&self) -> Pid {
+        Pid(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(super) fn insert(&self, pid: Pid, row: Arc<Row<H>>) {
+        if let Some(mut part) = self.part(pid) {
+            part.insert(pid.0, row);
+        }
+    }
+
+    pub(super) fn remove(&self, pid: Pid) {
+        if let Some(mut part) = self.part(pid) {
+            part.remove(&pid.0);
+        }
+    }
+
+    pub(super) fn row(&self, pid: Pid) -> Option<Arc<Row<H>>> {
+        self.part(pid)?.get(&pid.0).cloned()
+    }
+
+    /// All of them, by PID.
+    pub(super) fn all(&self) -> Vec<(Pid, Arc<Row<H>>)> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(part.iter().map(|(pid, row)| (Pid(*pid), row.clone())));
+        }
+        all.sort_unstable_by_key(|(pid, _)| *pid);
+        all
+    }
+
+    fn part(&self, pid: Pid) -> Option<MutexGuard<'_, HashMap<u64, Arc<Row<H>>, BuildHasherDefault<Spread>>>> {
+        let part = self.parts.get(usize::try_from(pid.0 % PARTS).ok()?)?;
+        Some(part.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Hashes a PID. PIDs are counted out by the kernel, so nobody can choose ones that collide.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, number: u64) {
+        // Fibonacci hashing: the multiplier is 2^64 over the golden ratio.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}

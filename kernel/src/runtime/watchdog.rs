@@ -1,0 +1,197 @@
+//! The watchdog: processes that hang are fenced and replaced.
+//!
+//! It is a thread of its own, since what it watches may hold every thread of the runtime. It knows for each of those which
+//! poll it is in; a poll that lasts too long is one that spins. That incarnation is ended from here, while its code still
+//! runs and can do nothing any more, and the thread counts as lost until it comes back. A process that works on one message
+//! for longer than its specification says yields, and is ended like any other.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use ephor_base::{ExitReason, Pid};
+use tokio::sync::watch;
+
+use super::{Host, Shared, orders::Order, row::Row};
+
+/// How long a poll may take: well over anything that yields, and less than a person would wait.
+pub const SPIN: Duration = Duration::from_secs(5);
+/// With so many lost threads there may be none left to work on.
+pub const LOST_THREADS: usize = 2;
+/// The longest and the shortest time between two looks.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+
+/// One thread of a runtime, as it works.
+#[derive(Debug, Default)]
+struct Station {
+    runtime: AtomicU64,
+    pid: AtomicU64,
+    /// Grows by one when a poll begins and when it ends; so it is odd within one.
+    turn: AtomicU64,
+    /// The turn whose process was ended from outside.
+    relieved: AtomicU64,
+}
+
+thread_local! {
+    static STATION: RefCell<Option<Arc<Station>>> = const { RefCell::new(None) };
+}
+
+/// What the watchdog knows.
+pub(super) struct Watch {
+    /// Differs from runtime to runtime: a thread may work for one after another.
+    id: u64,
+    spin: Duration,
+    stations: Mutex<Vec<Arc<Station>>>,
+    /// Who works on a message within a limit, and since when.
+    busy: Mutex<HashMap<Pid, Duration>>,
+    lost: watch::Sender<usize>,
+}
+
+static RUNTIMES: AtomicU64 = AtomicU64::new(1);
+
+impl Watch {
+    pub(super) fn new(spin: Duration) -> Self {
+        let (stations, busy, lost) = (Mutex::default(), Mutex::default(), watch::Sender::new(0));
+        Self { id: RUNTIMES.fetch_add(1, SeqCst), spin, stations, busy, lost }
+    }
+
+    /// A process with a limit begins to work on a message.
+    pub(super) fn busy(&self, pid: Pid, since: Duration) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, since);
+    }
+
+    /// It has done so.
+    pub(super) fn idle(&self, pid: Pid) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+    }
+
+    /// How many threads are lost.
+    pub(super) fn lost(&self) -> watch::Receiver<usize> {
+        self.lost.subscribe()
+    }
+
+    fn stations(&self) -> Vec<Arc<Station>> {
+        self.stations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A poll that lasts until this is dropped.
+pub(super) struct AtWork(Arc<Station>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.turn.fetch_add(1, SeqCst);
+    }
+}
+
+/// A poll of this process begins on this thread.
+pub(super) fn enter<H: Host>(shared: &Shared<H>, pid: Pid) -> AtWork {
+    STATION.with_borrow_mut(|station| {
+        let station = station.get_or_insert_default();
+        if station.runtime.swap(shared.watch.id, SeqCst) != shared.watch.id {
+            let mut stations = shared.watch.stations.lock().unwrap_or_else(PoisonError::into_inner);
+            if !stations.iter().any(|known| Arc::ptr_eq(known, station)) {
+                stations.push(station.clone());
+            }
+        }
+        station.pid.store(pid.0, SeqCst);
+        station.turn.fetch_add(1, SeqCst);
+        AtWork(station.clone())
+    })
+}
+
+/// Whether the process of the last poll on this thread was ended from outside while it lasted.
+pub(super) fn was_relieved() -> bool {
+    STATION.with_borrow(|station| {
+        station.as_ref().is_some_and(|station| {
+            let last = station.turn.load(SeqCst).wrapping_sub(1);
+            station.relieved.load(SeqCst) == last
+        })
+    })
+}
+
+/// Watches until the runtime is gone.
+pub(super) fn start<H: Host>(shared: &Arc<Shared<H>>) {
+    let (weak, spin) = (Arc::downgrade(shared), shared.watch.spin);
+    let every = (spin / 4).clamp(LOOKS.0, LOOKS.1);
+    let looks = move || look_now_and_then(&weak, every);
+    if let Err(error) = std::thread::Builder::new().name("ephor-watchdog".to_owned()).spawn(looks) {
+        tracing::error!(%error, "there is no watchdog: processes that hang are not replaced");
+    }
+}
+
+fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, every: Duration) {
+    // The turn each station was in, and for how many looks.
+    let mut seen: HashMap<*const Station, (u64, u32)> = HashMap::new();
+    loop {
+        std::thread::sleep(every);
+        let Some(shared) = weak.upgrade() else { return };
+        let looks = u32::try_from(shared.watch.spin.as_nanos() / every.as_nanos().max(1)).unwrap_or(u32::MAX).max(1);
+        let mut lost = 0;
+        for station in shared.watch.stations() {
+            let turn = station.turn.load(SeqCst);
+            let entry = seen.entry(Arc::as_ptr(&station)).or_insert((turn, 0));
+            *entry = if entry.0 == turn { (turn, entry.1.saturating_add(1)) } else { (turn, 0) };
+            let spins = turn % 2 == 1 && station.runtime.load(SeqCst) == shared.watch.id && entry.1 >= looks;
+            if spins && (station.relieved.load(SeqCst) == turn || shared.relieve(&station, turn)) {
+                lost += 1;
+            }
+        }
+        shared.watch.lost.send_if_modified(|known| std::mem::replace(known, lost) != lost);
+        shared.end_overdue();
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Ends the process that spins in this turn, and reports it as hung.
+    fn relieve(&self, station: &Station, turn: u64) -> bool {
+        let pid = Pid(station.pid.load(SeqCst));
+        station.relieved.store(turn, SeqCst);
+        if station.turn.load(SeqCst) != turn {
+            return false;
+        }
+        let Some(row) = self.table.row(pid) else { return true };
+        tracing::error!(%pid, seat = %row.seat(), "a process does not yield; it is fenced and replaced");
+        self.replace(&row, pid);
+        true
+    }
+
+    fn replace(&self, row: &Arc<Row<H>>, pid: Pid) {
+        let Some(child) = self.bury(row, pid, &ExitReason::Hung) else { return };
+        // Its children have nobody any more.
+        for (_, orphan) in self.table.all().into_iter().filter(|(_, other)| other.parent() == Some(pid)) {
+            orphan.kill(None);
+        }
+        let order = Order::Exited(child, pid, ExitReason::Hung);
+        let is_orphan = row.supervisor().is_none_or(|(supervisor, parent)| supervisor.order(Some(parent), order).is_err());
+        if is_orphan
+            && let Some(telling) = self.tell_exit(row, pid, ExitReason::Hung)
+            && let Some(handle) = self.handle.get()
+        {
+            drop(handle.spawn(telling));
+        }
+    }
+
+    /// Ends those that have worked on one message for too long.
+    fn end_overdue(&self) {
+        let busy = self.watch.busy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if busy.is_empty() {
+            return;
+        }
+        let now = self.host.now();
+        for (pid, since) in busy {
+            let row = self.table.row(pid);
+            let is_overdue = |row: &Arc<Row<H>>| row.limit().is_some_and(|limit| now.saturating_sub(since) > limit);
+            if let Some(row) = row.filter(is_overdue) {
+                tracing::error!(%pid, seat = %row.seat(), "a process works on one message for too long");
+                row.hang(pid);
+            }
+        }
+    }
+}
