@@ -46,6 +46,8 @@ impl Agent {
             self.process.enter(TurnState::Idle).await;
             match self.process.receive().await {
                 Incoming::Stop => return Ok(()),
+                // It is linked to nobody and monitors nobody.
+                Incoming::Exit(_) => {}
                 Incoming::Message(_) => self.turn().await?,
             }
         }

@@ -149,9 +149,11 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Keys { .. }
         | Fact::Boot { .. }
         | Fact::Origin { .. } => true,
-        Fact::Operator { .. } | Fact::Policy { .. } | Fact::Tool { .. } | Fact::Spawn { .. } => {
-            subject.session.is_none()
-        }
+        Fact::Operator { .. }
+        | Fact::Policy { .. }
+        | Fact::Tool { .. }
+        | Fact::Spawn { .. }
+        | Fact::Restarts { .. } => subject.session.is_none(),
         _ => false,
     }
 }

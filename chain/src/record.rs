@@ -289,6 +289,30 @@ pub enum Fact {
     /// What lies before some entry may be taken away. Subject: the operator who wants it.
     #[n(19)]
     Prune(#[n(0)] Pruning),
+    /// Children of the subject were started again, many at a time. Each stands for an exit and a start.
+    #[n(20)]
+    Restarts {
+        /// At least one, in the order of their starts.
+        #[n(0)]
+        restarts: Vec<Restart>,
+    },
+}
+
+/// One of many restarts below one supervisor.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Restart {
+    /// The last part of its seat.
+    #[n(0)]
+    pub name: String,
+    /// How the incarnation before ended, as in [`Fact::Exit`]; or `start_failed`.
+    #[n(1)]
+    pub reason: String,
+    /// The incarnation before, if it is that which ended.
+    #[n(2)]
+    pub exited: Option<Pid>,
+    /// The incarnation that was started; none, if that failed.
+    #[n(3)]
+    pub started: Option<Pid>,
 }
 
 impl Fact {
@@ -316,6 +340,7 @@ impl Fact {
             Self::Keys { .. } => "keys",
             Self::Erase { .. } => "erase",
             Self::Prune(_) => "prune",
+            Self::Restarts { .. } => "restarts",
         }
     }
 }

@@ -5,7 +5,8 @@
 //! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
 //! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
 //! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
-//! moves the beginning of the log on. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
+//! moves the beginning of the log on. The PIDs in a list of restarts grow. A snapshot says exactly what the entries before it amount to,
+//! and never stands right behind a change
 //! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
 //! Whoever begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
@@ -23,7 +24,7 @@ use crate::{
     keys::VerifierKeys,
     minimum::Minimum,
     pruning::Pruning,
-    record::{Fact, Follows, LastNumbers, RulingOn, Subject},
+    record::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
     tile::WIDTH,
@@ -241,6 +242,7 @@ impl Rules {
             Fact::Keys { ed25519, ml_dsa_65 } => self.check_keys(ed25519, ml_dsa_65),
             Fact::Erase { session, .. } => self.check_erase(*session, entry),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
+            Fact::Restarts { restarts } => check_restarts(restarts),
             _ => Ok(()),
         }
     }
@@ -431,6 +433,18 @@ impl Permitted {
     }
 }
 
+/// PIDs only grow, from one start to the next as from one incarnation to the next.
+fn check_restarts(restarts: &[Restart]) -> Result<(), &'static str> {
+    if restarts.is_empty() {
+        return Err("it lists no restart");
+    }
+    let grows = |one: &Restart| one.started.is_none() || one.exited < one.started;
+    if !restarts.iter().all(grows) || !restarts.iter().filter_map(|one| one.started).is_sorted_by(|a, b| a < b) {
+        return Err("it lists a start whose PID is not a new one");
+    }
+    Ok(())
+}
+
 impl Used {
     fn note(&mut self, entry: &Entry) {
         self.pid = self.pid.max(entry.subject.pid);
@@ -446,6 +460,10 @@ impl Used {
             Fact::Ticket { id, .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::Ruling { on: RulingOn::Ticket(id), .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::TurnEnd { message, .. } => self.message = self.message.max(Some(*message)),
+            Fact::Restarts { restarts } => {
+                let pids = restarts.iter().flat_map(|one| [one.exited, one.started]);
+                self.pid = self.pid.max(pids.flatten().max());
+            }
             _ => {}
         }
     }

@@ -288,7 +288,7 @@ fact = choice({
     12: record(u64, text, digest, digest, u64),
     13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text), 14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
-    18: record(session, many(session), text), 19: record(PRUNING),
+    18: record(session, many(session), text), 19: record(PRUNING), 20: record(many(record(text, text, maybe(u64), maybe(u64)))),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -338,7 +338,7 @@ class Rules:
         need(not self.pruning or kind == 19, "it stands between the parts of a pruning")
         need(not self.stopped or kind in (1, 16), "it follows a stop")
         check = {0: self.origin, 1: self.boot, 2: self.stop, 10: self.intent, 11: self.outcome, 16: self.snapshot,
-                 17: self.keys, 18: self.erase, 19: self.prune}.get(kind)
+                 17: self.keys, 18: self.erase, 19: self.prune, 20: self.restarts}.get(kind)
         if check:
             check(fields, who, content)
         self.count(kind, fields, who)
@@ -357,6 +357,10 @@ class Rules:
             at_least(3, fields[0])
         if kind == 13 and fields[0][0] == 0:
             at_least(3, fields[0][1][0])
+        if kind == 20:
+            for one in fields[0]:
+                for pid in one[2:]:
+                    at_least(0, 0 if pid is Null else pid)
         if kind == 0 and len(fields) > 2:
             for which, number in enumerate(fields[2][4]):
                 at_least(which, number)
@@ -444,6 +448,15 @@ class Rules:
         need(who.get(0) == fields[0] and 1 in who and content is None, "an erasure of another session than its subject's")
         need(fields[0] not in self.erased, "a session is erased twice")
         self.erased.add(fields[0])
+
+    def restarts(self, fields, _who, _content):
+        need(fields[0], "it lists no restart")
+        started = -1
+        for one in fields[0]:
+            if len(one) == 4:
+                need(one[2] is Null or one[2] < one[3], "a restart that does not get a higher PID")
+                need(started < one[3], "restarts out of the order of their PIDs")
+                started = one[3]
 
     def signers(self, size):
         """The keys that sign a checkpoint of this size."""

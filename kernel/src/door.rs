@@ -348,6 +348,7 @@ impl Door {
                 report: ephor_base::TurnReport::default(),
                 receipts: Vec::new(),
                 cancel: CancellationToken::new(),
+                over: CancellationToken::new().drop_guard(),
             });
         });
     }

@@ -6,7 +6,10 @@ use ephor_base::{Arguments, Budget, Failure, Outcome, Product, Secret, Task, Too
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Permit, Refusal};
+use crate::{
+    door::{Permit, Refusal},
+    runtime::Later,
+};
 
 /// Runs one kind of action. `node` plugs drivers in; the door alone calls them.
 pub trait Driver: Send + Sync + 'static {
@@ -132,16 +135,6 @@ impl CallContext {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("there is no secret `{0}`")]
 pub struct NoSecret(pub String);
-
-/// A future that may be sent to another thread.
-pub(crate) struct Later<T>(pub(crate) Pin<Box<dyn Future<Output = T> + Send>>);
-
-impl<T> Future for Later<T> {
-    type Output = T;
-    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<T> {
-        self.0.as_mut().poll(context)
-    }
-}
 
 /// The door as one running call sees it.
 pub(crate) trait InnerDoor: Send + Sync {

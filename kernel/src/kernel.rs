@@ -2,30 +2,63 @@
 
 use std::{
     collections::HashMap,
+    future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use ephor_base::{Budget, Digest, MessageId, Part, Pid, Random, Seat, SessionId};
+use ephor_base::{Budget, Digest, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId};
 use ephor_chain::record::{Fact, Record, Subject};
-use tokio::sync::mpsc;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
-    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling},
+    chronicle::Chronicle,
+    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling, Turn},
     ledger::Account,
-    mailbox::Mailbox,
-    process::{Body, Process},
+    process::{Body, Embodied, Process},
+    runtime::{
+        self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
+    },
     seen::Seen,
-    supervisor::{Backoff, Flags, Intensity, Refused, Restart, Shutdown},
-    table::{ProcessInfo, Table},
-    tree::{Added, ChildKind, ChildSpec, Nursery, Orders},
+    supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
 };
 
 /// How long an agent or service may take to stop before it is killed (OTP's default for workers).
 const SHUTDOWN: Duration = Duration::from_secs(5);
 
+/// How long `agents` and `services` may take to stop, with all that is below them.
+const BRANCH_SHUTDOWN: Duration = Duration::from_secs(60);
+
 /// How the supervisor of one session works.
 const SESSION: Flags = Flags { backoff: Backoff::AGENT, ..Flags::one_for_one(Intensity::AGENT) };
+
+/// A row of the process table, as it is shown. Exited processes have none.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Its PID.
+    pub pid: Pid,
+    /// Its seat.
+    pub seat: Seat,
+    /// The process that supervises it.
+    pub parent: Option<Pid>,
+    /// Where it stands.
+    pub state: ProcessState,
+    /// How often its seat was restarted.
+    pub restarts: u64,
+    /// The session it serves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// Messages that wait.
+    pub waiting: usize,
+    /// The process whose answer it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<Pid>,
+    /// What its seat has used.
+    pub used: Budget,
+    /// Since its start, in milliseconds.
+    pub uptime_ms: u64,
+}
 
 /// An agent to be started: a session and the loop that serves it.
 pub struct AgentSpec {
@@ -49,6 +82,9 @@ pub enum NotStarted {
     /// Its supervisor does not take it; the caller's fault, such as a name that is in use.
     #[error("its supervisor refused: {0}")]
     Refused(Refused),
+    /// The tree of the node does not stand.
+    #[error("{0}")]
+    Tree(String),
     /// The constitution cannot take the seat in.
     #[error("the constitution cannot take the seat in: {0}")]
     Ungoverned(String),
@@ -65,20 +101,19 @@ impl From<Refused> for NotStarted {
 pub struct Kernel(Arc<Core>);
 
 struct Core {
-    nursery: Arc<Nursery>,
+    runtime: Runtime<Chronicle>,
     random: Arc<dyn Random>,
-    root: Pid,
-    agents: Orders,
-    services: Orders,
+    root: Supervision<Chronicle>,
+    agents: Supervision<Chronicle>,
+    services: Supervision<Chronicle>,
     sessions: Mutex<HashMap<SessionId, Residence>>,
 }
 
 /// Where a session lives.
 #[derive(Clone)]
 struct Residence {
-    group: Seat,
-    seat: Seat,
-    mailbox: Arc<Mailbox>,
+    group: Address<Chronicle>,
+    agent: Address<Chronicle>,
 }
 
 impl Kernel {
@@ -95,11 +130,16 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
-        let nursery = Arc::new(Nursery { door, table: Table::new(first_pid), exits: tokio::sync::Notify::new() });
-        let (root, orders) = nursery.plant("node", Flags::one_for_one(Intensity::TREE));
-        let agents = supervisor(&orders, "agents").await?;
-        let services = supervisor(&orders, "services").await?;
-        Ok(Self(Arc::new(Core { nursery, random, root, agents, services, sessions: Mutex::default() })))
+        let runtime = Runtime::new(Chronicle { door }, first_pid, SPIN);
+        let flags = Flags::one_for_one(Intensity::TREE);
+        let branch = |name| ChildSpec {
+            shutdown: Shutdown::Within(BRANCH_SHUTDOWN),
+            ..ChildSpec::supervisor(name, SupervisorSpec { flags, children: Vec::new() })
+        };
+        let spec = SupervisorSpec { flags, children: vec![branch("agents"), branch("services")] };
+        let root = runtime.plant("node", &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
+        let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
+        Ok(Self(Arc::new(Core { runtime, random, root, agents, services, sessions: Mutex::default() })))
     }
 
     /// Starts a service: a permanent child of `node/services`.
@@ -107,7 +147,7 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn start_service(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
-        self.start_under(&self.0.services, name, Restart::Permanent, body).await
+        self.start_under_services(name, Restart::Permanent, body).await
     }
 
     /// Starts a task: a temporary child of `node/services`, such as one client's connection.
@@ -115,20 +155,17 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn start_task(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
-        self.start_under(&self.0.services, name, Restart::Temporary, body).await
+        self.start_under_services(name, Restart::Temporary, body).await
     }
 
-    async fn start_under(
+    async fn start_under_services(
         &self,
-        orders: &Orders,
         name: &str,
         restart: Restart,
         body: Arc<dyn Body>,
     ) -> Result<Seat, NotStarted> {
-        let kind = ChildKind::Worker(body);
-        let shutdown = Shutdown::Within(SHUTDOWN);
-        let spec = ChildSpec { name: name.to_owned(), restart, shutdown, kind, session: None };
-        Ok(orders.add(spec).await?.seat)
+        let spec = ChildSpec { restart, ..ChildSpec::worker(name, Arc::new(Embodied(body))) };
+        Ok(started(self.0.services.start(spec).await)?.seat().clone())
     }
 
     /// Opens a session and starts its agent under a supervisor of its own, so that one agent that crashes too often
@@ -140,35 +177,39 @@ impl Kernel {
         self.door().log().can_begin().map_err(|error| NotStarted::Chain(error.to_string()))?;
         let (id, name) = self.fresh_session();
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
-        let child = |name: &str, restart, kind| ChildSpec {
-            name: name.to_owned(),
-            restart,
+        let group = ChildSpec {
+            restart: Restart::Temporary,
             shutdown: Shutdown::Within(SHUTDOWN),
-            kind,
             session: Some(id),
+            ..ChildSpec::supervisor(&name, SupervisorSpec { flags: SESSION, children: Vec::new() })
         };
-        let group = child(&name, Restart::Temporary, ChildKind::Supervisor(SESSION));
-        let Added { seat: group, orders, .. } = self.0.agents.add(group).await?;
-        let seat = group.child("loop");
+        let group = started(self.0.agents.start(group).await)?;
+        let seat = group.seat().child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
         if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session) {
             self.forget(id, &seat);
             return Err(NotStarted::Ungoverned(error.to_string()));
         }
-        let worker = child("loop", Restart::Transient, ChildKind::Worker(agent.body));
-        let added = match orders {
-            Some(orders) => orders.add(worker).await,
-            None => Err(Refused::Stopping),
+        let body = ChildSpec {
+            restart: Restart::Transient,
+            session: Some(id),
+            keeps_messages: true,
+            ..ChildSpec::worker("loop", Arc::new(Embodied(agent.body)))
         };
-        let mailbox = match added {
-            Ok(added) => added.mailbox,
-            Err(refused) => {
-                self.forget(id, &seat);
-                return Err(refused.into());
+        let added = match group.supervision() {
+            Some(group) => started(group.start(body).await),
+            None => Err(NotStarted::Stopping),
+        };
+        match added {
+            Ok(agent) => {
+                self.sessions().insert(id, Residence { group, agent });
+                Ok(id)
             }
-        };
-        self.sessions().insert(id, Residence { group, seat, mailbox });
-        Ok(id)
+            Err(error) => {
+                self.forget(id, &seat);
+                Err(error)
+            }
+        }
     }
 
     /// Puts a message into a session's mailbox, once it is durable.
@@ -193,10 +234,10 @@ impl Kernel {
     async fn deliver(&self, session: SessionId, from: Origin, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
         // A message to a group that gave up would be recorded and never read.
-        if !self.is_live(&home.group) {
-            return Err(NotAccepted::NoSession(session));
-        }
-        let place = home.mailbox.promise().map_err(NotAccepted::Full)?;
+        let place = home.agent.promise().map_err(|error| match error {
+            NotSent::Full(waiting) => NotAccepted::Full(waiting),
+            NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
+        })?;
         let envelope = self.door().accept(session, from, parts).await?;
         let id = envelope.id;
         place.put(envelope);
@@ -231,29 +272,35 @@ impl Kernel {
     /// Stops a session's agent and forgets the session. A turn under way is cancelled first.
     pub async fn close_session(&self, session: SessionId) {
         let Some(home) = self.sessions().remove(&session) else { return };
-        if self.cancel_turn(session) {
-            self.settled(SHUTDOWN, || !self.is_in_turn(session)).await;
+        let over = self.door().with_session(session, |session| session.turn.as_ref().map(Turn::over)).flatten();
+        if let Some(over) = over.filter(|_| self.cancel_turn(session)) {
+            let _late: Result<(), _> = tokio::time::timeout(SHUTDOWN, over.cancelled()).await;
         }
-        self.stop_seat(&home.group).await;
-        self.forget(session, &home.seat);
+        let name = Name::from(home.group.seat().name());
+        if let Err(refused) = self.0.agents.terminate(Target::Name(name)).await {
+            // It gave up before, or everything stops: either way it is gone, or will be.
+            tracing::debug!(%session, %refused, "a session was not there to be stopped");
+        }
+        self.forget(session, home.agent.seat());
     }
 
     /// Every live process, by PID.
     #[must_use]
     pub fn processes(&self) -> Vec<ProcessInfo> {
         let now = self.door().clock().monotonic();
-        let info = |(pid, row): (Pid, crate::table::Row)| ProcessInfo {
-            pid,
-            parent: row.parent,
-            state: row.state,
-            restarts: row.incarnation.saturating_sub(1),
-            session: row.session,
-            waiting: row.waiting.len(),
-            used: self.account(&row.seat).map(|account| account.used).unwrap_or_default(),
-            uptime_ms: u64::try_from(now.saturating_sub(row.started).as_millis()).unwrap_or(u64::MAX),
-            seat: row.seat,
+        let info = |resident: Resident| ProcessInfo {
+            pid: resident.pid,
+            parent: resident.parent,
+            state: resident.state,
+            restarts: resident.incarnation.saturating_sub(1),
+            session: resident.session,
+            waiting: resident.waiting,
+            waits_for: resident.waits_for,
+            used: self.account(&resident.seat).map(|account| account.used).unwrap_or_default(),
+            uptime_ms: u64::try_from(now.saturating_sub(resident.started).as_millis()).unwrap_or(u64::MAX),
+            seat: resident.seat,
         };
-        self.0.nursery.table.all().into_iter().map(info).collect()
+        self.0.runtime.processes().into_iter().map(info).collect()
     }
 
     /// The budget of a seat.
@@ -262,45 +309,27 @@ impl Kernel {
         self.door().ledger.account(seat)
     }
 
-    /// Kills a process; its supervisor decides what follows. Says whether there was one.
+    /// Kills a process, which is fenced at once; its supervisor decides what follows. Says whether there was one.
     #[must_use]
     pub fn kill(&self, pid: Pid) -> bool {
-        self.0.nursery.table.row(pid).map(|row| row.kill.cancel()).is_some()
+        self.0.runtime.kill(pid)
     }
 
     /// Stops the whole tree, last started first, and waits until it is down. The log stays open.
     pub async fn stop(&self) {
-        if let Some(root) = self.0.nursery.table.row(self.0.root) {
-            root.stop.cancel();
-        }
-        self.settled(Duration::MAX, || self.0.nursery.table.row(self.0.root).is_none()).await;
+        let _reason: Option<ExitReason> = self.0.root.stop().await;
     }
 
-    async fn stop_seat(&self, seat: &Seat) {
-        let live = |kernel: &Self| kernel.0.nursery.table.all().into_iter().find(|(_, row)| row.seat == *seat);
-        if let Some((_, row)) = live(self) {
-            row.stop.cancel();
-        }
-        self.settled(SHUTDOWN * 2, || live(self).is_none()).await;
+    /// Resolves when the tree is over: it was stopped, or its root gave up. Then nothing runs any more.
+    pub fn over(&self) -> impl Future<Output = Option<ExitReason>> + Send + 'static + use<> {
+        let exit = self.0.root.pid().map(|pid| self.0.runtime.exit_of(pid));
+        async move { exit?.await }
     }
 
-    /// Waits until `done`, looking whenever a process exits, and no longer than `time`.
-    async fn settled(&self, time: Duration, done: impl Fn() -> bool) {
-        let wait = async {
-            loop {
-                let exit = self.0.nursery.exits.notified();
-                if done() {
-                    return;
-                }
-                // A turn may end without an exit, so look now and then.
-                let _looked: Result<(), _> = tokio::time::timeout(Duration::from_millis(20), exit).await;
-            }
-        };
-        let _late: Result<(), _> = tokio::time::timeout(time, wait).await;
-    }
-
-    fn is_in_turn(&self, session: SessionId) -> bool {
-        self.door().with_session(session, |session| session.turn.is_some()).unwrap_or(false)
+    /// How many threads are lost to processes that do not yield. With [`crate::runtime::LOST_THREADS`] a node starts anew.
+    #[must_use]
+    pub fn lost_threads(&self) -> watch::Receiver<usize> {
+        self.0.runtime.lost_threads()
     }
 
     fn forget(&self, session: SessionId, seat: &Seat) {
@@ -309,24 +338,20 @@ impl Kernel {
         self.door().ledger.close(seat);
     }
 
-    fn is_live(&self, seat: &Seat) -> bool {
-        self.0.nursery.table.all().iter().any(|(_, row)| row.seat == *seat)
-    }
-
     /// A session and the name of its group. No two that are open share a name: it is a seat, and a seat has one budget.
     fn fresh_session(&self) -> (SessionId, String) {
         loop {
             let mut id = [0; 16];
             self.0.random.fill(&mut id);
             let name = SessionId(id).to_string().chars().take(8).collect::<String>();
-            if !self.sessions().values().any(|home| home.group.name() == name) {
+            if !self.sessions().values().any(|home| home.group.seat().name() == name) {
                 return (SessionId(id), name);
             }
         }
     }
 
     fn door(&self) -> &Arc<Door> {
-        &self.0.nursery.door
+        &self.0.runtime.host().door
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Residence>> {
@@ -334,15 +359,23 @@ impl Kernel {
     }
 }
 
-async fn supervisor(parent: &Orders, name: &str) -> Result<Orders, NotStarted> {
-    let spec = ChildSpec {
-        name: name.to_owned(),
-        restart: Restart::Permanent,
-        shutdown: Shutdown::Within(Duration::from_secs(60)),
-        kind: ChildKind::Supervisor(Flags::one_for_one(Intensity::TREE)),
-        session: None,
-    };
-    parent.add(spec).await?.orders.ok_or(NotStarted::Stopping)
+/// The seat of a child that was started.
+fn started(
+    answer: Result<Option<runtime::Started<Chronicle>>, Refused>,
+) -> Result<Address<Chronicle>, NotStarted> {
+    Ok(answer?.ok_or(NotStarted::Stopping)?.address)
+}
+
+/// A branch of the tree that has just been planted.
+fn below(
+    runtime: &Runtime<Chronicle>,
+    root: &Supervision<Chronicle>,
+    name: &str,
+) -> Result<Supervision<Chronicle>, NotStarted> {
+    let seat = root.seat().child(name);
+    let resident = runtime.processes().into_iter().find(|resident| resident.seat == seat);
+    let supervision = resident.and_then(|resident| runtime.address(resident.pid)?.supervision());
+    supervision.ok_or(NotStarted::Stopping)
 }
 
 /// Records the operators, the law and the tools of this boot.

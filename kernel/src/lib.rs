@@ -2,33 +2,32 @@
 //!
 //! A process is a [`Body`] that gets a [`Process`] handle: its PID, its mailbox and the system call. The call goes
 //! through [`door`]: governance decides, the chain makes the intent durable, and only then is there a [`Permit`], which a
-//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, `tree` carries out what it
-//! decides; [`links`] is the table of links, monitors and names.
+//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, [`runtime`] carries out what it
+//! decides and knows of no agents; [`links`] is the table of links, monitors and names; `chronicle` puts on the record
+//! what the runtime tells.
 //!
 //! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
 //! the only crate that spawns tasks.
 
+mod chronicle;
 pub mod door;
 pub mod driver;
 mod kernel;
 mod ledger;
 pub mod links;
-mod mailbox;
 mod process;
 pub mod runtime;
 pub mod seen;
 pub mod supervisor;
-mod table;
-mod tree;
 
 pub use door::{
     Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Moment, NotAccepted, Operators,
     Patience, Permit, Refusal, SessionSpec, SignedRuling, Statement, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
-pub use kernel::{AgentSpec, Kernel, NotStarted};
+pub use kernel::{AgentSpec, Kernel, NotStarted, ProcessInfo};
 pub use ledger::Account;
-pub use mailbox::CAPACITY as MAILBOX_CAPACITY;
 pub use process::{Body, Incoming, Life, Process};
+pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
 pub use seen::{Question, Seen, TurnState, Watchers};
-pub use table::{ProcessInfo, ProcessState};
+

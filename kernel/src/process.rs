@@ -1,15 +1,18 @@
-//! A process, as its own code sees it.
+//! A process of a node, as its own code sees it.
 
-use std::{any::Any, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use ephor_base::{Action, Envelope, Pid, Seat, SessionId, SpanId};
-use tokio_util::sync::CancellationToken;
+use ephor_base::{Action, Envelope, ExitReason, Pid, Seat, SpanId};
 
 use crate::{
+    chronicle::Chronicle,
     door::{Call, Caller, Door, Moment, Origin, Session},
-    mailbox::Mailbox,
+    links::{MonitorId, NotNamed, Signal},
+    runtime::{self, NotSent},
     seen::{Seen, TurnState},
 };
+
+pub use runtime::Life;
 
 /// The code of a process. One body serves every incarnation of its seat.
 pub trait Body: Send + Sync + 'static {
@@ -17,86 +20,78 @@ pub trait Body: Send + Sync + 'static {
     fn run(&self, process: Process) -> Life;
 }
 
-/// One incarnation at work.
-pub struct Life(Pin<Box<dyn Future<Output = Result<(), String>> + Send>>);
+/// A body of a node, as the runtime runs it.
+pub(crate) struct Embodied(pub(crate) Arc<dyn Body>);
 
-impl Life {
-    /// Boxes a body's future. An error is the reason of an abnormal exit.
-    pub fn new(future: impl Future<Output = Result<(), String>> + Send + 'static) -> Self {
-        Self(Box::pin(future))
-    }
-
-    pub(crate) fn into_inner(self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
-        self.0
+impl runtime::Body<Chronicle> for Embodied {
+    fn run(&self, process: runtime::Process<Chronicle>) -> Life {
+        self.0.run(Process(process))
     }
 }
 
-/// What a process is asked to attend to. A stop comes before any message.
+/// What a process is asked to attend to. A stop comes before exits, and those before messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incoming {
     /// Stop in good order.
     Stop,
+    /// A process it is linked to, or that it monitors, is gone; or another wants it gone, and it traps exits.
+    Exit(Signal),
     /// A message.
     Message(Envelope),
 }
 
 /// The handle of one incarnation: its PID and everything it may do. Not `Clone`: it is the identity.
-pub struct Process {
-    pub(crate) pid: Pid,
-    pub(crate) seat: Seat,
-    pub(crate) session: Option<SessionId>,
-    pub(crate) door: Arc<Door>,
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) stop: CancellationToken,
-    pub(crate) fence: CancellationToken,
-}
+pub struct Process(runtime::Process<Chronicle>);
 
 impl Process {
     /// Its PID.
     #[must_use]
     pub const fn pid(&self) -> Pid {
-        self.pid
+        self.0.pid()
     }
 
     /// Its seat.
     #[must_use]
-    pub const fn seat(&self) -> &Seat {
-        &self.seat
+    pub fn seat(&self) -> &Seat {
+        self.0.seat()
     }
 
     /// What its messages to other sessions come out of; nothing if it has no session, or is over.
     pub(crate) fn origin(&self) -> Option<Origin> {
         let level = self.look(|session| session.highest())?;
-        self.session.map(|session| Origin::Session(session, level))
+        self.0.session().map(|session| Origin::Session(session, level))
     }
 
     /// Waits for the next thing to attend to. Taking a message begins a turn, so while one is under way there is nothing
-    /// to take but a stop: a turn that was begun ends on the record.
+    /// to take but a stop and exits: a turn that was begun ends on the record.
     pub async fn receive(&self) -> Incoming {
-        let is_free = !self.is_in_turn();
-        tokio::select! {
-            biased;
-            // The messages of an incarnation that is over are the next one's.
-            () = self.fence.cancelled() => Incoming::Stop,
-            () = self.stop.cancelled() => Incoming::Stop,
-            envelope = self.mailbox.take(), if is_free => {
-                self.door.begin_turn(&envelope);
+        let incoming = if self.is_in_turn() { self.0.attend().await } else { self.0.receive().await };
+        match incoming {
+            runtime::Incoming::Stop => Incoming::Stop,
+            runtime::Incoming::Exit(signal) => Incoming::Exit(signal),
+            // Nobody waits for an answer here: what a process says to another goes through the door.
+            runtime::Incoming::Message(envelope) | runtime::Incoming::Request(envelope, _) => {
+                self.door().begin_turn(&envelope);
                 Incoming::Message(envelope)
             }
         }
     }
 
-    /// Resolves when the process is asked to stop.
+    /// Resolves when the process is asked to stop, or is over.
     pub async fn stopping(&self) {
-        self.stop.cancelled().await;
+        self.0.stopping().await;
     }
 
     /// The system call: the only way to do anything. A process without a session cannot make one.
     #[must_use]
     pub fn call(&self, action: Action) -> Option<Call> {
-        let caller =
-            Caller { pid: self.pid, seat: self.seat.clone(), session: self.session?, fence: self.fence.clone() };
-        Some(self.door.call(caller, action))
+        let caller = Caller {
+            pid: self.pid(),
+            seat: self.seat().clone(),
+            session: self.0.session()?,
+            fence: self.0.fence(),
+        };
+        Some(self.door().call(caller, action))
     }
 
     /// The span of the instructions every prompt begins with.
@@ -120,7 +115,7 @@ impl Process {
     /// How long the turn under way has worked; waiting for a person does not count.
     #[must_use]
     pub fn turn_time(&self) -> Duration {
-        let now = self.door.clock().monotonic();
+        let now = self.door().clock().monotonic();
         let time = self.look(|session| session.turn.as_ref().map(|turn| turn.worked(now)));
         time.flatten().unwrap_or_default()
     }
@@ -141,18 +136,81 @@ impl Process {
 
     /// Tells whoever watches that the turn entered `state`.
     pub async fn enter(&self, state: TurnState) {
-        if let Some(session) = self.session.filter(|_| !self.fence.is_cancelled()) {
-            self.door.watchers().show(session, Seen::State { state }).await;
+        if let Some(session) = self.0.session().filter(|_| self.0.is_live()) {
+            self.door().watchers().show(session, Seen::State { state }).await;
         }
     }
 
-    fn look<T>(&self, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.session.filter(|_| !self.fence.is_cancelled()).and_then(|session| self.door.with_session(session, f))
-    }
-}
+    // Relations to other processes.
 
-/// What a panic said.
-pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+    /// Links this process with another: when one exits other than normally, so does the other, unless it traps exits.
+    pub fn link(&self, other: Pid) {
+        self.0.link(other);
+    }
+
+    /// Takes a link away.
+    pub fn unlink(&self, other: Pid) {
+        self.0.unlink(other);
+    }
+
+    /// Has this process told when another exits; at once, if it has already.
+    pub fn monitor(&self, other: Pid) -> MonitorId {
+        self.0.monitor(other)
+    }
+
+    /// Takes one of its monitors away; says whether it was still there.
+    pub fn demonitor(&self, monitor: MonitorId) -> bool {
+        self.0.demonitor(monitor)
+    }
+
+    /// Whether this process is told of exits instead of dying of them (OTP `trap_exit`).
+    pub fn trap_exits(&self, traps: bool) {
+        self.0.trap_exits(traps);
+    }
+
+    /// Wants another process gone (OTP `exit/2`).
+    ///
+    /// # Errors
+    /// [`NotSent`]: it is not there, or it traps exits and too many wait.
+    pub fn exit(&self, to: Pid, reason: ExitReason) -> Result<(), NotSent> {
+        self.0.exit(to, reason)
+    }
+
+    /// Takes a name until it exits.
+    ///
+    /// # Errors
+    /// [`NotNamed`]: a name has one process and a process one name.
+    pub fn register(&self, name: &str) -> Result<(), NotNamed> {
+        self.0.register(name)
+    }
+
+    /// Who has a name.
+    #[must_use]
+    pub fn whereis(&self, name: &str) -> Option<Pid> {
+        self.0.whereis(name)
+    }
+
+    /// Joins the group of a topic until it exits; false if it is over.
+    pub fn join(&self, topic: &str) -> bool {
+        self.0.join(topic)
+    }
+
+    /// Leaves the group of a topic; says whether it was in it.
+    pub fn leave(&self, topic: &str) -> bool {
+        self.0.leave(topic)
+    }
+
+    /// The members of the group of a topic, by PID.
+    #[must_use]
+    pub fn members(&self, topic: &str) -> Vec<Pid> {
+        self.0.members(topic)
+    }
+
+    fn door(&self) -> &Arc<Door> {
+        &self.0.host().door
+    }
+
+    fn look<T>(&self, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.0.session().filter(|_| self.0.is_live()).and_then(|session| self.door().with_session(session, f))
+    }
 }

@@ -41,7 +41,7 @@ use tokio::{
 };
 
 pub use ask::{NotSent, Reply, Unanswered};
-pub use host::{Host, Later, News, Told, What};
+pub use host::{Host, Later, News, SeatKey, Told, What};
 pub use info::{ProcessState, Resident};
 pub use orders::{Listing, Started};
 pub use panics::install_panic_hook;

@@ -19,8 +19,7 @@ use chacha20poly1305::{
 };
 use ephor_base::{
     ActionKind, Budget, Clock, Decision, Digest, EndReason, MessageId, OperatorId, Random as _, Resource, Seq, SpanId,
-    TicketId, Timestamp, TurnReport,
-};
+    TicketId, Timestamp, TurnReport, Pid};
 use ephor_chain::{
     Against, Checked, Commitment, Content, Entry, EntryProof, Fact, Head, KnownLog, Record, RulingOn, Subject, check,
     disk::Disk, note::Note, read, tile::Tile, verify,
@@ -105,6 +104,13 @@ fn records() -> Vec<Record> {
             None,
         ),
         own(Fact::Lease { secret: "token".into() }),
+        own(Fact::Restarts {
+            restarts: vec![
+                Restart { name: "a".into(), reason: "killed".into(), exited: Some(Pid(3)), started: Some(Pid(7)) },
+                Restart { name: "b".into(), reason: "start_failed".into(), exited: None, started: None },
+                Restart { name: "c".into(), reason: "panicked".into(), exited: Some(Pid(4)), started: Some(Pid(300)) },
+            ],
+        }),
         ours(
             Fact::TurnEnd {
                 message: MessageId(1),

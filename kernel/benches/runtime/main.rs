@@ -19,6 +19,12 @@ fn main() {
         println!("{}", threads.block_on(async { tokio::spawn(ours::bytes(1_000_000)).await.unwrap() }));
         return;
     }
+    if arguments.iter().any(|one| one == "--storm") {
+        for _ in 0..10 {
+            println!("{}", threads.block_on(async { tokio::spawn(ours::storm(30_000, false)).await.unwrap() }));
+        }
+        return;
+    }
     let sizes = Sizes { starts: 50_000, kills: 20_000, idle: 500, storm: 30_000 };
     for _ in 0..3 {
         let f = threads.block_on(async move { tokio::spawn(async move { ours::figures(&sizes).await }).await.unwrap() });

@@ -9,7 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{CallState, Caller, Door, Refusal, serving::Serving};
-use crate::driver::{InnerDoor, Later, NoSecret};
+use crate::{
+    driver::{InnerDoor, NoSecret},
+    runtime::Later,
+};
 
 /// What a guest has been shown so far, joined: how far it is trusted, and who may see it.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +78,7 @@ impl Inner {
 
 impl InnerDoor for Inner {
     fn nested(&self, name: ToolName, arguments: Arguments) -> Later<Result<Outcome, Refusal>> {
-        let Some(alive) = self.alive() else { return Later(Box::pin(async { Err(Refusal::Fenced) })) };
+        let Some(alive) = self.alive() else { return Later::new(async { Err(Refusal::Fenced) }) };
         let cancel = self.cancel.child_token();
         let within = Within { rights: self.rights.clone(), read: *lock(&self.read) };
         let (door, caller, states) = (self.door.clone(), self.caller.clone(), self.states.clone());
@@ -97,23 +100,23 @@ impl InnerDoor for Inner {
             drop(alive);
         });
         let cancelled_with_the_future = cancel.drop_guard();
-        Later(Box::pin(async move {
+        Later::new(async move {
             let _held = cancelled_with_the_future;
             end.await.unwrap_or(Err(Refusal::Fenced))
-        }))
+        })
     }
 
     fn lease(&self, name: &str) -> Later<Result<Secret<String>, NoSecret>> {
         let (door, subject, name) = (self.door.clone(), self.subject.clone(), name.to_owned());
         let alive = self.alive();
-        Later(Box::pin(async move {
+        Later::new(async move {
             let _alive = alive.ok_or_else(|| NoSecret(name.clone()))?;
             let secret = door.parts.secrets.secret(&name).ok_or_else(|| NoSecret(name.clone()))?;
             let record = Record { subject, fact: Fact::Lease { secret: name.clone() }, content: None };
             // What is not on the record did not happen: no record, no secret.
             door.log().append(record).await.map_err(|_| NoSecret(name))?;
             Ok(secret)
-        }))
+        })
     }
 }
 

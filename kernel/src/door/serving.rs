@@ -734,7 +734,7 @@ fn outcome_of(end: Result<DriverResult, Box<dyn Any + Send>>, reserved: Budget) 
         Ok(DriverResult { end: Ok(product), used }) => (Outcome::Done(product), used),
         Ok(DriverResult { end: Err(failure), used }) => (Outcome::Failed(failure), used),
         Err(panic) => {
-            let message = format!("the driver panicked: {}", crate::process::panic_message(&*panic));
+            let message = format!("the driver panicked: {}", crate::runtime::panic_message(&*panic));
             (Outcome::Failed(Failure::new(FailureKind::Crashed, message)), reserved)
         }
     }

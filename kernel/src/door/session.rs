@@ -15,7 +15,7 @@ use ephor_base::{
 };
 use ephor_chain::Veil;
 use ephor_governance::{Carried, Evidence, Principal, Rights, SpanTable, TurnState, TurnTime};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Origin, Refusal, nested::Read};
 
@@ -114,9 +114,16 @@ pub(crate) struct Turn {
     pub(crate) report: TurnReport,
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) cancel: CancellationToken,
+    /// Cancelled when the turn is over, by being dropped.
+    pub(crate) over: DropGuard,
 }
 
 impl Turn {
+    /// What is cancelled when the turn is over.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.token().clone()
+    }
+
     /// A person is asked: the clock of the turn stands.
     pub(crate) const fn begin_wait(&mut self, now: Duration) {
         if self.waits == 0 {

@@ -113,9 +113,19 @@ impl<H: Host> News<H> {
         self.row.parent()
     }
 
-    /// Whether the other speaks of the same seat.
+    /// The seat of its supervisor.
     #[must_use]
-    pub fn is_of_seat(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.row, &other.row)
+    pub fn supervisor(&self) -> Option<&Seat> {
+        self.row.supervisor().map(|(row, _)| row.seat())
+    }
+
+    /// Tells its seat from others as long as the news is there.
+    #[must_use]
+    pub fn key(&self) -> SeatKey {
+        SeatKey(Arc::as_ptr(&self.row).addr())
     }
 }
+
+/// Tells seats apart that are spoken of in the same news.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SeatKey(usize);

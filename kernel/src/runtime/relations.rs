@@ -11,7 +11,10 @@ use std::{
 use ephor_base::{ExitReason, Pid};
 
 use super::{Host, NotSent, Shared, row::Row};
-use crate::links::{Links, MonitorId, NotNamed, Signal};
+use crate::{
+    links::{Links, MonitorId, NotNamed, Signal},
+    supervisor::Kind,
+};
 
 /// Who is related to whom.
 #[derive(Default)]
@@ -63,6 +66,9 @@ impl<H: Host> Shared<H> {
         let is_there = row.is_some_and(|row| row.relate(pid, room));
         if is_there {
             relations.links.begin(pid);
+        }
+        if let Some(Kind::Supervisor) = row.filter(|_| is_there).map(|row| row.kind()) {
+            relations.links.trap(pid, true);
         }
         is_there
     }
@@ -136,6 +142,7 @@ impl<H: Host> Shared<H> {
                 self.deliver(signal);
                 Ok(())
             }
+            Some(_) if row.kind() == Kind::Supervisor => Ok(()),
             Some(signal) => {
                 let is_told = row.signal(to, signal, false);
                 is_told.then_some(()).ok_or(NotSent::Full(super::CAPACITY))
@@ -157,6 +164,10 @@ impl<H: Host> Shared<H> {
         for signal in signals {
             let (Signal::Die(to, _) | Signal::Exit { to, .. } | Signal::Down { to, .. }) = signal;
             let Some(row) = self.table.row(to) else { continue };
+            // A supervisor traps exits, and those of strangers mean nothing to it.
+            if row.kind() == Kind::Supervisor && !matches!(signal, Signal::Die(_, ExitReason::Killed)) {
+                continue;
+            }
             match signal {
                 Signal::Die(_, ExitReason::Killed) => row.kill(Some(to)),
                 Signal::Die(_, reason) => row.doom(to, reason),

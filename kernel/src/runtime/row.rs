@@ -525,11 +525,8 @@ impl<H: Host> Row<H> {
         if !is_there {
             return Err(order);
         }
-        let desk = &mut inner.port().desk;
-        // Whoever put the first there has woken the supervisor, and it clears the desk before it sleeps.
-        let is_first = desk.is_empty();
-        desk.push_back(order);
-        let waker = inner.waker.clone().filter(|_| is_first);
+        inner.port().desk.push_back(order);
+        let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
             waker.wake();
@@ -615,8 +612,9 @@ impl<H: Host> Inner<H> {
         self.flags & CLOSED == 0 && (self.is(pid) || is_waited_for)
     }
 
+    /// The wakers come out: who has been woken once looks at everything, and leaves its waker again.
     fn wakes(&mut self, is_fenced: bool) -> Wakes {
-        let mut wakes = Wakes { task: self.waker.clone(), ..Wakes::default() };
+        let mut wakes = Wakes { task: self.waker.take(), ..Wakes::default() };
         if let Some(port) = &mut self.port {
             wakes.reader = port.reader.take();
             if is_fenced {

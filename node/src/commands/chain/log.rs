@@ -157,6 +157,10 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::Erase { session, derived, reason } => {
             format!("session {session}, {} derived from it: {}", derived.len(), plain(reason))
         }
+        Fact::Restarts { restarts } => {
+            let first = restarts.first().map(|one| format!(": {} ({})", plain(&one.name), one.reason));
+            format!("{} children started again{}", restarts.len(), first.unwrap_or_default())
+        }
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }

@@ -1,0 +1,184 @@
+//! What the runtime tells, put on the record.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use ephor_base::{Action, EndReason, Envelope, ExitReason, ReplyAction, Seat, SessionId};
+use ephor_chain::record::{Content, Fact, Record, Restart, Subject};
+
+use crate::{
+    door::{Caller, Door},
+    runtime::{Host, Later, News, Process, SeatKey, Told, What},
+    seen::Seen,
+    supervisor::Cause,
+};
+
+/// From so many restarts in one go on they stand in one record. Fewer stand each by itself, as any exit and any start does.
+const STORM: usize = 8;
+/// How much of an entry's 65,535 bytes a list may fill, and what a restart takes beside its name at most.
+const LIST_BYTES: usize = 48 << 10;
+const OWN_BYTES: usize = 40;
+
+/// The host of a node's processes: its clock is the door's, and its record the chain.
+pub(crate) struct Chronicle {
+    pub(crate) door: Arc<Door>,
+}
+
+/// One thing to be put down.
+enum Line {
+    Record(Box<Record>),
+    Seen(SessionId, Seen),
+}
+
+impl Host for Chronicle {
+    type Message = Envelope;
+
+    fn now(&self) -> Duration {
+        self.door.clock().monotonic()
+    }
+
+    fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
+        let lines = lines(news);
+        news.clear();
+        let door = self.door.clone();
+        Told::Later(Later::new(async move {
+            for line in lines {
+                match line {
+                    Line::Record(record) => {
+                        door.log().note(*record).await.map_err(|error| error.to_string())?;
+                    }
+                    Line::Seen(session, seen) => {
+                        let _is_watched: bool = door.watchers().show(session, seen).await;
+                    }
+                }
+            }
+            Ok(())
+        }))
+    }
+
+    fn undelivered(&self, seat: &Seat, _: Option<SessionId>, messages: Vec<Envelope>) {
+        for message in messages {
+            tracing::warn!(%seat, message = %message.id, "nobody is left to answer a message");
+        }
+    }
+
+    /// The supervisor of a session ends its turn before it goes, so that nobody waits in vain.
+    fn gives_up(&self, supervisor: &Process<Self>) -> Option<Later<()>> {
+        let session = supervisor.session()?;
+        self.door.with_session(session, |session| session.turn.is_some()).filter(|is_in_turn| *is_in_turn)?;
+        let caller = Caller {
+            pid: supervisor.pid(),
+            seat: supervisor.seat().clone(),
+            session,
+            fence: supervisor.fence(),
+        };
+        let reply = Action::Reply(ReplyAction { answer: None, end: EndReason::Crashed });
+        let call = self.door.call(caller, reply);
+        Some(Later::new(async move {
+            if let Err(refusal) = call.ended().await {
+                tracing::error!(%refusal, "a crashed agent could not be reported");
+            }
+        }))
+    }
+}
+
+/// What is put down for these news. The restarts of a storm are listed, but for those that belong to a session: the record of
+/// a session is to be read by itself.
+fn lines(news: &[News<Chronicle>]) -> Vec<Line> {
+    let storm = Storm::find(news);
+    let mut lines: Vec<Line> = news.iter().filter(|one| !storm.has(one)).filter_map(line).collect();
+    lines.extend(storm.lines());
+    lines
+}
+
+/// Exits that were answered by a restart in the same go, if there are many.
+#[derive(Default)]
+struct Storm {
+    supervisor: Option<Subject>,
+    seats: HashSet<SeatKey>,
+    restarts: Vec<Restart>,
+}
+
+impl Storm {
+    fn find(news: &[News<Chronicle>]) -> Self {
+        let (mut exits, mut storm) = (HashMap::new(), Self::default());
+        for one in news.iter().filter(|one| one.session().is_none()) {
+            match one.what() {
+                What::Exited(reason) => drop(exits.insert(one.key(), (one.pid(), reason.code()))),
+                What::Born { .. } => {
+                    let Some((exited, reason)) = exits.remove(&one.key()) else { continue };
+                    let (name, reason) = (one.seat().name().to_owned(), reason.to_owned());
+                    let (exited, started) = (Some(exited), Some(one.pid()));
+                    storm.restarts.push(Restart { name, reason, exited, started });
+                    storm.seats.insert(one.key());
+                    let seat = one.supervisor().cloned();
+                    storm.supervisor = Some(Subject { seat, pid: one.parent(), ..Subject::default() });
+                }
+                What::Restarting(_) => {}
+            }
+        }
+        if storm.restarts.len() < STORM { Self::default() } else { storm }
+    }
+
+    fn has(&self, one: &News<Chronicle>) -> bool {
+        self.seats.contains(&one.key())
+    }
+
+    fn lines(self) -> Vec<Line> {
+        let subject = self.supervisor.unwrap_or_default();
+        let mut lists: Vec<Vec<Restart>> = Vec::new();
+        let mut bytes = usize::MAX;
+        for restart in self.restarts {
+            let own = restart.name.len() + OWN_BYTES;
+            if bytes.saturating_add(own) > LIST_BYTES {
+                lists.push(Vec::new());
+                bytes = 0;
+            }
+            bytes += own;
+            if let Some(list) = lists.last_mut() {
+                list.push(restart);
+            }
+        }
+        let record = |restarts| Record { subject: subject.clone(), fact: Fact::Restarts { restarts }, content: None };
+        lists.into_iter().map(|restarts| Line::Record(Box::new(record(restarts)))).collect()
+    }
+}
+
+/// What is put down for one piece of news by itself.
+fn line(one: &News<Chronicle>) -> Option<Line> {
+    let session = one.session();
+    let subject = |pid| Subject { session, seat: Some(one.seat().clone()), pid, ..Subject::default() };
+    let (subject, fact, content) = match one.what() {
+        What::Born { incarnation } => {
+            let fact = Fact::Spawn { parent: one.parent(), incarnation: *incarnation };
+            (subject(Some(one.pid())), fact, None)
+        }
+        What::Exited(reason) => {
+            let fact = Fact::Exit { reason: reason.code().to_owned() };
+            (subject(Some(one.pid())), fact, session.and_then(|_| message(reason)).map(Content::Text))
+        }
+        // The exit stands on the record, and so will the start.
+        What::Restarting(Cause::Exited(_)) => {
+            let seen = Seen::Restarted { reason: "the agent crashed".to_owned() };
+            return session.map(|session| Line::Seen(session, seen));
+        }
+        What::Restarting(Cause::StartFailed) => {
+            let (name, reason) = (one.seat().name().to_owned(), "start_failed".to_owned());
+            let restarts = vec![Restart { name, reason, exited: None, started: None }];
+            let subject = Subject { seat: one.supervisor().cloned(), pid: one.parent(), ..subject(None) };
+            (subject, Fact::Restarts { restarts }, None)
+        }
+    };
+    Some(Line::Record(Box::new(Record { subject, fact, content })))
+}
+
+/// What an exit says beyond its code.
+fn message(reason: &ExitReason) -> Option<String> {
+    match reason {
+        ExitReason::Panicked(text) | ExitReason::Error(text) | ExitReason::ShutdownFor(text) => Some(text.clone()),
+        ExitReason::Normal | ExitReason::Shutdown | ExitReason::Killed | ExitReason::Hung => None,
+    }
+}
