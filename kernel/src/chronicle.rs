@@ -89,6 +89,7 @@ impl Host for Chronicle {
 /// a session is to be read by itself.
 fn lines(news: &[News<Chronicle>]) -> Vec<Line> {
     let storm = Storm::find(news);
+    storm.log();
     let mut lines: Vec<Line> = news.iter().filter(|one| !storm.has(one)).filter_map(line).collect();
     lines.extend(storm.lines());
     lines
@@ -121,6 +122,14 @@ impl Storm {
             }
         }
         if storm.restarts.len() < STORM { Self::default() } else { storm }
+    }
+
+    /// One line for whoever runs the node; what each died of is on the record.
+    fn log(&self) {
+        if let Some(restart) = self.restarts.first() {
+            let (restarts, reason) = (self.restarts.len(), &restart.reason);
+            tracing::warn!(restarts, %reason, "many processes were started again");
+        }
     }
 
     fn has(&self, one: &News<Chronicle>) -> bool {
@@ -157,6 +166,11 @@ fn line(one: &News<Chronicle>) -> Option<Line> {
             (subject(Some(one.pid())), fact, None)
         }
         What::Exited(reason) => {
+            if reason.is_abnormal() {
+                // What a process of a session said may be private.
+                let why = session.map_or_else(|| format!("{reason:?}"), |_| reason.code().to_owned());
+                tracing::warn!(pid = %one.pid(), seat = %one.seat(), reason = %why, "a process exited");
+            }
             let fact = Fact::Exit { reason: reason.code().to_owned() };
             (subject(Some(one.pid())), fact, session.and_then(|_| message(reason)).map(Content::Text))
         }

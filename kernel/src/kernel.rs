@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
+    branch::{Branch, Child, Work},
     chronicle::Chronicle,
     door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling, Turn},
     ledger::Account,
@@ -166,6 +167,18 @@ impl Kernel {
     ) -> Result<Seat, NotStarted> {
         let spec = ChildSpec { restart, ..ChildSpec::worker(name, Arc::new(Embodied(body))) };
         Ok(started(self.0.services.start(spec).await)?.seat().clone())
+    }
+
+    /// Starts a supervisor of one's own below `node/services`. It can be changed while it runs.
+    ///
+    /// # Errors
+    /// [`NotStarted`], also for a child that is no supervisor.
+    pub async fn start_branch(&self, child: Child) -> Result<Branch, NotStarted> {
+        if matches!(child.work, Work::Body(_)) {
+            return Err(NotStarted::Refused(Refused::NotFound));
+        }
+        let address = started(self.0.services.start(child.into_spec()).await)?;
+        address.supervision().map(Branch).ok_or(NotStarted::Stopping)
     }
 
     /// Opens a session and starts its agent under a supervisor of its own, so that one agent that crashes too often

@@ -9,6 +9,7 @@
 //! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
 //! the only crate that spawns tasks.
 
+mod branch;
 mod chronicle;
 pub mod door;
 pub mod driver;
@@ -20,6 +21,7 @@ pub mod runtime;
 pub mod seen;
 pub mod supervisor;
 
+pub use branch::{Branch, Child, Sprout, Work};
 pub use door::{
     Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Moment, NotAccepted, Operators,
     Patience, Permit, Refusal, SessionSpec, SignedRuling, Statement, operator_id,

@@ -20,6 +20,7 @@ use std::{
 };
 
 use anyhow::Context;
+use ephor_kernel::runtime::LOST_THREADS;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -33,6 +34,8 @@ const FIRST_CLIENT: Duration = Duration::from_secs(10);
 
 /// Why a node does not run.
 const FULL: &str = "a node has no room to begin";
+/// How long a node that lost its threads may take to stop in good order.
+const LAST_STOP: Duration = Duration::from_secs(10);
 
 /// How long a node runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,8 +96,17 @@ impl Drop for Client {
     }
 }
 
+/// How a node ended that had been started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// It was told to, or nobody was left.
+    Stopped,
+    /// Processes that do not yield hold its threads, and it had better begin anew.
+    ThreadsLost,
+}
+
 /// Runs a node on `home` until it has to stop, and leaves the home in good order.
-pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
+pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
     let mut signals = signals::Signals::listen()?;
     let lock = home.lock()?;
     boot::check_quota(&home).context(FULL)?;
@@ -119,14 +131,23 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<()> {
             Stay::UntilStopped => std::future::pending().await,
         }
     };
+    let mut lost = node.kernel.lost_threads();
+    let (over, too_many) = (node.kernel.over(), lost.wait_for(|lost| *lost >= LOST_THREADS));
     let ended = tokio::select! {
-        () = signals.next() => Ok(()),
-        () = idle => Ok(()),
-        () = node.full() => node.can_begin().context("the node has stopped"),
+        () = signals.next() => Ok(Ended::Stopped),
+        () = idle => Ok(Ended::Stopped),
+        () = node.full() => node.can_begin().context("the node has stopped").map(|()| Ended::Stopped),
+        // Its sender lives as long as the kernel.
+        _ = too_many => Ok(Ended::ThreadsLost),
+        reason = over => Err(anyhow::anyhow!("the tree of the node gave up: {reason:?}")),
     };
     // A client that comes from here on finds no socket and starts a node of its own.
     let _gone = std::fs::remove_file(home.socket());
-    let closed = node.stop().await;
+    let closed = match ended {
+        // What spins cannot be stopped, and the next boot finds out what it left open.
+        Ok(Ended::ThreadsLost) => tokio::time::timeout(LAST_STOP, node.stop()).await.unwrap_or(Ok(())),
+        _ => node.stop().await,
+    };
     drop(lock);
     closed.and(ended)
 }

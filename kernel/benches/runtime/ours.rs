@@ -170,7 +170,7 @@ pub(crate) async fn bytes(many: usize) -> f64 {
     (memory() - before) / many as f64
 }
 
-pub(crate) async fn figures(sizes: &crate::Sizes) -> Figures {
+pub(crate) async fn figures(sizes: crate::Sizes) -> Figures {
     Figures {
         start: starts(sizes.starts).await,
         kill: restarts(sizes.kills, Duration::ZERO, false).await,

@@ -364,7 +364,8 @@ impl<H: Host> Duty<H> {
         self.asking.fail(why);
         for Birth { row, id, pid, .. } in std::mem::take(&mut self.births) {
             let reason = ExitReason::Error(why.to_owned());
-            if self.shared.bury(&row, pid, &reason).is_some() {
+            if let Some((_, mut observers)) = self.shared.bury(&row, pid, &reason) {
+                observers.tell();
                 self.events.push_back(Event::Exited(id, reason));
             }
         }

@@ -9,6 +9,8 @@ use std::{
 
 use ephor_base::{ExitReason, Pid};
 
+use tokio::sync::oneshot;
+
 use super::{
     Body, Host, Later, Process, Shared,
     duty::Duty,
@@ -47,6 +49,22 @@ pub(super) enum Stage<H: Host> {
 pub(super) struct Ending<H: Host> {
     telling: Vec<Later<Result<(), String>>>,
     report: Option<Report<H>>,
+    observers: Observers,
+}
+
+/// Who wants to know of an exit, and what it is. They are told last: whoever waited for the end may close the record.
+pub(super) struct Observers {
+    waiting: Vec<oneshot::Sender<ExitReason>>,
+    reason: ExitReason,
+}
+
+impl Observers {
+    pub(super) fn tell(&mut self) {
+        for observer in self.waiting.drain(..) {
+            // Who does not wait any more needs no answer.
+            let _left: Result<(), _> = observer.send(self.reason.clone());
+        }
+    }
 }
 
 /// Whom the exit is reported to.
@@ -94,18 +112,21 @@ impl<H: Host> Living<H> {
                 }
             }
         }
-        let Some(child) = self.shared.bury(&self.row, self.pid, &reason) else {
-            return Stage::Ends(Box::new(Ending { telling, report: None }));
+        let Some((child, observers)) = self.shared.bury(&self.row, self.pid, &reason) else {
+            let observers = Observers { waiting: Vec::new(), reason };
+            return Stage::Ends(Box::new(Ending { telling, report: None, observers }));
         };
         let report = self.row.supervisor().map(|(supervisor, parent)| {
             let order = Order::Exited(child, self.pid, reason.clone());
             Report { supervisor: supervisor.clone(), parent, order }
         });
-        let mut ending = Ending { telling, report };
+        let mut ending = Ending { telling, report, observers };
         if ending.telling.is_empty() && ending.report(&self.shared, &self.row) {
+            ending.observers.tell();
             return Stage::Over;
         }
         if self.row.supervisor().is_none() {
+            self.shared.close(&self.row);
             ending.telling.extend(self.shared.tell_exit(&self.row, self.pid, reason));
         }
         Stage::Ends(Box::new(ending))
@@ -132,6 +153,7 @@ impl<H: Host> Ending<H> {
                 drop(self.telling.remove(0));
             }
             if self.report.is_none() || self.report(shared, row) {
+                self.observers.tell();
                 return Poll::Ready(());
             }
         }
@@ -176,14 +198,16 @@ impl<H: Host> Drop for Living<H> {
         if let Err(reason) = contained(|| drop(std::mem::replace(&mut self.stage, Stage::Over))) {
             tracing::error!(pid = %self.pid, ?reason, "a process panicked while its runtime ended");
         }
-        let _over: Option<ChildId> = self.shared.bury(&self.row, self.pid, &ExitReason::Killed);
+        if let Some((_, mut observers)) = self.shared.bury(&self.row, self.pid, &ExitReason::Killed) {
+            observers.tell();
+        }
     }
 }
 
 impl<H: Host> Shared<H> {
-    /// Takes an incarnation out of the table and tells whoever was related to it; gives which child it was. `None` if it
-    /// is out already.
-    pub(super) fn bury(&self, row: &Arc<Row<H>>, pid: Pid, reason: &ExitReason) -> Option<ChildId> {
+    /// Takes an incarnation out of the table and tells whoever was related to it; gives which child it was, and
+    /// who waits for its end. `None` if it is out already.
+    pub(super) fn bury(&self, row: &Arc<Row<H>>, pid: Pid, reason: &ExitReason) -> Option<(ChildId, Observers)> {
         let left = row.finish(pid)?;
         self.table.remove(pid);
         if left.was_busy {
@@ -193,14 +217,10 @@ impl<H: Host> Shared<H> {
         if left.is_related {
             self.unrelate(pid, reason);
         }
-        for observer in left.observers {
-            // Who does not wait any more needs no answer.
-            let _left: Result<(), _> = observer.send(reason.clone());
-        }
         if !left.messages.is_empty() {
             self.host.undelivered(row.seat(), row.session(), left.messages);
         }
-        Some(left.child)
+        Some((left.child, Observers { waiting: left.observers, reason: reason.clone() }))
     }
 
     /// Tells of one exit.

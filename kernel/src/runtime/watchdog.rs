@@ -163,7 +163,7 @@ impl<H: Host> Shared<H> {
     }
 
     fn replace(&self, row: &Arc<Row<H>>, pid: Pid) {
-        let Some(child) = self.bury(row, pid, &ExitReason::Hung) else { return };
+        let Some((child, mut observers)) = self.bury(row, pid, &ExitReason::Hung) else { return };
         // Its children have nobody any more.
         for (_, orphan) in self.table.all().into_iter().filter(|(_, other)| other.parent() == Some(pid)) {
             orphan.kill(None);
@@ -176,6 +176,7 @@ impl<H: Host> Shared<H> {
         {
             drop(handle.spawn(telling));
         }
+        observers.tell();
     }
 
     /// Ends those that have worked on one message for too long.

@@ -11,6 +11,7 @@ mod ends;
 mod engine;
 mod links;
 mod rulings;
+mod runtime;
 mod spine;
 mod supervision;
 mod world;

@@ -1,0 +1,289 @@
+//! The kernel of a node, with its real chain in a temporary folder.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ephor_base::{
+    Action, Arguments, Budget, Capability, Clock, Confidentiality, Digest, EffectVector, Flow, Integrity, Limits,
+    ModelRef, Pid, Product, Random, Registration, Secret, Task, Timestamp, ToolAction, ToolAnswer, Workspace,
+};
+use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
+use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
+use ephor_kernel::{
+    AgentSpec, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
+    Kernel, Life, Operators, Patience, Permit, Process, Running, Secrets, SessionSpec, Watchers, operator_id,
+    supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
+};
+use tokio::sync::mpsc;
+
+use crate::percentile;
+
+struct Now(Instant);
+
+impl Clock for Now {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_800_000_000_000_000).plus(self.monotonic())
+    }
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+struct Seeded(AtomicU64);
+
+impl Random for Seeded {
+    fn fill(&self, into: &mut [u8]) {
+        for chunk in into.chunks_mut(32) {
+            let Digest(bytes) = Digest::of(&self.0.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+            chunk.copy_from_slice(&bytes[..chunk.len()]);
+        }
+    }
+}
+
+struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn secret(&self, _: &str) -> Option<Secret<String>> {
+        None
+    }
+}
+
+/// A tool that answers at once, or never.
+struct Tool {
+    answers: bool,
+}
+
+impl Driver for Tool {
+    fn estimate(&self, _: &Task) -> Budget {
+        Budget::ZERO
+    }
+    fn run(&self, _: Permit, _: CallContext) -> Running {
+        let answers = self.answers;
+        Running::new(async move {
+            if !answers {
+                std::future::pending::<()>().await;
+            }
+            DriverResult::done(Product::Tool(ToolAnswer { text: "done".into(), failed: false }), Budget::ZERO)
+        })
+    }
+}
+
+fn registration(name: &str) -> Registration {
+    Registration {
+        name: name.parse().unwrap(),
+        description: "for a bench".into(),
+        schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#.into(),
+        code: Digest::of(name.as_bytes()),
+        capability: Capability::FsRead,
+        effects: EffectVector::new(10, 0, 10, 0, 0),
+        paths: Vec::new(),
+        consequential: Vec::new(),
+        integrity: Integrity::Untrusted,
+        confidentiality: Confidentiality::Internal,
+        limits: Limits { fuel: 1, deadline_ms: 60_000, memory_bytes: 1, output_bytes: 1 },
+        nested: Vec::new(),
+        flow: Flow::looks(),
+    }
+}
+
+pub(crate) struct Node {
+    #[expect(dead_code, reason = "it is removed when it is dropped")]
+    folder: tempfile::TempDir,
+    kernel: Kernel,
+    operator: ed25519_dalek::VerifyingKey,
+}
+
+impl Node {
+    pub(crate) async fn boot() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (random, clock) = (Arc::new(Seeded(AtomicU64::new(1))), Arc::new(Now(Instant::now())));
+        let (keys, vault) = (SigningKeys::generate(&*random), Arc::new(VaultKey::generate(&*random)));
+        let config = Config::in_home(folder.path());
+        let (log, _) =
+            Log::open(config, keys, vault, Arc::new(Disk), clock.clone(), random.clone(), "bench").unwrap();
+        let operator = ed25519_dalek::SigningKey::from_bytes(&[7; 32]).verifying_key();
+        let policy = OperatorPolicy::default();
+        let constitution = Constitution::parse(Constitution::default_text(policy.environment)).unwrap();
+        let (tools, answers) = (["t.done", "t.never"], [true, false]);
+        let registry = Registry::new(tools.map(registration).to_vec()).unwrap();
+        let driver = |answers| -> Arc<dyn Driver> { Arc::new(Tool { answers }) };
+        let tools: BTreeMap<_, _> =
+            tools.iter().zip(answers).map(|(name, answers)| (name.parse().unwrap(), driver(answers))).collect();
+        let parts = DoorParts {
+            log,
+            gate: Gate::new(constitution, policy, registry).unwrap(),
+            operators: Operators::new([operator]),
+            drivers: Drivers { model: driver(true), reply: driver(true), tools },
+            secrets: Arc::new(NoSecrets),
+            clock,
+            watchers: Arc::new(Watchers::default()),
+            patience: Patience::default(),
+        };
+        let first = FirstNumbers {
+            call: ephor_base::CallId(1),
+            message: ephor_base::MessageId(1),
+            ticket: ephor_base::TicketId(1),
+        };
+        let kernel = Kernel::boot(parts, first, Pid(1), random).await.unwrap();
+        Self { folder, kernel, operator }
+    }
+
+    async fn branch(&self, name: &str, body: Arc<dyn Body>) -> Branch {
+        let intensity = Intensity { restarts: 100_000_000, period: Duration::from_secs(3600) };
+        let (strategy, auto_shutdown) = (Strategy::Dynamic, AutoShutdown::Never);
+        let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE };
+        let child = Child { shutdown: Shutdown::Brutal, ..Child::worker("child", body) };
+        self.kernel.start_branch(Child::supervisor(name, flags, vec![child])).await.unwrap()
+    }
+
+    /// Opens a session whose agent is `body`.
+    async fn agent(&self, body: Arc<dyn Body>) {
+        let session = SessionSpec {
+            operator: operator_id(&self.operator),
+            model: ModelRef { provider: "script".into(), name: "bench".into(), script: "".into() },
+            workspace: Workspace::new("/tmp".into()).unwrap(),
+            rights: Rights::of([Capability::FsRead]),
+            instructions: "Be good.".into(),
+        };
+        let budget = Budget { tool_calls: u64::MAX / 4, wall_ms: u64::MAX / 4, ..Budget::ZERO };
+        self.kernel.open_session(AgentSpec { session, budget, body }).await.unwrap();
+    }
+}
+
+struct Says(mpsc::UnboundedSender<Pid>);
+
+impl Body for Says {
+    fn run(&self, process: Process) -> Life {
+        let up = self.0.clone();
+        Life::new(async move {
+            let _gone = up.send(process.pid());
+            process.receive().await;
+            Ok(())
+        })
+    }
+}
+
+/// Milliseconds until all children of one supervisor run again that were killed at once, with every restart on the chain.
+pub(crate) async fn storm(many: usize) -> f64 {
+    let node = Node::boot().await;
+    let (up, mut ups) = mpsc::unbounded_channel();
+    let branch = node.branch("bench", Arc::new(Says(up))).await;
+    let mut pids = Vec::with_capacity(many);
+    for _ in 0..many {
+        branch.start_dynamic(None).await.unwrap();
+    }
+    for _ in 0..many {
+        pids.push(ups.recv().await.unwrap());
+    }
+    let began = Instant::now();
+    assert!(pids.into_iter().all(|pid| node.kernel.kill(pid)));
+    for _ in 0..many {
+        ups.recv().await.unwrap();
+    }
+    let took = began.elapsed();
+    node.kernel.stop().await;
+    took.as_secs_f64() * 1e3
+}
+
+/// An agent that calls a tool now and then, and says how long that took.
+struct Calls {
+    times: mpsc::UnboundedSender<Duration>,
+    every: Duration,
+}
+
+impl Body for Calls {
+    fn run(&self, process: Process) -> Life {
+        let (times, every) = (self.times.clone(), self.every);
+        Life::new(async move {
+            loop {
+                process.sleep(every).await;
+                let began = Instant::now();
+                call(&process, "t.done").await;
+                let _gone = times.send(began.elapsed());
+            }
+        })
+    }
+}
+
+async fn call(process: &Process, tool: &str) {
+    let arguments = Arguments::parse("{}").unwrap();
+    let action = Action::Tool(ToolAction::Direct { name: tool.parse().unwrap(), arguments });
+    if let Some(call) = process.call(action) {
+        let _refused: Result<_, _> = call.ended().await;
+    }
+}
+
+/// What an agent does to disturb others.
+#[derive(Clone, Copy)]
+enum Evil {
+    /// Panics whenever it is started.
+    Panics,
+    /// Does not yield until the time is over.
+    Spins,
+    /// Calls a tool again and again without a pause.
+    Floods,
+    /// Calls a tool that never answers, and is killed in the middle of it.
+    Dies,
+}
+
+struct Disturbs(Evil, Arc<AtomicU64>);
+
+impl Body for Disturbs {
+    fn run(&self, process: Process) -> Life {
+        let (evil, over) = (self.0, self.1.clone());
+        Life::new(async move {
+            match evil {
+                Evil::Panics => {
+                    process.sleep(Duration::from_millis(1)).await;
+                    panic!("as it does");
+                }
+                Evil::Spins => {
+                    while over.load(Ordering::Relaxed) == 0 {
+                        std::hint::spin_loop();
+                    }
+                }
+                Evil::Floods => loop {
+                    call(&process, "t.done").await;
+                },
+                Evil::Dies => call(&process, "t.never").await,
+            }
+            let _stopped: Incoming = process.receive().await;
+            Ok(())
+        })
+    }
+}
+
+/// The 99th percentile of a tool call, in milliseconds, over 1,000 agents; undisturbed, and beside four that misbehave.
+pub(crate) async fn p99(agents: usize, calls: usize, is_disturbed: bool) -> f64 {
+    let node = Node::boot().await;
+    let (times, mut taken) = mpsc::unbounded_channel();
+    let body: Arc<dyn Body> = Arc::new(Calls { times, every: Duration::from_millis(2000) });
+    for _ in 0..agents {
+        node.agent(body.clone()).await;
+    }
+    let over = Arc::new(AtomicU64::new(0));
+    if is_disturbed {
+        for evil in [Evil::Panics, Evil::Spins, Evil::Floods, Evil::Dies] {
+            node.agent(Arc::new(Disturbs(evil, over.clone()))).await;
+        }
+    }
+    while taken.try_recv().is_ok() {}
+    let mut all = Vec::with_capacity(calls);
+    for n in 0..calls {
+        all.push(taken.recv().await.unwrap().as_secs_f64() * 1e3);
+        if is_disturbed && n % 50 == 0 {
+            // Whoever waits for the tool that never answers is the last that was opened.
+            let last = node.kernel.processes().into_iter().filter(|one| one.seat.name() == "loop").map(|one| one.pid);
+            let _was_there = last.max().is_some_and(|pid| node.kernel.kill(pid));
+        }
+    }
+    over.store(1, Ordering::Relaxed);
+    node.kernel.stop().await;
+    percentile(all, 99)
+}

@@ -1,0 +1,181 @@
+//! A supervisor of a node's tree that can be asked and changed while it runs.
+
+use std::{sync::Arc, time::Duration};
+
+use ephor_base::{ExitReason, Pid, Seat};
+
+use crate::{
+    chronicle::Chronicle,
+    process::{Body, Embodied},
+    runtime::{ChildSpec, Listing, Started, Supervision, SupervisorSpec, Task},
+    supervisor::{Counted, Flags, Name, Refused, Restart, Shutdown, Target},
+};
+
+/// A child of a branch (OTP `child_spec`).
+#[derive(Clone)]
+pub struct Child {
+    /// Its name, unique among its siblings.
+    pub name: String,
+    /// When it is started again.
+    pub restart: Restart,
+    /// Whether its end counts for the supervisor's own.
+    pub significant: bool,
+    /// How it is stopped.
+    pub shutdown: Shutdown,
+    /// What it is.
+    pub work: Work,
+    /// How long it may work on one message before it counts as hung. For ever, if there is none.
+    pub limit: Option<Duration>,
+}
+
+/// A worker or a supervisor.
+#[derive(Clone)]
+pub enum Work {
+    /// It runs this body.
+    Body(Arc<dyn Body>),
+    /// It supervises these children, in the order of their start; if it is dynamic, one stands for all to come.
+    Children(Flags, Vec<Child>),
+}
+
+/// How long a worker may take to stop before it is killed (OTP's default).
+const SHUTDOWN: Duration = Duration::from_secs(5);
+
+impl Child {
+    /// A permanent worker that has five seconds to stop, as in OTP.
+    #[must_use]
+    pub fn worker(name: &str, body: Arc<dyn Body>) -> Self {
+        Self::permanent(name, Shutdown::Within(SHUTDOWN), Work::Body(body))
+    }
+
+    /// A permanent supervisor that has all the time it needs to stop, as in OTP.
+    #[must_use]
+    pub fn supervisor(name: &str, flags: Flags, children: Vec<Self>) -> Self {
+        Self::permanent(name, Shutdown::Infinite, Work::Children(flags, children))
+    }
+
+    fn permanent(name: &str, shutdown: Shutdown, work: Work) -> Self {
+        let (restart, significant, limit) = (Restart::Permanent, false, None);
+        Self { name: name.to_owned(), restart, significant, shutdown, work, limit }
+    }
+
+    pub(crate) fn into_spec(self) -> ChildSpec<Chronicle> {
+        let task = match self.work {
+            Work::Body(body) => Task::Worker(Arc::new(Embodied(body))),
+            Work::Children(flags, children) => {
+                let children = children.into_iter().map(Self::into_spec).collect();
+                Task::Supervisor(Arc::new(SupervisorSpec { flags, children }))
+            }
+        };
+        ChildSpec {
+            name: Name::from(self.name.as_str()),
+            restart: self.restart,
+            significant: self.significant,
+            shutdown: self.shutdown,
+            task,
+            session: None,
+            keeps_messages: false,
+            limit: self.limit,
+        }
+    }
+}
+
+/// A supervisor, whichever incarnation fills its seat. Nothing in it serves a session, so it reaches no effect.
+#[derive(Clone)]
+pub struct Branch(pub(crate) Supervision<Chronicle>);
+
+/// A child that runs.
+#[derive(Clone)]
+pub struct Sprout {
+    /// What a dynamic child is terminated by.
+    pub target: Target,
+    /// Its PID.
+    pub pid: Pid,
+    /// Its seat.
+    pub seat: Seat,
+    /// If it is a supervisor, itself.
+    pub branch: Option<Branch>,
+}
+
+impl Branch {
+    /// The PID of the incarnation that supervises now.
+    #[must_use]
+    pub fn pid(&self) -> Option<Pid> {
+        self.0.pid()
+    }
+
+    /// Its seat.
+    #[must_use]
+    pub fn seat(&self) -> &Seat {
+        self.0.seat()
+    }
+
+    /// Adds a child at the end and starts it (OTP `start_child/2`).
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub async fn start(&self, child: Child) -> Result<Sprout, Refused> {
+        self.0.start(child.into_spec()).await.and_then(sprout)
+    }
+
+    /// Adds a dynamic child, with a body of its own if there is one.
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub async fn start_dynamic(&self, body: Option<Arc<dyn Body>>) -> Result<Sprout, Refused> {
+        let body = body.map(|body| -> Arc<dyn crate::runtime::Body<Chronicle>> { Arc::new(Embodied(body)) });
+        self.0.start_dynamic(body).await.and_then(sprout)
+    }
+
+    /// Starts a child that does not run (OTP `restart_child/2`).
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub async fn restart(&self, name: &str) -> Result<Sprout, Refused> {
+        self.0.restart(Name::from(name)).await.and_then(sprout)
+    }
+
+    /// Stops a child; its specification stays unless it is temporary (OTP `terminate_child/2`).
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub async fn terminate(&self, target: Target) -> Result<(), Refused> {
+        self.0.terminate(target).await
+    }
+
+    /// Removes the specification of a child that does not run (OTP `delete_child/2`).
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub async fn delete(&self, name: &str) -> Result<(), Refused> {
+        self.0.delete(Name::from(name)).await
+    }
+
+    /// Lists the children, the last started first (OTP `which_children/1`).
+    ///
+    /// # Errors
+    /// [`Refused::Stopping`]
+    pub async fn which(&self) -> Result<Vec<Listing>, Refused> {
+        self.0.which().await
+    }
+
+    /// Counts the children (OTP `count_children/1`).
+    ///
+    /// # Errors
+    /// [`Refused::Stopping`]
+    pub async fn count(&self) -> Result<Counted, Refused> {
+        self.0.count().await
+    }
+
+    /// Asks it to stop its children, the last started first, and then itself; gives what it exited with. What follows is for
+    /// its own supervisor to decide. `None` if nobody fills the seat.
+    pub async fn stop(&self) -> Option<ExitReason> {
+        self.0.stop().await
+    }
+}
+
+/// Bodies of a node have no way to be ignored, so there is always one that runs.
+fn sprout(started: Option<Started<Chronicle>>) -> Result<Sprout, Refused> {
+    let Started { id, pid, address } = started.ok_or(Refused::NotFound)?;
+    let branch = address.supervision().map(Branch);
+    Ok(Sprout { target: Target::Child(id), pid, seat: address.seat().clone(), branch })
+}
