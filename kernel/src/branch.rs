@@ -63,7 +63,7 @@ impl Child {
             Work::Body(body) => Task::Worker(Arc::new(Embodied(body))),
             Work::Children(flags, children) => {
                 let children = children.into_iter().map(Self::into_spec).collect();
-                Task::Supervisor(Arc::new(SupervisorSpec { flags, children }))
+                Task::Supervisor(Arc::new(SupervisorSpec::new(flags, children)))
             }
         };
         ChildSpec {

@@ -69,12 +69,8 @@ impl Host for Chronicle {
     fn gives_up(&self, supervisor: &Process<Self>) -> Option<Later<()>> {
         let session = supervisor.session()?;
         self.door.with_session(session, |session| session.turn.is_some()).filter(|is_in_turn| *is_in_turn)?;
-        let caller = Caller {
-            pid: supervisor.pid(),
-            seat: supervisor.seat().clone(),
-            session,
-            fence: supervisor.fence(),
-        };
+        let caller =
+            Caller { pid: supervisor.pid(), seat: supervisor.seat().clone(), session, fence: supervisor.fence() };
         let reply = Action::Reply(ReplyAction { answer: None, end: EndReason::Crashed });
         let call = self.door.call(caller, reply);
         Some(Later::new(async move {

@@ -18,9 +18,7 @@ use crate::{
     door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling, Turn},
     ledger::Account,
     process::{Body, Embodied, Process},
-    runtime::{
-        self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
-    },
+    runtime::{self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec},
     seen::Seen,
     supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
 };
@@ -135,9 +133,9 @@ impl Kernel {
         let flags = Flags::one_for_one(Intensity::TREE);
         let branch = |name| ChildSpec {
             shutdown: Shutdown::Within(BRANCH_SHUTDOWN),
-            ..ChildSpec::supervisor(name, SupervisorSpec { flags, children: Vec::new() })
+            ..ChildSpec::supervisor(name, SupervisorSpec::new(flags, Vec::new()))
         };
-        let spec = SupervisorSpec { flags, children: vec![branch("agents"), branch("services")] };
+        let spec = SupervisorSpec::new(flags, vec![branch("agents"), branch("services")]);
         let root = runtime.plant("node", &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
         Ok(Self(Arc::new(Core { runtime, random, root, agents, services, sessions: Mutex::default() })))
@@ -194,7 +192,7 @@ impl Kernel {
             restart: Restart::Temporary,
             shutdown: Shutdown::Within(SHUTDOWN),
             session: Some(id),
-            ..ChildSpec::supervisor(&name, SupervisorSpec { flags: SESSION, children: Vec::new() })
+            ..ChildSpec::supervisor(&name, SupervisorSpec::new(SESSION, Vec::new()))
         };
         let group = started(self.0.agents.start(group).await)?;
         let seat = group.seat().child("loop");
@@ -373,9 +371,7 @@ impl Kernel {
 }
 
 /// The seat of a child that was started.
-fn started(
-    answer: Result<Option<runtime::Started<Chronicle>>, Refused>,
-) -> Result<Address<Chronicle>, NotStarted> {
+fn started(answer: Result<Option<runtime::Started<Chronicle>>, Refused>) -> Result<Address<Chronicle>, NotStarted> {
     Ok(answer?.ok_or(NotStarted::Stopping)?.address)
 }
 

@@ -32,4 +32,3 @@ pub use ledger::Account;
 pub use process::{Body, Incoming, Life, Process};
 pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
 pub use seen::{Question, Seen, TurnState, Watchers};
-

@@ -85,12 +85,8 @@ impl Process {
     /// The system call: the only way to do anything. A process without a session cannot make one.
     #[must_use]
     pub fn call(&self, action: Action) -> Option<Call> {
-        let caller = Caller {
-            pid: self.pid(),
-            seat: self.seat().clone(),
-            session: self.0.session()?,
-            fence: self.0.fence(),
-        };
+        let caller =
+            Caller { pid: self.pid(), seat: self.seat().clone(), session: self.0.session()?, fence: self.0.fence() };
         Some(self.door().call(caller, action))
     }
 

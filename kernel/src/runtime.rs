@@ -216,11 +216,7 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    fn exit_of(
-        &self,
-        row: &Row<H>,
-        pid: Pid,
-    ) -> impl Future<Output = Option<ExitReason>> + Send + 'static + use<H> {
+    fn exit_of(&self, row: &Row<H>, pid: Pid) -> impl Future<Output = Option<ExitReason>> + Send + 'static + use<H> {
         let (observer, exit) = oneshot::channel();
         let is_there = row.observe(pid, observer);
         async move { if is_there { exit.await.ok() } else { None } }

@@ -105,8 +105,7 @@ impl Node {
         let (random, clock) = (Arc::new(Seeded(AtomicU64::new(1))), Arc::new(Now(Instant::now())));
         let (keys, vault) = (SigningKeys::generate(&*random), Arc::new(VaultKey::generate(&*random)));
         let config = Config::in_home(folder.path());
-        let (log, _) =
-            Log::open(config, keys, vault, Arc::new(Disk), clock.clone(), random.clone(), "bench").unwrap();
+        let (log, _) = Log::open(config, keys, vault, Arc::new(Disk), clock.clone(), random.clone(), "bench").unwrap();
         let operator = ed25519_dalek::SigningKey::from_bytes(&[7; 32]).verifying_key();
         let policy = OperatorPolicy::default();
         let constitution = Constitution::parse(Constitution::default_text(policy.environment)).unwrap();

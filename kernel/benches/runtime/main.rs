@@ -103,7 +103,11 @@ fn runtime(threads: &Runtime, erlang: Option<&Erlang>, rounds: usize) {
         row(name, of(&ours, one).unwrap(), of(&theirs, one), of(&others, one), bar(&erlangs));
     };
     head();
-    compare("starts, supervised and acknowledged, a second", |f| f.start, |erlang| Bar::AtLeast(3.0 * erlang(|f| f.start)));
+    compare(
+        "starts, supervised and acknowledged, a second",
+        |f| f.start,
+        |erlang| Bar::AtLeast(3.0 * erlang(|f| f.start)),
+    );
     compare("kill to running, back to back, p50 us", |f| f.kill, |erlang| Bar::AtMost(erlang(|f| f.kill) / 2.0));
     compare("kill to running, idle, p50 us", |f| f.kill_idle, |erlang| Bar::AtMost(erlang(|f| f.kill_idle)));
     compare("panic to running, back to back, p50 us", |f| f.panic, |erlang| Bar::AtMost(erlang(|f| f.kill)));
@@ -134,7 +138,13 @@ fn memories(erlang: Option<&Erlang>) {
     };
     head();
     let theirs = erlang.map(|erlang| erlang.bytes(MILLION));
-    row("bytes of an idle supervised process at 1,000,000", own("ours"), theirs, Some(own("ractor")), Bar::AtMost(1000.0));
+    row(
+        "bytes of an idle supervised process at 1,000,000",
+        own("ours"),
+        theirs,
+        Some(own("ractor")),
+        Bar::AtMost(1000.0),
+    );
 }
 
 fn neighbours(threads: &Runtime) {

@@ -10,7 +10,9 @@ use std::{
 
 use ephor_base::{Pid, Seat, SessionId};
 use ephor_kernel::{
-    runtime::{Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What},
+    runtime::{
+        Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What,
+    },
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
 use tokio::sync::mpsc;
@@ -84,7 +86,7 @@ async fn supervisor(runtime: &Runtime<Counts>, body: Arc<dyn Body<Counts>>) -> S
     let (strategy, auto_shutdown) = (Strategy::Dynamic, AutoShutdown::Never);
     let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE };
     let child = ChildSpec { shutdown: Shutdown::Brutal, ..ChildSpec::worker("child", body) };
-    runtime.plant("bench", &SupervisorSpec { flags, children: vec![child] }).await.expect("a tree")
+    runtime.plant("bench", &SupervisorSpec::new(flags, vec![child])).await.expect("a tree")
 }
 
 /// Children a second.

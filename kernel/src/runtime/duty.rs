@@ -21,7 +21,6 @@ use super::{
     host::{News, Told, What},
     living::{Living, Stage},
     orders::Order,
-    panics::contained,
     row::{Place, Row},
 };
 use crate::supervisor::{BadSpec, ChildId, Command, Ending, Event, Strategy, Supervisor, Timer};
@@ -271,17 +270,14 @@ impl<H: Host> Duty<H> {
             return self.events.push_front(Event::StartFailed(id, "nobody knows what it is".to_owned()));
         };
         let (row, task) = (kid.row.clone(), kid.task.clone());
+        match task.begin() {
+            Begin::Runs => {}
+            Begin::Ignored => return self.events.push_front(Event::Ignored(id)),
+            Begin::Failed(why) => return self.events.push_front(Event::StartFailed(id, why)),
+        }
         let pid = self.shared.table.fresh();
         let stage = match task {
-            Task::Worker(body) => match contained(|| body.begin()) {
-                Ok(Begin::Runs) => Stage::New(body),
-                Ok(Begin::Ignored) => return self.events.push_front(Event::Ignored(id)),
-                Ok(Begin::Failed(why)) => return self.events.push_front(Event::StartFailed(id, why)),
-                Err(panicked) => {
-                    let why = format!("its start panicked: {panicked:?}");
-                    return self.events.push_front(Event::StartFailed(id, why));
-                }
-            },
+            Task::Worker(body) => Stage::New(body),
             Task::Supervisor(spec) => match Self::new(self.shared.clone(), row.clone(), pid, &spec, None) {
                 Ok(duty) => Stage::Supervises(Box::new(duty)),
                 Err(bad) => return self.events.push_front(Event::StartFailed(id, bad.to_string())),

@@ -77,7 +77,8 @@ impl<H: Host> Shared<H> {
         let other_row = self.table.row(other);
         let signal = {
             let mut relations = self.relations();
-            if pid == other || relations.links.are_linked(pid, other) || !self.enter(&mut relations, Some(row), pid, 1) {
+            if pid == other || relations.links.are_linked(pid, other) || !self.enter(&mut relations, Some(row), pid, 1)
+            {
                 return;
             }
             // One that is over and has not been told of yet is told of by this link, too.

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use ephor_base::{ExitReason, SessionId};
 
-use super::{Host, Process};
+use super::{Host, Process, panics::contained};
 use crate::supervisor::{Flags, Kind, Name, Restart, Shutdown, Spec};
 
 /// The code of a process. One body serves every incarnation of its seat.
@@ -64,6 +64,15 @@ impl<H: Host> Clone for Task<H> {
 }
 
 impl<H: Host> Task<H> {
+    /// Whether an incarnation can begin.
+    pub(super) fn begin(&self) -> Begin {
+        let begun = contained(|| match self {
+            Self::Worker(body) => body.begin(),
+            Self::Supervisor(spec) => spec.begin(),
+        });
+        begun.unwrap_or_else(|panicked| Begin::Failed(format!("its start panicked: {panicked:?}")))
+    }
+
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Self::Worker(_) => Kind::Worker,
@@ -78,6 +87,25 @@ pub struct SupervisorSpec<H: Host> {
     pub flags: Flags,
     /// The children, in the order of their start.
     pub children: Vec<ChildSpec<H>>,
+    begin: Option<Box<dyn Fn() -> Begin + Send + Sync>>,
+}
+
+impl<H: Host> SupervisorSpec<H> {
+    /// A supervisor that starts these children, or of a dynamic one, children like this.
+    #[must_use]
+    pub const fn new(flags: Flags, children: Vec<ChildSpec<H>>) -> Self {
+        Self { flags, children, begin: None }
+    }
+
+    /// The same; before each incarnation it is asked whether it can begin, as a [`Body`] is.
+    #[must_use]
+    pub fn that_begins(self, begin: impl Fn() -> Begin + Send + Sync + 'static) -> Self {
+        Self { begin: Some(Box::new(begin)), ..self }
+    }
+
+    pub(super) fn begin(&self) -> Begin {
+        self.begin.as_ref().map_or(Begin::Runs, |begin| begin())
+    }
 }
 
 /// A child of a supervisor (OTP `child_spec`).

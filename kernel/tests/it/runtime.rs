@@ -165,7 +165,7 @@ fn flags(strategy: Strategy) -> Flags {
 }
 
 fn supervisor(name: &str, flags: Flags, children: Vec<ChildSpec<Notes>>) -> ChildSpec<Notes> {
-    ChildSpec::supervisor(name, SupervisorSpec { flags, children })
+    ChildSpec::supervisor(name, SupervisorSpec::new(flags, children))
 }
 
 /// A tree below `r`.
@@ -179,7 +179,7 @@ impl Tree {
     async fn try_of(flags: Flags, children: Vec<ChildSpec<Notes>>) -> (Notes, Result<Self, NotPlanted>) {
         let notes = Notes::new();
         let runtime = Runtime::new(notes.clone(), Pid(1), SPIN);
-        let planted = runtime.plant("r", &SupervisorSpec { flags, children }).await;
+        let planted = runtime.plant("r", &SupervisorSpec::new(flags, children)).await;
         (notes.clone(), planted.map(|root| Self { notes, runtime, root }))
     }
     async fn of(flags: Flags, children: Vec<ChildSpec<Notes>>) -> Self {

@@ -1,7 +1,8 @@
 //! The differential test: random supervision scenarios on the engine and on a real Erlang, whose accounts must agree.
 //!
 //! `cargo test -p ephor-kernel --test otp -- --scenarios 10000` runs so many; `--from N` begins elsewhere; `--brief` only counts;
-//! `--seed N` runs one and shows both accounts.
+//! `--seed N` runs one and shows both accounts. The same is done with the whole runtime in the engine's place, each thing after
+//! the other; `--runtime` does only that, and with it `--seed`.
 //! Without an Erlang (Debian: `erlang-base`) it says so aloud and passes, unless `EPHOR_REQUIRE_ERLANG` is set.
 #![expect(
     clippy::unwrap_used,
@@ -17,6 +18,7 @@ mod scenario;
 mod shrink;
 mod sim;
 mod trace;
+mod whole;
 
 use std::{process::ExitCode, time::Instant};
 
@@ -38,6 +40,8 @@ struct Wanted {
     seed: Option<u64>,
     /// Divergences are counted, not made small.
     is_brief: bool,
+    /// Only the runtime is compared, or replayed.
+    is_runtime: bool,
     is_listed: bool,
     is_left_out: bool,
 }
@@ -45,8 +49,15 @@ struct Wanted {
 impl Wanted {
     /// Knows its own options, and of the test runner's those that say which tests run.
     fn read() -> Self {
-        let mut wanted =
-            Self { from: 0, scenarios: SCENARIOS, seed: None, is_brief: false, is_listed: false, is_left_out: false };
+        let mut wanted = Self {
+            from: 0,
+            scenarios: SCENARIOS,
+            seed: None,
+            is_brief: false,
+            is_runtime: false,
+            is_listed: false,
+            is_left_out: false,
+        };
         let mut arguments = std::env::args().skip(1);
         let mut filters = Vec::new();
         while let Some(argument) = arguments.next() {
@@ -56,6 +67,7 @@ impl Wanted {
                 "--from" => wanted.from = number(),
                 "--scenarios" => wanted.scenarios = number(),
                 "--brief" => wanted.is_brief = true,
+                "--runtime" => wanted.is_runtime = true,
                 "--list" => wanted.is_listed = true,
                 "--ignored" => wanted.is_left_out = true,
                 "--skip" => wanted.is_left_out |= arguments.next().is_some_and(|skipped| NAME.contains(&skipped)),
@@ -86,13 +98,33 @@ fn main() -> ExitCode {
         println!("!! Erlang (erlang-base) is not installed: that supervision is OTP's was NOT checked against it");
         return closing(0, 0, 1);
     };
+    let accounts = if wanted.is_runtime { &[RUNTIME][..] } else { &[ENGINE, RUNTIME] };
     if let Some(seed) = wanted.seed {
-        return replay(&judge, seed);
+        return replay(&judge, accounts[0], seed);
     }
+    let failed: u32 = accounts.iter().map(|account| u32::from(!judged(&judge, *account, &wanted))).sum();
+    closing(u32::try_from(accounts.len()).unwrap() - failed, failed, 0)
+}
+
+/// An account of ours, to be held against the judge's.
+#[derive(Clone, Copy)]
+struct Account {
+    name: &'static str,
+    scenario: fn(u64) -> Scenario,
+    run: fn(&Scenario) -> Trace,
+}
+
+const ENGINE: Account = Account { name: "the engine", scenario: generate::scenario, run: sim::run };
+const RUNTIME: Account =
+    Account { name: "the runtime", scenario: |seed| generate::scenario(seed).unrolled(), run: whole::run };
+
+/// Holds an account against the judge's; true if they agree.
+fn judged(judge: &Judge, account: Account, wanted: &Wanted) -> bool {
     let began = Instant::now();
-    let divergent = compare(&judge, wanted.from, wanted.scenarios);
+    let divergent = compare(judge, account, wanted.from, wanted.scenarios);
     println!(
-        "{} scenarios against {}: {} divergences, {:.0} s",
+        "{}: {} scenarios against {}: {} divergences, {:.0} s",
+        account.name,
         wanted.scenarios,
         judge.version(),
         divergent.len(),
@@ -100,10 +132,10 @@ fn main() -> ExitCode {
     );
     let shown = if wanted.is_brief { 0 } else { SHOWN };
     for (scenario, how) in divergent.iter().take(shown) {
-        let (small, how) = shrink::shrink(&judge, scenario.clone(), how.clone());
+        let (small, how) = shrink::shrink(judge, account.run, scenario.clone(), how.clone());
         println!("\nDIVERGENCE, --seed {}: {how}\n  smallest: {}", scenario.seed, small.term(0));
     }
-    closing(u32::from(divergent.is_empty()), u32::from(!divergent.is_empty()), 0)
+    divergent.is_empty()
 }
 
 fn closing(passed: u32, failed: u32, ignored: u32) -> ExitCode {
@@ -113,8 +145,8 @@ fn closing(passed: u32, failed: u32, ignored: u32) -> ExitCode {
 }
 
 /// The scenarios on which the accounts differ, and how.
-fn compare(judge: &Judge, from: u64, scenarios: u64) -> Vec<(Scenario, String)> {
-    let mut left: Vec<Scenario> = (from..from + scenarios).map(generate::scenario).collect();
+fn compare(judge: &Judge, account: Account, from: u64, scenarios: u64) -> Vec<(Scenario, String)> {
+    let mut left: Vec<Scenario> = (from..from + scenarios).map(account.scenario).collect();
     let mut divergent = Vec::new();
     let mut figures = Figures::default();
     for round in 0..AGAIN {
@@ -125,7 +157,7 @@ fn compare(judge: &Judge, from: u64, scenarios: u64) -> Vec<(Scenario, String)> 
                 slow.push(scenario);
                 continue;
             }
-            let ours = sim::run(&scenario);
+            let ours = (account.run)(&scenario);
             figures.count(&judged, &ours);
             if let Some(how) = ours.divergence(&judged) {
                 divergent.push((scenario, how));
@@ -181,11 +213,11 @@ impl Figures {
 }
 
 /// Shows both accounts of one scenario.
-fn replay(judge: &Judge, seed: u64) -> ExitCode {
-    let scenario = generate::scenario(seed);
+fn replay(judge: &Judge, account: Account, seed: u64) -> ExitCode {
+    let scenario = (account.scenario)(seed);
     println!("{}\n", scenario.term(0));
     let judged = judge.traces(std::slice::from_ref(&scenario)).remove(0);
-    let ours = sim::run(&scenario);
+    let ours = (account.run)(&scenario);
     for (at, (our, their)) in ours.steps.iter().zip(&judged.steps).enumerate() {
         let done = at.checked_sub(1).and_then(|at| scenario.steps.get(at));
         println!(
@@ -196,7 +228,7 @@ fn replay(judge: &Judge, seed: u64) -> ExitCode {
     match ours.divergence(&judged) {
         None => closing(1, 0, 0),
         Some(how) => {
-            let (small, small_how) = shrink::shrink(judge, scenario, how.clone());
+            let (small, small_how) = shrink::shrink(judge, account.run, scenario, how.clone());
             println!("DIVERGENCE: {how}\n\n  smallest: {}\n{small_how}", small.term(0));
             closing(0, 1, 0)
         }

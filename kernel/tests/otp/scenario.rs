@@ -145,6 +145,23 @@ impl Scenario {
         self.steps.contains(&Step::Wait)
     }
 
+    /// The same, with one thing after another: nothing waits for a supervisor when it wakes.
+    pub(crate) fn unrolled(mut self) -> Self {
+        let unrolled = |step| match step {
+            Step::Batch(path, subs) => subs
+                .into_iter()
+                .map(|sub| match sub {
+                    Sub::Exit(child, reason) => Step::Exit(child, reason),
+                    Sub::Ask(ask) => Step::Ask(path.clone(), ask),
+                    Sub::Stop => Step::Stop,
+                })
+                .collect(),
+            step => vec![step],
+        };
+        self.steps = self.steps.into_iter().flat_map(unrolled).collect();
+        self
+    }
+
     /// The term, with this id.
     pub(crate) fn term(&self, id: usize) -> String {
         let mut text = String::new();

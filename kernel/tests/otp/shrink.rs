@@ -3,20 +3,25 @@
 use crate::{
     erl::Judge,
     scenario::{Kind, Plan, Scenario, Step, Sub, Sup},
-    sim,
+    trace::Trace,
 };
 
 /// How often it is made smaller at most.
 const ROUNDS: usize = 40;
 
 /// The smallest scenario found that still diverges, and how.
-pub(crate) fn shrink(judge: &Judge, scenario: Scenario, how: String) -> (Scenario, String) {
+pub(crate) fn shrink(
+    judge: &Judge,
+    run: fn(&Scenario) -> Trace,
+    scenario: Scenario,
+    how: String,
+) -> (Scenario, String) {
     let (mut scenario, mut how) = (scenario, how);
     for _ in 0..ROUNDS {
         let candidates = smaller(&scenario);
         let judged = judge.traces(&candidates);
         let found = candidates.into_iter().zip(judged).find_map(|(candidate, judged)| {
-            let divergence = sim::run(&candidate).divergence(&judged)?;
+            let divergence = run(&candidate).divergence(&judged)?;
             (!judged.is_slow).then_some((candidate, divergence))
         });
         match found {

@@ -377,14 +377,7 @@ impl World {
     }
 
     fn note_start(&mut self, full: &str, act: &Act) {
-        let act = match act {
-            Act::Ok => "ok",
-            Act::Fail => "fail",
-            Act::Ignore => "ignore",
-            Act::Die(_) => "die",
-            Act::Kill(_) => "kill",
-        };
-        self.step.order.push(format!("+{full} {act}"));
+        self.step.order.push(note_of(full, act));
     }
 
     /// Notes when two supervisors work at the same time: then nobody promises whose deed comes first.
@@ -531,18 +524,7 @@ impl World {
             Answer::Counted(counted) => {
                 format!("count {} {} {} {}", counted.specs, counted.active, counted.supervisors, counted.workers)
             }
-            Answer::Refused(refused) => match refused {
-                Refused::AlreadyStarted(_) => "already_started",
-                Refused::AlreadyPresent => "already_present",
-                Refused::NotFound => "not_found",
-                Refused::Running => "running",
-                Refused::Restarting => "restarting",
-                Refused::Dynamic => "simple_one_for_one",
-                Refused::Significant => "bad_combination",
-                Refused::StartFailed(_) => "start_failed",
-                Refused::Stopping => "gone",
-            }
-            .to_owned(),
+            Answer::Refused(refused) => refusal(refused).to_owned(),
         }
     }
 
@@ -600,11 +582,7 @@ fn spec(child: &Child) -> Spec {
         name: Name::from(child.name.as_str()),
         restart: child.restart,
         significant: child.significant,
-        shutdown: match child.shutdown {
-            Stop::Brutal => Shutdown::Brutal,
-            Stop::Infinity => Shutdown::Infinite,
-            Stop::Millis(millis) => Shutdown::Within(Duration::from_millis(millis)),
-        },
+        shutdown: shutdown(child),
         kind: match child.kind {
             Kind::Worker(..) => EngineKind::Worker,
             Kind::Supervisor(..) => EngineKind::Supervisor,
@@ -612,7 +590,41 @@ fn spec(child: &Child) -> Spec {
     }
 }
 
-fn exit_reason(reason: Reason) -> ExitReason {
+pub(crate) fn shutdown(child: &Child) -> Shutdown {
+    match child.shutdown {
+        Stop::Brutal => Shutdown::Brutal,
+        Stop::Infinity => Shutdown::Infinite,
+        Stop::Millis(millis) => Shutdown::Within(Duration::from_millis(millis)),
+    }
+}
+
+/// How a start is noted.
+pub(crate) fn note_of(full: &str, act: &Act) -> String {
+    let act = match act {
+        Act::Ok => "ok",
+        Act::Fail => "fail",
+        Act::Ignore => "ignore",
+        Act::Die(_) => "die",
+        Act::Kill(_) => "kill",
+    };
+    format!("+{full} {act}")
+}
+
+pub(crate) fn refusal(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::AlreadyStarted(_) => "already_started",
+        Refused::AlreadyPresent => "already_present",
+        Refused::NotFound => "not_found",
+        Refused::Running => "running",
+        Refused::Restarting => "restarting",
+        Refused::Dynamic => "simple_one_for_one",
+        Refused::Significant => "bad_combination",
+        Refused::StartFailed(_) => "start_failed",
+        Refused::Stopping => "gone",
+    }
+}
+
+pub(crate) fn exit_reason(reason: Reason) -> ExitReason {
     match reason {
         Reason::Normal => ExitReason::Normal,
         Reason::Shutdown => ExitReason::Shutdown,
@@ -622,12 +634,12 @@ fn exit_reason(reason: Reason) -> ExitReason {
     }
 }
 
-fn word(reason: &ExitReason) -> &'static str {
+pub(crate) fn word(reason: &ExitReason) -> &'static str {
     match reason {
         ExitReason::Normal => "normal",
         ExitReason::Shutdown => "shutdown",
         ExitReason::ShutdownFor(_) => "shutdown_for",
         ExitReason::Killed => "killed",
-        ExitReason::Panicked(_) | ExitReason::Error(_) => "crash",
+        ExitReason::Panicked(_) | ExitReason::Error(_) | ExitReason::Hung => "crash",
     }
 }

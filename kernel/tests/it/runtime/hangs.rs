@@ -60,7 +60,7 @@ async fn one_that_never_yields_is_fenced_and_replaced_while_it_still_runs() {
     };
     let runtime = Runtime::new(notes.clone(), Pid(1), Duration::from_millis(50));
     let children = vec![ChildSpec::worker("a", does(spin)), worker("b")];
-    let spec = SupervisorSpec { flags: flags(Strategy::OneForOne), children };
+    let spec = SupervisorSpec::new(flags(Strategy::OneForOne), children);
     let root = runtime.plant("r", &spec).await.unwrap();
     let mut lost = runtime.lost_threads();
     let tree = Tree { notes, runtime, root };

@@ -175,7 +175,8 @@ async fn a_suspended_seat_takes_no_message_but_stops_exits_and_dies() {
 
 #[tokio::test]
 async fn a_waiting_process_says_so() {
-    let tree = Tree::of(flags(Strategy::OneForOne), vec![ChildSpec { restart: Restart::Temporary, ..worker("a") }]).await;
+    let tree =
+        Tree::of(flags(Strategy::OneForOne), vec![ChildSpec { restart: Restart::Temporary, ..worker("a") }]).await;
     let state = || tree.runtime.processes().into_iter().find(|one| one.seat.as_str() == "r/a").map(|one| one.state);
     until(|| state() == Some(ProcessState::Waiting)).await;
 }

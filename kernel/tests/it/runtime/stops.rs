@@ -68,7 +68,10 @@ async fn a_killed_supervisor_takes_its_whole_tree_and_its_successor_builds_it_an
     let (old, before) = (tree.runtime.processes(), tree.pid("r/s"));
     assert!(tree.runtime.kill(before));
     tree.after("r/s", before).await;
-    super::until(|| tree.runtime.processes().iter().filter(|new| old.iter().any(|old| old.pid == new.pid)).count() == 1).await;
+    super::until(|| {
+        tree.runtime.processes().iter().filter(|new| old.iter().any(|old| old.pid == new.pid)).count() == 1
+    })
+    .await;
     let count = |line| tree.notes.count(line);
     super::until(|| count("-r/s/t/x killed") == 1 && count("-r/s/y killed") == 1 && count("-r/s/t killed") == 1).await;
     assert_eq!(count("+r/s/t/x"), 2);
