@@ -65,6 +65,10 @@ bench-chain:
 bench-proof:
     cargo bench -p ephor-chain --bench proof
 
+# Starts, restarts, storms and memory of processes, beside a real Erlang and ractor; `--only storm` prints one table
+bench-kernel *ARGUMENTS:
+    cargo bench -p ephor-kernel --bench runtime -- {{ ARGUMENTS }}
+
 # How soon a run shows its first event, beside the start of the program alone
 bench-start:
     cargo test --release -p ephor-node --test start -- --ignored --nocapture

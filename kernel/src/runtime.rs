@@ -41,6 +41,7 @@ use tokio::{
 };
 
 pub use ask::{NotSent, Reply, Unanswered};
+pub use duty::TOO_OFTEN;
 pub use host::{Host, Later, News, SeatKey, Told, What};
 pub use info::{ProcessState, Resident};
 pub use orders::{Listing, Started};

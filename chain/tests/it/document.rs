@@ -18,8 +18,9 @@ use chacha20poly1305::{
     aead::{Aead as _, Payload},
 };
 use ephor_base::{
-    ActionKind, Budget, Clock, Decision, Digest, EndReason, MessageId, OperatorId, Random as _, Resource, Seq, SpanId,
-    TicketId, Timestamp, TurnReport, Pid};
+    ActionKind, Budget, Clock, Decision, Digest, EndReason, MessageId, OperatorId, Pid, Random as _, Resource, Seq,
+    SpanId, TicketId, Timestamp, TurnReport,
+};
 use ephor_chain::{
     Against, Checked, Commitment, Content, Entry, EntryProof, Fact, Head, KnownLog, Record, RulingOn, Subject, check,
     disk::Disk, note::Note, read, tile::Tile, verify,

@@ -28,6 +28,9 @@ use crate::supervisor::{BadSpec, ChildId, Command, Ending, Event, Strategy, Supe
 /// How many events a supervisor attends to before it lets others go on. A storm of 30,000 exits is a hundred such turns.
 const EVENTS_A_TURN: usize = 256;
 
+/// What a supervisor says that gives up. OTP's says `shutdown` and no more.
+pub const TOO_OFTEN: &str = "its children were restarted too often";
+
 /// A supervisor at work.
 pub(super) struct Duty<H: Host> {
     pub(super) shared: Arc<Shared<H>>,
@@ -381,7 +384,7 @@ impl<H: Host> Duty<H> {
         if let Some(giving_up) = &mut self.giving_up {
             ready!(Pin::new(giving_up).poll(context));
         }
-        Poll::Ready(ExitReason::ShutdownFor("its children were restarted too often".to_owned()))
+        Poll::Ready(ExitReason::ShutdownFor(TOO_OFTEN.to_owned()))
     }
 
     /// The supervisor is over: no child outlives it. Gives what is still to be told.

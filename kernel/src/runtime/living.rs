@@ -97,9 +97,7 @@ impl<H: Host> Living<H> {
     }
 
     /// Ends the incarnation for this reason, unless somebody else has.
-    fn end(&mut self, reason: ExitReason) -> Stage<H> {
-        let is_stopped = reason == ExitReason::Normal && self.row.is_stopping(self.pid);
-        let mut reason = if is_stopped { ExitReason::Shutdown } else { reason };
+    fn end(&mut self, mut reason: ExitReason) -> Stage<H> {
         let mut telling = Vec::new();
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Supervises(mut duty) => telling.extend(duty.abandon()),

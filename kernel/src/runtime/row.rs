@@ -331,12 +331,6 @@ impl<H: Host> Row<H> {
         inner.pid == pid.0 && inner.flags & FENCED == 0
     }
 
-    /// Whether it was asked to stop.
-    pub(super) fn is_stopping(&self, pid: Pid) -> bool {
-        let inner = self.inner();
-        inner.pid == pid.0 && inner.flags & STOPPING != 0
-    }
-
     /// What is cancelled when the incarnation is fenced; it is already if that has happened.
     pub(super) fn fence_token(&self, pid: Pid) -> CancellationToken {
         let mut inner = self.inner();

@@ -34,8 +34,7 @@ pub enum Begin {
 pub struct Life(pub(super) Pin<Box<dyn Future<Output = ExitReason> + Send>>);
 
 impl Life {
-    /// Boxes a body's future. An error is the reason of an abnormal exit; one that was asked to stop and does exits with
-    /// `shutdown`.
+    /// Boxes a body's future. An error is the reason of an abnormal exit.
     pub fn new(future: impl Future<Output = Result<(), String>> + Send + 'static) -> Self {
         Self(Box::pin(async move { future.await.map_or_else(ExitReason::Error, |()| ExitReason::Normal) }))
     }

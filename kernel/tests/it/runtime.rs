@@ -126,7 +126,7 @@ where
 async fn serve(process: Process<Notes>) -> ExitReason {
     loop {
         match process.receive().await {
-            Incoming::Stop => return ExitReason::Normal,
+            Incoming::Stop => return ExitReason::Shutdown,
             Incoming::Exit(signal) => process.host().note(format!("!{} {signal:?}", process.seat())),
             Incoming::Message(text) => match text.as_str() {
                 "normal" => return ExitReason::Normal,

@@ -2,7 +2,8 @@
 //!
 //! What waits for a suspended supervisor cannot be laid out here, so the runtime gets the scenarios with one thing after
 //! another. Where a supervisor is killed that has supervisors below it, the runtime goes its own way (see
-//! `docs/runtime-semantics.md`), and the comparison ends.
+//! `docs/runtime-semantics.md`), and the comparison ends; so it does where a child is to exit before its start returns and a
+//! sibling's start fails right behind it, since a process cannot run here before its birth is on the record.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,9 +15,9 @@ use ephor_base::{ExitReason, Pid, Seat, SessionId};
 use ephor_kernel::{
     runtime::{
         Begin, Body, ChildSpec, Host, Incoming, Life, Listing, News, Process, Runtime, SPIN, Supervision,
-        SupervisorSpec, Told, What,
+        SupervisorSpec, TOO_OFTEN, Told, What,
     },
-    supervisor::{Backoff, ChildId, Flags, Intensity, Name, Refused, Target},
+    supervisor::{Backoff, ChildId, Flags, Intensity, Name, Refused, Strategy, Target},
 };
 
 use crate::{
@@ -38,15 +39,27 @@ struct State {
     /// The newest incarnation of a path, by its full name.
     fulls: HashMap<String, String>,
     /// Who has begun and not been born.
-    begun: VecDeque<(String, String)>,
+    begun: VecDeque<Begun>,
     pids: HashMap<String, Pid>,
     names: HashMap<Pid, String>,
     children: HashMap<String, (Pid, ChildId)>,
     order: Vec<String>,
     exits: Vec<String>,
     is_apart: bool,
+    /// What the children of dynamic supervisors are, by path.
+    templates: HashMap<String, Child>,
+    /// Who is killed as soon as it is born.
+    doomed: Vec<String>,
     /// The paths of supervisors with supervisors below them.
     deep: Vec<String>,
+}
+
+/// An incarnation that is about to be born.
+struct Begun {
+    plain: String,
+    full: String,
+    /// It is to have exited before its start returns. Here nobody runs before the go that starts it is on the record.
+    dies: bool,
 }
 
 #[derive(Clone)]
@@ -68,11 +81,17 @@ impl Host for World {
         for one in news.drain(..) {
             match one.what() {
                 What::Born { .. } => {
-                    let (plain, full) = state.begun.pop_front().expect("whoever is born has begun");
+                    let Begun { plain, full, .. } = state.begun.pop_front().expect("whoever is born has begun");
+                    if state.doomed.contains(&full) {
+                        assert!(self.runtime().kill(one.pid()));
+                    }
                     state.pids.insert(plain, one.pid());
                     state.names.insert(one.pid(), full);
                 }
                 What::Exited(reason) => {
+                    // It says why it gives up, where OTP's says nothing.
+                    let gave_up = *reason == ExitReason::ShutdownFor(TOO_OFTEN.to_owned());
+                    let reason = if gave_up { &ExitReason::Shutdown } else { reason };
                     let line = format!("x{} {}", state.names[&one.pid()], word(reason));
                     state.exits.push(line);
                 }
@@ -113,8 +132,9 @@ impl World {
             state.order.push(note_of(&full, &act));
             if !matches!(act, Act::Fail | Act::Ignore) {
                 state.fulls.insert(plain.clone(), full.clone());
-                state.begun.push_back((plain, full));
+                state.begun.push_back(Begun { plain, full, dies: matches!(act, Act::Die(_)) });
             }
+            state.is_apart |= act == Act::Fail && state.begun.iter().any(|one| one.dies);
             act
         };
         match act {
@@ -129,6 +149,16 @@ impl World {
     /// The sibling is a child of the same incarnation of the supervisor.
     fn kill_sibling(&self, parent: &str, sibling: &str) -> Option<Pid> {
         let path = format!("{parent}/{sibling}");
+        {
+            // One that has begun in the same go and has no PID yet dies before it runs.
+            let mut state = self.state();
+            let unborn = state.begun.iter().find(|one| one.plain == path).map(|one| (one.full.clone(), one.dies));
+            if let Some((full, dies)) = unborn {
+                state.is_apart |= dies || state.deep.contains(&path);
+                state.doomed.push(full);
+                return None;
+            }
+        }
         let pid = self.living(&path)?;
         let above = self.state().fulls.get(parent).cloned()?;
         let is_child = self.state().names[&pid].starts_with(&format!("{above}/"));
@@ -207,6 +237,9 @@ fn supervisor(world: &World, path: &str, sup: &Sup) -> SupervisorSpec<World> {
     if sup.children.iter().any(|child| matches!(child.kind, Kind::Supervisor(..))) {
         world.state().deep.push(path.to_owned());
     }
+    if sup.strategy == Strategy::Dynamic {
+        world.state().templates.insert(path.to_owned(), sup.children[0].clone());
+    }
     let flags = Flags {
         strategy: sup.strategy,
         intensity: Intensity { restarts: sup.intensity, period: Duration::from_secs(sup.period) },
@@ -249,7 +282,7 @@ async fn play(scenario: &Scenario) -> Vec<(StepTrace, bool)> {
     let answer = if planted.is_ok() { "started" } else { "start_failed" };
     let mut steps = vec![settled(&world, vec![answer.to_owned()]).await];
     for step in &scenario.steps {
-        let answers = perform(&world, scenario, step).await;
+        let answers = perform(&world, step).await;
         steps.push(settled(&world, answers).await);
     }
     // The watchdog's thread ends with it.
@@ -257,11 +290,11 @@ async fn play(scenario: &Scenario) -> Vec<(StepTrace, bool)> {
     steps
 }
 
-async fn perform(world: &World, scenario: &Scenario, step: &Step) -> Vec<String> {
+async fn perform(world: &World, step: &Step) -> Vec<String> {
     match step {
         Step::Exit(path, reason) => leave(world, path, *reason),
         Step::Stranger(..) => {}
-        Step::Ask(path, ask) => return vec![answer(world, scenario, path, ask).await],
+        Step::Ask(path, ask) => return vec![answer(world, path, ask).await],
         Step::Batch(..) => panic!("scenarios come unrolled"),
         Step::Wait => world.state().now += WAIT,
         Step::Stop => {
@@ -282,7 +315,7 @@ fn leave(world: &World, path: &str, reason: Reason) {
     }
 }
 
-async fn answer(world: &World, scenario: &Scenario, path: &str, ask: &Ask) -> String {
+async fn answer(world: &World, path: &str, ask: &Ask) -> String {
     let Some(sup) = world.supervision(path) else { return "gone".to_owned() };
     let started = |answer: Result<Option<_>, Refused>| match answer {
         Ok(Some(_)) => "started".to_owned(),
@@ -295,7 +328,7 @@ async fn answer(world: &World, scenario: &Scenario, path: &str, ask: &Ask) -> St
     match ask {
         Ask::Start(one) => started(sup.start(child(world, path, one)).await),
         Ask::StartDynamic(name) => {
-            let template = &sup_at(&scenario.root, path).expect("it is in the scenario").children[0];
+            let template = world.state().templates[path].clone();
             let Kind::Worker(plan, on_stop) = template.kind.clone() else { panic!("dynamic children are workers") };
             let (world_of, parent) = (world.clone(), path.to_owned());
             let body = Worker { world: world_of, parent, name: name.clone(), plan, on_stop };
@@ -324,16 +357,6 @@ fn target(world: &World, path: &str, name: &str, sup: &Supervision<World>) -> Ch
 /// The path that a full name belongs to.
 fn plain(full: &str) -> String {
     full.split('/').map(|part| part.split('#').next().unwrap_or_default()).collect::<Vec<_>>().join("/")
-}
-
-fn sup_at<'a>(root: &'a Sup, path: &str) -> Option<&'a Sup> {
-    path.split('/').skip(1).try_fold(root, |sup, name| {
-        let child = sup.children.iter().find(|child| child.name == name)?;
-        match &child.kind {
-            Kind::Supervisor(_, sup) => Some(&**sup),
-            Kind::Worker(..) => None,
-        }
-    })
 }
 
 fn listed(world: &World, all: &[Listing]) -> String {

@@ -45,7 +45,7 @@ async fn a_brutal_end_does_not_ask_and_an_infinite_one_waits() {
     let tree = Tree::one_for_one(vec![child("a", Shutdown::Infinite), child("b", Shutdown::Brutal)]).await;
     tree.notes.drain();
     tree.root.stop().await;
-    assert_eq!(tree.notes.drain(), ["-r/b killed", "asked", "-r/a shutdown", "-r shutdown"]);
+    assert_eq!(tree.notes.drain(), ["-r/b killed", "asked", "-r/a normal", "-r shutdown"]);
 }
 
 #[tokio::test(start_paused = true)]
