@@ -198,7 +198,7 @@ impl Kernel {
         let seat = group.seat().child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
         if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session) {
-            self.forget(id, &seat);
+            self.abandon(id, &group, &seat).await;
             return Err(NotStarted::Ungoverned(error.to_string()));
         }
         let body = ChildSpec {
@@ -217,7 +217,7 @@ impl Kernel {
                 Ok(id)
             }
             Err(error) => {
-                self.forget(id, &seat);
+                self.abandon(id, &group, &seat).await;
                 Err(error)
             }
         }
@@ -287,12 +287,17 @@ impl Kernel {
         if let Some(over) = over.filter(|_| self.cancel_turn(session)) {
             let _late: Result<(), _> = tokio::time::timeout(SHUTDOWN, over.cancelled()).await;
         }
-        let name = Name::from(home.group.seat().name());
+        self.abandon(session, &home.group, home.agent.seat()).await;
+    }
+
+    /// Stops what there is of a session and forgets it.
+    async fn abandon(&self, session: SessionId, group: &Address<Chronicle>, seat: &Seat) {
+        let name = Name::from(group.seat().name());
         if let Err(refused) = self.0.agents.terminate(Target::Name(name)).await {
             // It gave up before, or everything stops: either way it is gone, or will be.
             tracing::debug!(%session, %refused, "a session was not there to be stopped");
         }
-        self.forget(session, home.agent.seat());
+        self.forget(session, seat);
     }
 
     /// Every live process, by PID.

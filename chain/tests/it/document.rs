@@ -23,7 +23,7 @@ use ephor_base::{
 };
 use ephor_chain::{
     Against, Checked, Commitment, Content, Entry, EntryProof, Fact, Head, KnownLog, Record, RulingOn, Subject, check,
-    disk::Disk, note::Note, read, tile::Tile, verify,
+    disk::Disk, note::Note, read, record::Restart, tile::Tile, verify,
 };
 
 use crate::common::{
@@ -562,6 +562,17 @@ fn broken(forge: &Forge) -> Vec<(&'static str, bool, Vec<Vec<u8>>)> {
     };
     let ended = |intent| Fact::Outcome { intent: Seq(intent), end: "done".into(), used: Budget::ZERO };
     let lease = Fact::Lease { secret: "token".into() };
+    let restarts = |pids: &[(Option<u64>, Option<u64>)]| Fact::Restarts {
+        restarts: pids
+            .iter()
+            .map(|(exited, started)| Restart {
+                name: "a".into(),
+                reason: "killed".into(),
+                exited: exited.map(Pid),
+                started: started.map(Pid),
+            })
+            .collect(),
+    };
     let whole = vec![
         entry(0, &none, &origin),
         entry(1, &none, &boot(1, true)),
@@ -612,6 +623,18 @@ fn broken(forge: &Forge) -> Vec<(&'static str, bool, Vec<Vec<u8>>)> {
         ("an outcome of another subject", false, with(4, entry(4, &other, &ended(3)))),
         ("an outcome of no intent", false, with(4, entry(4, &about, &ended(2)))),
         ("a second outcome", false, with(5, entry(5, &about, &ended(3)))),
+        (
+            "restarts whose PIDs grow",
+            true,
+            with(5, entry(5, &none, &restarts(&[(Some(9), Some(20)), (None, None), (Some(19), Some(21))]))),
+        ),
+        ("a list of no restart", false, with(5, entry(5, &none, &restarts(&[])))),
+        ("a restart with an older PID", false, with(5, entry(5, &none, &restarts(&[(Some(9), Some(9))])))),
+        (
+            "restarts out of order",
+            false,
+            with(5, entry(5, &none, &restarts(&[(Some(1), Some(21)), (Some(2), Some(21))]))),
+        ),
         ("bytes that are no CBOR", false, vec![first.clone(), b"text".to_vec()]),
         ("CBOR with a byte behind it", false, vec![first.clone(), indefinite]),
         ("an empty entry", false, vec![first, Vec::new()]),

@@ -4,7 +4,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::common::{self, World, block_on, intent, memory::Memory, message, outcome, plain, subject, tag, verdict};
 use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
-use ephor_chain::{Against, AppendError, Checkpoint, Content, Fact, Head, Log, Private, Record, Vault, verify};
+use ephor_chain::{
+    Against, AppendError, Checkpoint, Content, Fact, Head, Log, Private, Record, Vault,
+    record::{Restart, Subject},
+    verify,
+};
 
 fn world() -> (Memory, World) {
     let memory = Memory::default();
@@ -25,6 +29,19 @@ fn a_new_log_begins_with_its_origin_and_its_boot() {
     let facts = facts(&log);
     assert!(matches!(&facts[0], Fact::Origin { ed25519, follows: None, .. } if ed25519 == world.verifier().ed25519()));
     assert!(matches!(&facts[1], Fact::Boot { number: 1, clean: true, trimmed_bytes: 0, .. }));
+}
+
+#[test]
+fn pids_in_a_list_of_restarts_are_used_up() {
+    let (_, world) = world();
+    let (log, _) = world.open().unwrap();
+    let restart = Restart { name: "a".into(), reason: "killed".into(), exited: Some(Pid(7)), started: Some(Pid(41)) };
+    let fact = Fact::Restarts { restarts: vec![restart] };
+    block_on(log.append(Record { subject: Subject::default(), fact, content: None })).unwrap();
+    block_on(log.close()).unwrap();
+    assert!(world.verify(world.pinned()).is_ok());
+    let (_log, recovered) = world.open().unwrap();
+    assert_eq!(recovered.next_pid, Pid(42));
 }
 
 #[test]

@@ -95,24 +95,21 @@ fn runtime(threads: &Runtime, erlang: Option<&Erlang>, rounds: usize) {
         ours.push(on(threads, ours::figures(SIZES)));
         others.push(on(threads, ractors::figures(SIZES)));
     }
-    let of = |figures: &[Figures], one: fn(&Figures) -> f64| {
+    let of = |figures: &[Figures], one: fn(&Figures) -> f64| -> Option<f64> {
         (!figures.is_empty()).then(|| median(figures.iter().map(one).collect()))
     };
-    let compare = |name: &str, one: fn(&Figures) -> f64, bar: fn(&dyn Fn(fn(&Figures) -> f64) -> f64) -> Bar| {
-        let erlangs = |one: fn(&Figures) -> f64| of(&theirs, one).unwrap_or(f64::NAN);
-        row(name, of(&ours, one).unwrap(), of(&theirs, one), of(&others, one), bar(&erlangs));
+    let compare = |name: &str, one: fn(&Figures) -> f64, bar: Bar| {
+        row(name, of(&ours, one).unwrap(), of(&theirs, one), of(&others, one), bar);
     };
+    let erlang = |one| of(&theirs, one).unwrap_or(f64::NAN);
+    let (start, kill, idle) = (erlang(|f| f.start), erlang(|f| f.kill), erlang(|f| f.kill_idle));
     head();
-    compare(
-        "starts, supervised and acknowledged, a second",
-        |f| f.start,
-        |erlang| Bar::AtLeast(3.0 * erlang(|f| f.start)),
-    );
-    compare("kill to running, back to back, p50 us", |f| f.kill, |erlang| Bar::AtMost(erlang(|f| f.kill) / 2.0));
-    compare("kill to running, idle, p50 us", |f| f.kill_idle, |erlang| Bar::AtMost(erlang(|f| f.kill_idle)));
-    compare("panic to running, back to back, p50 us", |f| f.panic, |erlang| Bar::AtMost(erlang(|f| f.kill)));
-    compare("panic to running, idle, p50 us", |f| f.panic_idle, |erlang| Bar::AtMost(2.0 * erlang(|f| f.kill_idle)));
-    compare("storm of 30,000, ms", |f| f.storm, |_| Bar::AtMost(100.0));
+    compare("starts, supervised and acknowledged, a second", |f| f.start, Bar::AtLeast(3.0 * start));
+    compare("kill to running, back to back, p50 us", |f| f.kill, Bar::AtMost(kill / 2.0));
+    compare("kill to running, idle, p50 us", |f| f.kill_idle, Bar::AtMost(idle));
+    compare("panic to running, back to back, p50 us", |f| f.panic, Bar::AtMost(kill));
+    compare("panic to running, idle, p50 us", |f| f.panic_idle, Bar::AtMost(2.0 * idle));
+    compare("storm of 30,000, ms", |f| f.storm, Bar::AtMost(100.0));
     println!("(Erlang's storm is one of {STORM}: its cost grows with the square.)");
 }
 

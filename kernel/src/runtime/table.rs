@@ -16,15 +16,21 @@ use super::{Host, row::Row};
 /// Into how many parts it is cut, so that threads seldom meet at a lock.
 const PARTS: u64 = 16;
 
+/// One part of the table.
+struct Part<H: Host>(HashMap<u64, Arc<Row<H>>, BuildHasherDefault<Spread>>);
+
 /// The rows of all live processes.
 pub(super) struct Table<H: Host> {
-    parts: Vec<Mutex<HashMap<u64, Arc<Row<H>>, BuildHasherDefault<Spread>>>>,
+    parts: Vec<Mutex<Part<H>>>,
     next: AtomicU64,
 }
 
 impl<H: Host> Table<H> {
     pub(super) fn new(first: Pid) -> Self {
-        Self { parts: (0..PARTS).map(|_| Mutex::default()).collect(), next: AtomicU64::new(first.0) }
+        Self {
+            parts: (0..PARTS).map(|_| Mutex::new(Part(HashMap::default()))).collect(),
+            next: AtomicU64::new(first.0),
+        }
     }
 
     /// A PID that nobody ever had.
@@ -34,18 +40,18 @@ impl<H: Host> Table<H> {
 
     pub(super) fn insert(&self, pid: Pid, row: Arc<Row<H>>) {
         if let Some(mut part) = self.part(pid) {
-            part.insert(pid.0, row);
+            part.0.insert(pid.0, row);
         }
     }
 
     pub(super) fn remove(&self, pid: Pid) {
         if let Some(mut part) = self.part(pid) {
-            part.remove(&pid.0);
+            part.0.remove(&pid.0);
         }
     }
 
     pub(super) fn row(&self, pid: Pid) -> Option<Arc<Row<H>>> {
-        self.part(pid)?.get(&pid.0).cloned()
+        self.part(pid)?.0.get(&pid.0).cloned()
     }
 
     /// All of them, by PID.
@@ -53,13 +59,13 @@ impl<H: Host> Table<H> {
         let mut all = Vec::new();
         for part in &self.parts {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(part.iter().map(|(pid, row)| (Pid(*pid), row.clone())));
+            all.extend(part.0.iter().map(|(pid, row)| (Pid(*pid), row.clone())));
         }
         all.sort_unstable_by_key(|(pid, _)| *pid);
         all
     }
 
-    fn part(&self, pid: Pid) -> Option<MutexGuard<'_, HashMap<u64, Arc<Row<H>>, BuildHasherDefault<Spread>>>> {
+    fn part(&self, pid: Pid) -> Option<MutexGuard<'_, Part<H>>> {
         let part = self.parts.get(usize::try_from(pid.0 % PARTS).ok()?)?;
         Some(part.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -7,7 +7,10 @@ use std::{
 
 use ephor_base::{EndReason, ExitReason, Pid};
 use ephor_chain::record::Fact;
-use ephor_kernel::{Body, Life, Moment, NotAccepted, NotStarted, Process, Seen};
+use ephor_kernel::{
+    Body, Branch, Child, Life, Moment, NotAccepted, NotStarted, Process, Seen,
+    supervisor::{AutoShutdown, Backoff, Flags, Intensity, Name, Refused, Strategy, Target},
+};
 
 use crate::world::{
     Does, End, PLENTY, Setup, asked, chosen, code, direct, done, model, reader, reply, text, until, uses,
@@ -221,4 +224,80 @@ async fn a_closed_session_is_gone_and_its_turn_is_over() {
     // Whoever watched gets to the end of it.
     while tokio::time::timeout(Duration::from_secs(20), seen.recv()).await.unwrap().is_some() {}
     assert_eq!(ExitReason::Killed.code(), "killed");
+}
+
+/// A tree of one's own: dynamic children that wait.
+async fn waiting(world: &crate::world::World, many: usize) -> (Branch, Vec<Pid>) {
+    let flags = Flags {
+        strategy: Strategy::Dynamic,
+        intensity: Intensity { restarts: 1_000_000, period: Duration::from_secs(60) },
+        auto_shutdown: AutoShutdown::Never,
+        backoff: Backoff::NONE,
+    };
+    let child = Child::worker("c", Arc::new(Stops("c", Arc::default(), true)));
+    let branch = world.kernel.start_branch(Child::supervisor("b", flags, vec![child])).await.unwrap();
+    let mut pids = Vec::new();
+    for _ in 0..many {
+        pids.push(branch.start_dynamic(None).await.unwrap().pid);
+    }
+    (branch, pids)
+}
+
+#[tokio::test]
+async fn the_restarts_of_a_storm_stand_in_one_record_with_their_reasons() {
+    let world = Setup::new().boot().await;
+    let (branch, pids) = waiting(&world, 3000).await;
+    assert!(pids.iter().all(|pid| world.kernel.kill(*pid)));
+    let again = |seat: &str| seat.starts_with("node/services/b/");
+    let running =
+        || world.kernel.processes().iter().filter(|one| again(one.seat.as_str()) && one.restarts == 1).count();
+    until(|| running() == 3000).await;
+    let record = world.record().await;
+    let lists: Vec<_> = record
+        .iter()
+        .filter_map(|one| match &one.entry.fact {
+            Fact::Restarts { restarts } => Some((&one.entry.subject, restarts)),
+            _ => None,
+        })
+        .collect();
+    let (mut left, mut started): (Vec<_>, Vec<_>) =
+        lists.iter().flat_map(|(_, list)| list.iter()).map(|one| (one.exited.unwrap(), one.started.unwrap())).unzip();
+    left.sort();
+    started.sort();
+    let now: Vec<Pid> =
+        world.kernel.processes().iter().filter(|one| again(one.seat.as_str())).map(|one| one.pid).collect();
+    assert!(left == pids && started == now, "every restart stands on the record once");
+    assert!(lists.len() <= 3000 / 200, "{} records", lists.len());
+    assert!(lists.iter().flat_map(|(_, list)| list.iter()).all(|one| one.reason == "killed"));
+    assert!(lists.iter().all(|(subject, _)| subject.seat.as_ref() == Some(branch.seat())));
+    assert!(!record.iter().any(|one| matches!(&one.entry.fact, Fact::Exit { .. })), "and nowhere else");
+}
+
+#[tokio::test]
+async fn a_few_restarts_stand_each_by_itself() {
+    let world = Setup::new().boot().await;
+    let (_branch, pids) = waiting(&world, 3).await;
+    assert!(world.kernel.kill(pids[1]));
+    until(|| world.kernel.processes().iter().any(|one| one.restarts == 1)).await;
+    let facts: Vec<Fact> = world.record().await.into_iter().map(|one| one.entry.fact).collect();
+    assert_eq!(exits(&facts), ["killed"]);
+    assert!(facts.iter().any(|fact| matches!(fact, Fact::Spawn { incarnation: 2, .. })));
+}
+
+#[tokio::test]
+async fn a_tree_of_ones_own_is_changed_while_it_runs() {
+    let world = Setup::new().boot().await;
+    let log: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let child = |name: &'static str| Child::worker(name, Arc::new(Stops(name, log.clone(), true)));
+    let flags = Flags::one_for_one(Intensity::AGENT);
+    let branch = world.kernel.start_branch(Child::supervisor("b", flags, vec![child("x"), child("y")])).await.unwrap();
+    let z = branch.start(child("z")).await.unwrap();
+    assert_eq!(z.seat.as_str(), "node/services/b/z");
+    branch.terminate(Target::Name(Name::from("y"))).await.unwrap();
+    assert_eq!(branch.count().await.unwrap().active, 2);
+    branch.delete("y").await.unwrap();
+    assert_eq!(branch.restart("y").await.map(drop), Err(Refused::NotFound));
+    assert_eq!(branch.which().await.unwrap().len(), 2);
+    world.kernel.stop().await;
+    assert_eq!(*log.lock().unwrap(), ["y", "z", "x"]);
 }
