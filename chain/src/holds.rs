@@ -133,7 +133,7 @@ impl Holds {
             Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
             Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } => {}
             // What ran before the last boot is gone.
-            Fact::Spawn { .. } | Fact::Exit { .. } => {}
+            Fact::Spawn { .. } | Fact::Exit { .. } | Fact::Restarts { .. } => {}
         }
     }
 
