@@ -12,6 +12,9 @@ pub enum AppendError {
     /// The record does not fit what was recorded before it. The caller's bug. Nothing was recorded.
     #[error("the record was not taken: {0}")]
     Misplaced(&'static str),
+    /// What it was made from has changed since. Nothing was recorded; the caller makes it again.
+    #[error("the record was not taken: something else was recorded before it")]
+    Overtaken,
     /// It has content and no session under whose key it could be sealed. The caller's bug. Nothing was recorded.
     #[error("the record was not taken: it has private content and no session")]
     NoSession,

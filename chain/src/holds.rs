@@ -128,9 +128,9 @@ impl Holds {
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } | Fact::Erase { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
             // Recorded anew by each boot, together with the policy.
-            Fact::Operator { .. } | Fact::Tool { .. } => {}
+            Fact::Operator { .. } | Fact::Tool { .. } | Fact::Document { .. } => {}
             // Each belongs to a conversation, and stays with it.
-            Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
+            Fact::Opened { .. } | Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
             Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } => {}
             // What ran before the last boot is gone.
             Fact::Spawn { .. } | Fact::Exit { .. } | Fact::Restarts { .. } => {}

@@ -17,6 +17,7 @@ use crate::{
     error::{AppendError, Failure, OpenError},
     intent::{Durable, Intent, IntentRecord},
     open,
+    order::{InAnyOrder, Order},
     publisher::Publisher,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
     quota::Space,
@@ -89,7 +90,10 @@ pub struct Usage {
 /// Every record gets its place in the order of the calls. A future of this type that is dropped before it is ready may
 /// leave its record in the log.
 #[derive(Clone)]
-pub struct Log(Arc<Handle>);
+pub struct Log {
+    handle: Arc<Handle>,
+    order: Arc<dyn Order>,
+}
 
 struct Handle {
     shared: Arc<Shared>,
@@ -122,7 +126,13 @@ impl Log {
         let publisher = Arc::clone(&writer.publisher);
         let thread = writer.start().map_err(open::io("starting the writer"))?;
         let handle = Handle { shared, publisher, thread: Mutex::new(Some(thread)), config, files };
-        Ok((Self(Arc::new(handle)), recovered))
+        Ok((Self { handle: Arc::new(handle), order: Arc::new(InAnyOrder) }, recovered))
+    }
+
+    /// The same log; what is recorded through this handle takes part in `order`.
+    #[must_use]
+    pub fn in_order(&self, order: Arc<dyn Order>) -> Self {
+        Self { handle: Arc::clone(&self.handle), order }
     }
 
     /// Records something without waiting for the disk. It has its place at once and goes with the next batch, within
@@ -131,10 +141,10 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if it was not taken.
     pub fn note(&self, record: Record) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let (shared, order) = (Arc::clone(&self.handle.shared), Arc::clone(&self.order));
         async move {
             queue::check_appendable(&record.fact)?;
-            let (receipts, ()) = take(&shared, &[&record], Reserve::None, |_| ()).await?;
+            let (receipts, ()) = take_in(&*order, &shared, &[&record], Reserve::None, |_| ()).await?;
             first(receipts)
         }
     }
@@ -147,10 +157,10 @@ impl Log {
         &self,
         record: Record,
     ) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let (shared, order) = (Arc::clone(&self.handle.shared), Arc::clone(&self.order));
         async move {
             queue::check_appendable(&record.fact)?;
-            let (receipts, waiter) = take(&shared, &[&record], Reserve::None, wait).await?;
+            let (receipts, waiter) = take_in(&*order, &shared, &[&record], Reserve::None, wait).await?;
             settled(waiter).await?;
             first(receipts)
         }
@@ -166,11 +176,11 @@ impl Log {
         verdict: Record,
         intent: IntentRecord,
     ) -> impl Future<Output = Result<Durable<Intent>, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let (shared, order) = (Arc::clone(&self.handle.shared), Arc::clone(&self.order));
         async move {
             check_pair(&verdict, &intent)?;
             let records = [&verdict, &intent_record(&intent)];
-            let (receipts, waiter) = take(&shared, &records, Reserve::Take, wait).await?;
+            let (receipts, waiter) = take_in(&*order, &shared, &records, Reserve::Take, wait).await?;
             settled(waiter).await?;
             let [verdict, receipt] = receipts.as_slice() else { return Err(bug()) };
             Ok(Durable::new(Intent::new(intent, *verdict), *receipt))
@@ -187,12 +197,12 @@ impl Log {
         intent: Seq,
         record: Record,
     ) -> impl Future<Output = Result<Receipt, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let (shared, order) = (Arc::clone(&self.handle.shared), Arc::clone(&self.order));
         async move {
             if !matches!(&record.fact, Fact::Outcome { intent: ended, .. } if *ended == intent) {
                 return Err(AppendError::Misplaced("it is no outcome of this intent"));
             }
-            let (receipts, ()) = take(&shared, &[&record], Reserve::Use, |_| ()).await?;
+            let (receipts, ()) = take_in(&*order, &shared, &[&record], Reserve::Use, |_| ()).await?;
             first(receipts)
         }
     }
@@ -202,7 +212,7 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the key cannot be had.
     pub fn veil(&self, session: SessionId) -> impl Future<Output = Result<Veil, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let shared = Arc::clone(&self.handle.shared);
         async move { Ok(find_key(&shared, session).await?.veil()) }
     }
 
@@ -211,7 +221,7 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the log has stopped or is closed.
     pub fn flush(&self) -> impl Future<Output = Result<Head, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.0.shared);
+        let shared = Arc::clone(&self.handle.shared);
         async move {
             let waiter = {
                 let mut queue = shared.lock();
@@ -228,7 +238,8 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the log has stopped or is closed, or it could not be published: then the next round tries again.
     pub fn publish(&self) -> impl Future<Output = Result<Head, AppendError>> + Send + 'static + use<> {
-        let (flushed, publisher, shared) = (self.flush(), Arc::clone(&self.0.publisher), Arc::clone(&self.0.shared));
+        let (flushed, publisher, shared) =
+            (self.flush(), Arc::clone(&self.handle.publisher), Arc::clone(&self.handle.shared));
         async move {
             let head = flushed.await?;
             match publisher.ask().await {
@@ -243,20 +254,20 @@ impl Log {
     /// The head of what is on the disk.
     #[must_use]
     pub fn head(&self) -> Head {
-        self.0.shared.lock().head
+        self.handle.shared.lock().head
     }
 
     /// The bytes of the journal.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        let queue = self.0.shared.lock();
-        Usage { used: queue.used.saturating_sub(self.0.publisher.recycled()), reserved: queue.reserved }
+        let queue = self.handle.shared.lock();
+        Usage { used: queue.used.saturating_sub(self.handle.publisher.recycled()), reserved: queue.reserved }
     }
 
     /// The bytes of the chain and the vault, if there is a quota for them.
     #[must_use]
     pub fn space(&self) -> Option<Space> {
-        let queue = self.0.shared.lock();
+        let queue = self.handle.shared.lock();
         queue.quota.as_ref().map(|quota| quota.space(queue.rules.intents.len()))
     }
 
@@ -284,8 +295,8 @@ impl Log {
     /// Reads everything that is on the disk now, contents opened.
     #[must_use]
     pub fn entries(&self) -> Entries {
-        let vault = Arc::clone(&self.0.shared.vault);
-        Entries::open(&self.0.config.folder, &self.0.files).up_to(self.head().size).unsealing(vault)
+        let vault = Arc::clone(&self.handle.shared.vault);
+        Entries::open(&self.handle.config.folder, &self.handle.files).up_to(self.head().size).unsealing(vault)
     }
 
     /// The entry `seq`, if it is on the disk, its content opened.
@@ -299,24 +310,24 @@ impl Log {
 
     /// As [`Log::entries`], contents sealed.
     pub(crate) fn entries_sealed(&self) -> Entries {
-        Entries::open(&self.0.config.folder, &self.0.files).up_to(self.head().size)
+        Entries::open(&self.handle.config.folder, &self.handle.files).up_to(self.head().size)
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.0.shared
+        &self.handle.shared
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.0.config
+        &self.handle.config
     }
 
     pub(crate) fn files(&self) -> &Arc<dyn Files> {
-        &self.0.files
+        &self.handle.files
     }
 
     /// Where the log begins, as far as everything before that was taken away.
     pub(crate) fn pruned(&self) -> u64 {
-        self.0.publisher.pruned()
+        self.handle.publisher.pruned()
     }
 
     /// Records the stop, brings everything to the disk, publishes the checkpoint, pins the head, gives back the disk that
@@ -326,14 +337,14 @@ impl Log {
     /// [`AppendError`] if the log had stopped, was closed, or could not be left in order. What was acknowledged is on the
     /// disk in any case.
     pub async fn close(self) -> Result<(), AppendError> {
-        let shared = Arc::clone(&self.0.shared);
+        let shared = Arc::clone(&self.handle.shared);
         begin_close(&shared)?;
         take_stop(&shared).await?;
         let (reply, closed) = oneshot::channel();
         shared.lock().closer = Some(reply);
         shared.wake();
         let result = closed.await.unwrap_or_else(|_| Err(bug()));
-        self.0.join();
+        self.handle.join();
         result
     }
 }
@@ -404,13 +415,31 @@ pub(crate) async fn take<T>(
     reserve: Reserve,
     also: impl Fn(&mut Queue) -> T,
 ) -> Result<(Vec<Receipt>, T), AppendError> {
+    take_in(&InAnyOrder, shared, records, reserve, also).await
+}
+
+/// As [`take`], if `order` still holds.
+async fn take_in<T>(
+    order: &dyn Order,
+    shared: &Shared,
+    records: &[&Record],
+    reserve: Reserve,
+    also: impl Fn(&mut Queue) -> T,
+) -> Result<(Vec<Receipt>, T), AppendError> {
     let offers = prepare(shared, records).await?;
     loop {
         let turn = shared.turn.notified();
         let hold = {
             let mut queue = shared.lock();
+            if !order.holds() {
+                return Err(AppendError::Overtaken);
+            }
             match queue.take(&offers, reserve, now(shared)) {
                 Ok(receipts) => {
+                    let time = queue.rules.time.unwrap_or(Timestamp(0));
+                    for (record, receipt) in records.iter().zip(&receipts) {
+                        order.taken(record, *receipt, time);
+                    }
                     let also = also(&mut queue);
                     let news = queue.is_news();
                     drop(queue);

@@ -151,6 +151,7 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Origin { .. } => true,
         Fact::Operator { .. }
         | Fact::Policy { .. }
+        | Fact::Document { .. }
         | Fact::Tool { .. }
         | Fact::Spawn { .. }
         | Fact::Restarts { .. } => subject.session.is_none(),

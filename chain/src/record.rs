@@ -1,8 +1,9 @@
 //! What is recorded: a public fact about a subject, and private content beside it.
 
 use ephor_base::{
-    ActionKind, Arguments, Budget, CallId, Decision, Digest, EndReason, MessageId, OperatorId, Outcome, Part, Pid,
-    Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport, Verdict,
+    ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted,
+    MessageId, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport,
+    Verdict,
 };
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,10 @@ pub enum Fact {
         /// `dev`, `staging` or `production`.
         #[n(1)]
         environment: String,
+        /// What the digest is made of, so that it can be decided again. Logs of earlier versions do not have it.
+        #[n(2)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        terms: Option<Terms>,
     },
     /// A tool is registered from here on.
     #[n(5)]
@@ -169,6 +174,10 @@ pub enum Fact {
         /// The ruling it rests on.
         #[n(5)]
         ruling: Option<Seq>,
+        /// What it was decided on besides what stands before it. Logs of earlier versions do not have it.
+        #[n(6)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        grounds: Option<Grounds>,
     },
     /// It is about to be done.
     #[n(10)]
@@ -296,6 +305,37 @@ pub enum Fact {
         #[n(0)]
         restarts: Vec<Restart>,
     },
+    /// A session was opened. Content: its opening.
+    #[n(30)]
+    Opened {
+        /// What its seat may ask of the door.
+        #[n(0)]
+        rights: Vec<Capability>,
+        /// The role of the seat, as the constitution names it.
+        #[n(1)]
+        role: String,
+        /// The namespace of the seat, as the constitution names it.
+        #[n(2)]
+        namespace: String,
+    },
+    /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
+    /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.
+    #[n(31)]
+    Document {
+        /// SHA-256 of the whole.
+        #[n(0)]
+        digest: Digest,
+        /// Which part this is, from 0.
+        #[n(1)]
+        part: u32,
+        /// How many parts there are.
+        #[n(2)]
+        of: u32,
+        /// The part.
+        #[cbor(n(3), with = "minicbor::bytes")]
+        #[serde(serialize_with = "text_or_hex")]
+        bytes: Vec<u8>,
+    },
 }
 
 /// One of many restarts below one supervisor.
@@ -315,7 +355,22 @@ pub struct Restart {
     pub started: Option<Pid>,
 }
 
+/// The most bytes of a document in one entry, so that it stays well below the limit of an entry.
+const DOCUMENT_PART: usize = 48 << 10;
+
 impl Fact {
+    /// A document, in as many entries as it takes.
+    pub fn document(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        let digest = Digest::of(bytes);
+        let of = u32::try_from(bytes.len().div_ceil(DOCUMENT_PART)).unwrap_or(u32::MAX);
+        (0..).zip(bytes.chunks(DOCUMENT_PART)).map(move |(part, bytes)| Self::Document {
+            digest,
+            part,
+            of,
+            bytes: bytes.to_vec(),
+        })
+    }
+
     /// The kind in one word, as in the JSON form.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
@@ -341,8 +396,61 @@ impl Fact {
             Self::Erase { .. } => "erase",
             Self::Prune(_) => "prune",
             Self::Restarts { .. } => "restarts",
+            Self::Opened { .. } => "opened",
+            Self::Document { .. } => "document",
         }
     }
+}
+
+/// What the digest of a policy is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Terms {
+    /// SHA-256 of the text of the constitution, which stands on the record as a document.
+    #[n(0)]
+    pub constitution: Digest,
+    /// What any agent of the node may be entitled to.
+    #[n(1)]
+    pub capabilities: Vec<Capability>,
+    /// Tools that never run.
+    #[n(2)]
+    pub never: Vec<ToolName>,
+}
+
+/// What a verdict was decided on that does not follow from what stands before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Grounds {
+    /// The most confidential text that the asker had been shown.
+    #[n(0)]
+    pub context: Confidentiality,
+    /// Whether an operator had suspended the seat.
+    #[n(1)]
+    pub suspended: bool,
+    /// Whether the session was over.
+    #[n(2)]
+    pub over: bool,
+    /// The model's answer that the call came out of.
+    #[n(3)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+    /// The call of the guest that asked.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<CallId>,
+    /// What of the budget could not cover it.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Exhausted>,
+}
+
+/// A tool use in a model's answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Encode, Decode)]
+pub struct Chosen {
+    /// The model call.
+    #[n(0)]
+    pub of: CallId,
+    /// Which of its tool uses, from 0.
+    #[n(1)]
+    pub index: u32,
 }
 
 /// The head of a log that was given up.
@@ -425,6 +533,34 @@ pub enum Content {
     /// Words.
     #[n(4)]
     Text(#[n(0)] String),
+    /// What a session works with.
+    #[n(5)]
+    Opening(#[n(0)] Opening),
+}
+
+/// What a session works with, besides its rights.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Opening {
+    /// What every prompt begins with; the operator's words.
+    #[n(0)]
+    pub instructions: String,
+    /// Who serves its model.
+    #[n(1)]
+    pub provider: String,
+    /// The name of its model there.
+    #[n(2)]
+    pub model: String,
+    /// The folder that its tools see.
+    #[n(3)]
+    pub workspace: String,
+}
+
+/// Most documents are text; the others are shown as hexadecimal digits.
+fn text_or_hex<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serializer.serialize_str(text),
+        Err(_) => hex(bytes, serializer),
+    }
 }
 
 fn hex<S: serde::Serializer, B: AsRef<[u8]>>(bytes: B, serializer: S) -> Result<S::Ok, S::Error> {

@@ -273,6 +273,7 @@ last_numbers = record(u64, u64, u64, u64)
 budget = record(u64, u64, u64, u64)
 action, decision = upto(2), upto(2)
 verdict = record(decision, many(record(upto(3), decision, text)), record(u16, u16, u16, u16, u16), digest)
+grounds = record(upto(2), truth, truth, maybe(record(u64, u32)), maybe(u64), maybe(record(upto(3), u64, u64)))
 end_reason = choice({0: record(), 1: record(), 2: record(upto(3)), 3: record(upto(3)), 4: record(upto(16)),
                      5: record(), 6: record()})
 follows = record(text, u64, digest, text, last_numbers)
@@ -282,13 +283,15 @@ SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(u
 PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
 fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
-    4: record(digest, text), 5: record(tool_name, digest, digest), 6: record(maybe(u64), u64), 7: record(text),
-    8: record(u64, many(u64), maybe(session)), 9: record(action, text, u32, digest, verdict, maybe(u64)),
+    4: record(digest, text, maybe(record(digest, many(upto(5)), many(tool_name)))), 5: record(tool_name, digest, digest),
+    6: record(maybe(u64), u64), 7: record(text),
+    8: record(u64, many(u64), maybe(session)), 9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64),
     13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text), 14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
     18: record(session, many(session), text), 19: record(PRUNING), 20: record(many(record(text, text, maybe(u64), maybe(u64)))),
+    30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 

@@ -48,17 +48,51 @@ pub struct Circumstances {
     pub untrusted: bool,
 }
 
-/// The vector of a call of `tool`.
+/// What adds to the effect vector of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part<'a> {
+    /// What the tool does at least.
+    Registration,
+    /// A path in this argument has a sensitive component.
+    Path(&'a str, &'a SensitivePath),
+    /// A declared rule on this argument holds.
+    Rule(&'a ArgumentRule),
+    /// The session has not called the tool before, or untrusted content has entered the turn.
+    Novelty,
+    /// A critical argument does not come from anyone trusted.
+    Untrusted,
+}
+
+/// The vector of a call of `tool`: all its parts, joined.
 #[must_use]
 pub fn vector(tool: &Tool, arguments: &Arguments, sensitive: &[SensitivePath], now: Circumstances) -> EffectVector {
+    let mut sum = EffectVector::NONE;
+    parts(tool, arguments, sensitive, now, |_, effects| sum = sum.join(&effects));
+    sum
+}
+
+/// Shows `each` part of the vector of a call, and what it adds.
+pub fn parts<'a>(
+    tool: &'a Tool,
+    arguments: &Arguments,
+    sensitive: &'a [SensitivePath],
+    now: Circumstances,
+    mut each: impl FnMut(Part<'a>, EffectVector),
+) {
     let registration = tool.registration();
-    let paths = registration.paths.iter().filter_map(|name| arguments.text(name));
-    let touched = paths.map(|path| of_path(path, sensitive)).fold(registration.effects, |sum, more| sum.join(&more));
+    each(Part::Registration, registration.effects);
+    for name in &registration.paths {
+        let Some(path) = arguments.text(name) else { continue };
+        let touched = sensitive.iter().filter(|rule| touches(path, &rule.component));
+        touched.for_each(|rule| each(Part::Path(name, rule), rule.effects));
+    }
     let ruled = registration.flow.rules.iter().filter(|rule| holds(rule, arguments));
-    let novelty = if now.familiar { 0 } else { NEW_TOOL } + if now.tainted { TAINTED } else { 0 };
-    let security = if now.untrusted { UNTRUSTED } else { 0 };
-    let known = EffectVector::new(0, 0, 0, novelty, security);
-    ruled.fold(touched, |sum, rule| sum.join(&rule.effects)).join(&known)
+    ruled.for_each(|rule| each(Part::Rule(rule), rule.effects));
+    let (new, tainted) = (if now.familiar { 0 } else { NEW_TOOL }, if now.tainted { TAINTED } else { 0 });
+    each(Part::Novelty, EffectVector::new(0, 0, 0, new + tainted, 0));
+    if now.untrusted {
+        each(Part::Untrusted, EffectVector::new(0, 0, 0, 0, UNTRUSTED));
+    }
 }
 
 /// What touching `path` adds.

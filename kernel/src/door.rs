@@ -5,9 +5,12 @@
 //! running call: if the caller dies, it cancels the driver, settles the budget and records the outcome.
 
 mod asked;
+mod history;
+mod inbox;
 mod nested;
 mod permit;
 mod refusal;
+mod retrial;
 mod ruling;
 mod serving;
 mod session;
@@ -22,26 +25,30 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, CallId, Clock, Confidentiality, Decision, Digest, Envelope, MessageId, Outcome, Part, Pid,
-    Receipt, Seat, SessionId, TicketId, ToolName,
+    Action, ActionKind, CallId, Clock, Decision, Digest, Envelope, MessageId, Outcome, Part, Pid, Receipt, Seat,
+    SessionId, TicketId, ToolName,
 };
 use ephor_chain::{
-    Log, Veil,
-    record::{Content, Fact, Record, RulingOn, Subject},
+    AppendError, Log, Veil,
+    record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
-use ephor_governance::{BadConstitution, Gate};
+use ephor_governance::Gate;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use permit::Permit;
 pub use refusal::Refusal;
+pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, Operators, SignedRuling, Statement, operator_id};
 pub use session::{Moment, SessionSpec};
 
 pub(crate) use session::{Session, Turn};
 
+use inbox::{Following, Inbox};
+
 use crate::{
     driver::{Driver, Secrets},
+    kernel::NotStarted,
     ledger::Ledger,
     seen::Watchers,
 };
@@ -119,11 +126,26 @@ pub struct FirstNumbers {
 pub struct Door {
     parts: DoorParts,
     pub(crate) ledger: Ledger,
-    sessions: Mutex<HashMap<SessionId, Session>>,
+    sessions: Mutex<HashMap<SessionId, (Session, Link)>>,
     tickets: ruling::Tickets,
     next_call: AtomicU64,
     next_message: AtomicU64,
     next_ticket: AtomicU64,
+}
+
+/// How what is recorded reaches a session.
+#[derive(Clone, Default)]
+pub(crate) struct Link {
+    /// Digests what is private for the public part of the record. None for a session that is gone.
+    veil: Option<Arc<Veil>>,
+    inbox: Arc<Inbox>,
+}
+
+impl Link {
+    /// The log, as the session follows it. With `at` it takes only what still holds.
+    fn log(&self, log: &Log, at: Option<u64>) -> Log {
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at }))
+    }
 }
 
 /// Who asks. Made by the kernel from the process itself, never from data.
@@ -219,15 +241,6 @@ pub enum NotAccepted {
     Chain(String),
 }
 
-/// Who a message comes from. The kernel makes it, out of the handle of whoever sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
-    /// The operator's client: the parts say which of them the person has typed.
-    Client,
-    /// Another session, which holds things as confidential as this.
-    Session(SessionId, Confidentiality),
-}
-
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
         Self {
@@ -281,15 +294,20 @@ impl Door {
         of_turn.unwrap_or_default()
     }
 
-    pub(crate) fn open_session(
+    /// Records how a session was opened, and opens it.
+    pub(crate) async fn open_session(
         &self,
         id: SessionId,
         veil: Veil,
         seat: Seat,
         spec: SessionSpec,
-    ) -> Result<(), BadConstitution> {
-        let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE)?;
-        self.sessions().insert(id, Session::new(id, veil, seat, spec, who));
+    ) -> Result<(), NotStarted> {
+        let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE);
+        let who = who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?;
+        let record = opened(id, &seat, &spec);
+        self.log().note(record).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
+        let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
+        self.sessions().insert(id, (Session::new(id, seat, spec, who), link));
         Ok(())
     }
 
@@ -299,38 +317,52 @@ impl Door {
 
     /// Looks at a session, or changes it; `None` if it is not open.
     pub(crate) fn with_session<T>(&self, id: SessionId, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.sessions().get_mut(&id).map(f)
+        self.sessions().get_mut(&id).map(|(session, link)| {
+            // What was recorded comes first.
+            while let Some(recorded) = link.inbox.next() {
+                session.take_in(&self.parts.gate, &recorded.event());
+            }
+            f(session)
+        })
     }
 
-    /// Labels and records a message; the envelope is what the mailbox gets, once it is durable.
+    /// How what is recorded reaches the session.
+    fn link(&self, id: SessionId) -> Option<Link> {
+        self.sessions().get(&id).map(|(_, link)| link.clone())
+    }
+
+    /// Labels and records a message; the envelope is what the mailbox gets, once it is durable. `from` is the session it comes
+    /// out of; none, if the operator's client sent it, whose parts say what the person has typed.
     pub(crate) async fn accept(
         &self,
         session: SessionId,
-        from: Origin,
+        from: Option<SessionId>,
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
-        let now = self.clock().now();
-        let entered = self.with_session(session, |session| {
-            session.governed_from(now);
-            let spans = session.enter_parts(from, &parts);
-            (spans, session.spec.operator, session.seat.clone())
-        });
-        let (spans, operator, seat) = entered.ok_or(NotAccepted::NoSession(session))?;
-        let subject =
-            Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
-        let from = match from {
-            Origin::Client => None,
-            Origin::Session(from, _) => Some(from),
-        };
-        let fact = Fact::Message { id, spans: spans.clone(), from };
-        let record = Record { subject, fact, content: Some(Content::Parts(parts)) };
-        if let Err(error) = self.log().append(record).await {
-            // What is not on the record was not said, and is trusted for nothing.
-            self.with_session(session, |session| session.withdraw(&spans));
-            return Err(NotAccepted::Chain(error.to_string()));
+        let link = self.link(session).ok_or(NotAccepted::NoSession(session))?;
+        loop {
+            let place = self.with_session(session, |session| {
+                (session.next_spans(parts.len()), session.taken_in, session.spec.operator, session.seat.clone())
+            });
+            let (spans, at, operator, seat) = place.ok_or(NotAccepted::NoSession(session))?;
+            let subject =
+                Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
+            let fact = Fact::Message { id, spans: spans.clone(), from };
+            let record = Record { subject, fact, content: Some(Content::Parts(parts.clone())) };
+            let accepted = self.clock().now();
+            match link.log(self.log(), Some(at)).append(record).await {
+                Ok(_) => return Ok(Envelope { id, session, operator, accepted, spans }),
+                Err(AppendError::Overtaken) => {}
+                Err(error) => {
+                    // What is not known to be on the record was not said, and is trusted for nothing.
+                    if matches!(error, AppendError::Failed(_)) {
+                        self.with_session(session, |session| session.withdraw(&spans));
+                    }
+                    return Err(NotAccepted::Chain(error.to_string()));
+                }
+            }
         }
-        Ok(Envelope { id, session, operator, accepted: now, spans })
     }
 
     /// Begins the turn that answers `envelope`.
@@ -338,7 +370,6 @@ impl Door {
         let started = self.clock().monotonic();
         self.with_session(envelope.session, |session| {
             session.moments.push(Moment::Said(envelope.spans.clone()));
-            session.conduct.begin();
             session.turn = Some(Turn {
                 message: envelope.id,
                 started,
@@ -367,11 +398,11 @@ impl Door {
         self.parts.operators.check(&ruling)?;
         match &ruling.statement.on {
             RulingOn::Ticket(id) => self.tickets.answer(*id, ruling),
-            RulingOn::Tools(tools) => self.rule_on_tools(tools.clone(), &ruling).await,
+            RulingOn::Tools(_) => self.rule_on_tools(&ruling).await,
         }
     }
 
-    async fn rule_on_tools(&self, tools: Vec<ToolName>, ruling: &SignedRuling) -> Result<(), BadRuling> {
+    async fn rule_on_tools(&self, ruling: &SignedRuling) -> Result<(), BadRuling> {
         let said = &ruling.statement;
         let binds = said.decision == Decision::Permit
             && said.arguments == Digest::of(&[])
@@ -382,13 +413,11 @@ impl Door {
         let seat = self.with_session(said.session, |session| session.seat.clone());
         let seat = seat.ok_or(BadRuling::NoSession(said.session))?;
         let subject = Subject { session: Some(said.session), seat: Some(seat), ..Subject::default() };
-        let receipt = self.record_ruling(subject, ruling).await.map_err(BadRuling::Chain)?;
-        let standing = session::Standing { tools, ruling: receipt.seq };
-        self.with_session(said.session, |session| session.standing.push(standing));
-        Ok(())
+        let link = self.link(said.session).ok_or(BadRuling::NoSession(said.session))?;
+        self.record_ruling(subject, ruling, &link).await.map_err(BadRuling::Chain).map(drop)
     }
 
-    async fn record_ruling(&self, subject: Subject, ruling: &SignedRuling) -> Result<Receipt, String> {
+    async fn record_ruling(&self, subject: Subject, ruling: &SignedRuling, link: &Link) -> Result<Receipt, String> {
         let fact = Fact::Ruling {
             on: ruling.statement.on.clone(),
             decision: ruling.statement.decision,
@@ -396,7 +425,10 @@ impl Door {
             how: "answered".into(),
         };
         let subject = Subject { operator: Some(ruling.operator), ..subject };
-        self.log().append(Record { subject, fact, content: None }).await.map_err(|error| error.to_string())
+        link.log(self.log(), None)
+            .append(Record { subject, fact, content: None })
+            .await
+            .map_err(|error| error.to_string())
     }
 
     fn fresh_call(&self) -> CallId {
@@ -413,7 +445,22 @@ impl Door {
         (id, self.tickets.open(id, session, arguments, policy))
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Session>> {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Session, Link)>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How a session was opened, for the record.
+fn opened(session: SessionId, seat: &Seat, spec: &SessionSpec) -> Record {
+    let SessionSpec { operator, model, workspace, rights, instructions } = spec;
+    let fact = Fact::Opened { rights: rights.iter().collect(), role: ROLE.to_owned(), namespace: NAMESPACE.to_owned() };
+    let opening = Opening {
+        instructions: instructions.clone(),
+        provider: model.provider.clone(),
+        model: model.name.clone(),
+        workspace: workspace.path().to_string_lossy().into_owned(),
+    };
+    let (operator, seat) = (Some(*operator), Some(seat.clone()));
+    let subject = Subject { session: Some(session), operator, seat, ..Subject::default() };
+    Record { subject, fact, content: Some(Content::Opening(opening)) }
 }

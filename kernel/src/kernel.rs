@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Budget, Digest, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId};
-use ephor_chain::record::{Fact, Record, Subject};
+use ephor_base::{Budget, Digest, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, cbor};
+use ephor_chain::record::{Fact, Record, Subject, Terms};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
     branch::{Branch, Child, Work},
     chronicle::Chronicle,
-    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Origin, SessionSpec, SignedRuling, Turn},
+    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling, Turn},
     ledger::Account,
     process::{Body, Embodied, Process},
     runtime::{self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec},
@@ -197,9 +197,9 @@ impl Kernel {
         let group = started(self.0.agents.start(group).await)?;
         let seat = group.seat().child("loop");
         self.door().ledger.open(seat.clone(), agent.budget);
-        if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session) {
+        if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session).await {
             self.abandon(id, &group, &seat).await;
-            return Err(NotStarted::Ungoverned(error.to_string()));
+            return Err(error);
         }
         let body = ChildSpec {
             restart: Restart::Transient,
@@ -228,21 +228,26 @@ impl Kernel {
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, Origin::Client, parts).await
+        self.deliver(session, None, parts).await
     }
 
     /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
     /// comes out of, which the handle says and nobody else, so that whoever erases that session is told of this one. What it
-    /// says vouches for nothing, and is as confidential as anything that the sender's session holds.
+    /// says vouches for nothing, and is confidential.
     ///
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
-        self.deliver(to, origin, parts).await
+        self.deliver(to, Some(origin), parts).await
     }
 
-    async fn deliver(&self, session: SessionId, from: Origin, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
+    async fn deliver(
+        &self,
+        session: SessionId,
+        from: Option<SessionId>,
+        parts: Vec<Part>,
+    ) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
         // A message to a group that gave up would be recorded and never read.
         let place = home.agent.promise().map_err(|error| match error {
@@ -402,10 +407,21 @@ async fn record_law(door: &Door) -> Result<(), NotStarted> {
         let subject = Subject { operator: Some(*id), ..Subject::default() };
         note(subject, Fact::Operator { key: key.to_bytes() }).await?;
     }
-    let policy = door.gate().policy();
-    let fact = Fact::Policy { digest: door.gate().digest(), environment: policy.environment.name().to_owned() };
-    note(Subject::default(), fact).await?;
+    let (policy, constitution) = (door.gate().policy(), door.gate().constitution().text().as_bytes());
+    for part in Fact::document(constitution) {
+        note(Subject::default(), part).await?;
+    }
+    let terms = Terms {
+        constitution: Digest::of(constitution),
+        capabilities: policy.capabilities.clone(),
+        never: policy.never.clone(),
+    };
+    let environment = policy.environment.name().to_owned();
+    note(Subject::default(), Fact::Policy { digest: door.gate().digest(), environment, terms: Some(terms) }).await?;
     for tool in door.gate().registry().iter() {
+        for part in Fact::document(&cbor::to_vec(tool)) {
+            note(Subject::default(), part).await?;
+        }
         let fact = Fact::Tool { name: tool.name.clone(), registration: tool.digest(), code: tool.code };
         note(Subject::default(), fact).await?;
     }

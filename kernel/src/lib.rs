@@ -23,8 +23,9 @@ pub mod supervisor;
 
 pub use branch::{Branch, Child, Sprout, Work};
 pub use door::{
-    Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Moment, NotAccepted, Operators,
-    Patience, Permit, Refusal, SessionSpec, SignedRuling, Statement, operator_id,
+    Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Inputs, Moment,
+    NotAccepted, Operators, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
+    Undecidable, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
 pub use kernel::{AgentSpec, Kernel, NotStarted, ProcessInfo};

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ephor_base::{Action, Envelope, ExitReason, Pid, Seat, SpanId};
+use ephor_base::{Action, Envelope, ExitReason, Pid, Seat, SessionId, SpanId};
 
 use crate::{
     chronicle::Chronicle,
-    door::{Call, Caller, Door, Moment, Origin, Session},
+    door::{Call, Caller, Door, Moment, Session},
     links::{MonitorId, NotNamed, Signal},
     runtime::{self, NotSent},
     seen::{Seen, TurnState},
@@ -57,9 +57,8 @@ impl Process {
     }
 
     /// What its messages to other sessions come out of; nothing if it has no session, or is over.
-    pub(crate) fn origin(&self) -> Option<Origin> {
-        let level = self.look(|session| session.highest())?;
-        self.0.session().map(|session| Origin::Session(session, level))
+    pub(crate) fn origin(&self) -> Option<SessionId> {
+        self.look(|session| session.id)
     }
 
     /// Waits for the next thing to attend to. Taking a message begins a turn, so while one is under way there is nothing

@@ -18,12 +18,18 @@ use chacha20poly1305::{
     aead::{Aead as _, Payload},
 };
 use ephor_base::{
-    ActionKind, Budget, Clock, Decision, Digest, EndReason, MessageId, OperatorId, Pid, Random as _, Resource, Seq,
-    SpanId, TicketId, Timestamp, TurnReport,
+    ActionKind, Budget, CallId, Capability, Clock, Confidentiality, Decision, Digest, EndReason, Exhausted, MessageId,
+    OperatorId, Pid, Random as _, Resource, Seq, SpanId, TicketId, Timestamp, TurnReport,
 };
 use ephor_chain::{
-    Against, Checked, Commitment, Content, Entry, EntryProof, Fact, Head, KnownLog, Record, RulingOn, Subject, check,
-    disk::Disk, note::Note, read, record::Restart, tile::Tile, verify,
+    Against, Checked, Commitment, Content, Entry, EntryProof, Fact, Head, KnownLog, Opening, Record, RulingOn, Subject,
+    check,
+    disk::Disk,
+    note::Note,
+    read,
+    record::{Chosen, Grounds, Restart, Terms},
+    tile::Tile,
+    verify,
 };
 
 use crate::common::{
@@ -64,7 +70,7 @@ fn records() -> Vec<Record> {
     let digest = Digest::of(b"policy");
     vec![
         own(Fact::Operator { key: [5; 32] }),
-        own(Fact::Policy { digest, environment: "dev".into() }),
+        own(Fact::Policy { digest, environment: "dev".into(), terms: Some(terms()) }),
         own(Fact::Tool {
             name: "fs.read".parse().unwrap(),
             registration: Digest::of(b"tool"),
@@ -121,7 +127,43 @@ fn records() -> Vec<Record> {
             None,
         ),
         ours(Fact::Exit { reason: "normal".into() }, None),
+        ours(
+            Fact::Opened {
+                rights: vec![Capability::Model, Capability::FsRead],
+                role: "agent".into(),
+                namespace: "default".into(),
+            },
+            Some(Content::Opening(Opening {
+                instructions: "Be good.".into(),
+                provider: "builtin".into(),
+                model: "scout".into(),
+                workspace: "/work".into(),
+            })),
+        ),
+        own(Fact::document(b"forbid (principal, action, resource);").next().unwrap()),
+        grounded(),
     ]
+}
+
+fn terms() -> Terms {
+    let constitution = Digest::of(b"forbid (principal, action, resource);");
+    Terms { constitution, capabilities: vec![Capability::FsRead], never: vec!["fs.write".parse().unwrap()] }
+}
+
+/// A verdict that says what it was decided on.
+fn grounded() -> Record {
+    let mut record = verdict(1, Decision::Deny);
+    if let Fact::Verdict { grounds, .. } = &mut record.fact {
+        *grounds = Some(Grounds {
+            context: Confidentiality::Internal,
+            suspended: false,
+            over: false,
+            chosen: Some(Chosen { of: CallId(1), index: 2 }),
+            within: None,
+            spent: Some(Exhausted { resource: Resource::ToolCalls, needed: 1, left: 0 }),
+        });
+    }
+    record
 }
 
 /// The log of the vectors, and every file of them.
@@ -426,12 +468,13 @@ fn is_needed(path: &Path, size: u64) -> bool {
 fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let Some(second) = Second::find() else { return };
     let folder = docs().join("vectors");
-    assert!(second.chain(&folder).unwrap().starts_with("19 "));
+    assert!(second.chain(&folder).unwrap().starts_with("22 "));
     let pruned = folder.join("pruned");
     let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
     assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
+    assert!(second.chain(&folder).unwrap().starts_with("21 "));
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
-    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 19");
+    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 22");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());
     let changed = scratch.path().join("proof");
     let chance = Seeded::new(5);

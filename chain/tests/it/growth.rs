@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
-use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, EndReason, MessageId, Seq, SpanId, TurnReport};
-use ephor_chain::{Content, Fact, IntentRecord, Log, Record, Subject};
+use ephor_base::{
+    ActionKind, Budget, CallId, Confidentiality, Decision, Digest, EndReason, MessageId, Seq, SpanId, TurnReport,
+};
+use ephor_chain::{
+    Content, Fact, IntentRecord, Log, Record, Subject,
+    record::{Chosen, Grounds},
+};
 
 use crate::common::{World, block_on, intent, memory::Memory, message, verdict};
 
@@ -51,8 +56,11 @@ impl Turn<'_> {
         let intent =
             IntentRecord { action, call: CallId(call), arguments: Digest::of(&call.to_be_bytes()), ..intent(call) };
         let mut given = Record { content: Some(asked), ..verdict(call, Decision::Permit) };
-        if let Fact::Verdict { action: asked, .. } = &mut given.fact {
+        if let Fact::Verdict { action: asked, grounds, .. } = &mut given.fact {
             *asked = action;
+            let chosen = (action == ActionKind::Tool).then_some(Chosen { of: CallId(call), index: 9 });
+            let context = Confidentiality::Internal;
+            *grounds = Some(Grounds { context, suspended: false, over: false, chosen, within: None, spent: None });
         }
         let seq: Seq = block_on(self.log.intend(given, intent.clone())).unwrap().seq();
         let fact = Fact::Outcome { intent: seq, end: "done".into(), used: Budget { tokens: 900, ..Budget::ZERO } };

@@ -21,6 +21,7 @@ mod kill;
 mod lineage;
 mod meanwhile;
 mod offline;
+mod order;
 mod passphrase;
 mod prover;
 mod prune;

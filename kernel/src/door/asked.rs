@@ -6,8 +6,11 @@ use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, ModelAction,
     ModelTask, Registration, Reply, ReplyAction, ReplyTask, Task, ToolAction, ToolName, ToolSpec, ToolTask, cbor,
 };
-use ephor_chain::record::Content;
-use ephor_governance::{Ask, Carried, Gate, Registry, SchemaFault, ToolAsk};
+use ephor_chain::{
+    Veil,
+    record::{Chosen, Content},
+};
+use ephor_governance::{Ask, Gate, Registry, SchemaFault, ToolAsk};
 
 use super::{Refusal, Session, session::Shown};
 
@@ -26,7 +29,7 @@ pub(crate) struct Asked {
     pub(crate) content: Option<Content>,
     pub(crate) what: What,
     /// The model call and tool use it answers.
-    pub(crate) chosen: Option<(CallId, u32)>,
+    pub(crate) chosen: Option<Chosen>,
 }
 
 /// What was asked, by kind.
@@ -44,10 +47,7 @@ pub(crate) enum What {
 /// A tool call that makes sense, or nearly.
 pub(crate) struct ToolCall {
     pub(crate) task: ToolTask,
-    pub(crate) registration: Registration,
     pub(crate) fault: Option<SchemaFault>,
-    /// The untrusted arguments, which its result may repeat.
-    pub(crate) carried: Carried,
 }
 
 #[derive(Clone, Copy)]
@@ -60,26 +60,27 @@ impl Asked {
     /// Resolves `action` in `session`, at the monotonic time `now`.
     pub(crate) fn resolve(
         session: &mut Session,
+        veil: &Veil,
         gate: &Gate,
         fresh: CallId,
         now: Duration,
         action: &Action,
     ) -> Result<Self, Refusal> {
         match action {
-            Action::Model(action) => Self::model(session, gate, fresh, action),
-            Action::Reply(action) => Self::reply(session, fresh, now, action),
-            Action::Tool(ToolAction::Chosen { by, index }) => Self::chosen(session, gate, fresh, *by, *index),
+            Action::Model(action) => Self::model(session, veil, gate, fresh, action),
+            Action::Reply(action) => Self::reply(session, veil, fresh, now, action),
+            Action::Tool(ToolAction::Chosen { by, index }) => Self::chosen(session, veil, gate, fresh, *by, *index),
             Action::Tool(ToolAction::Direct { name, arguments }) => {
-                Ok(Self::tool(session, gate.registry(), fresh, name, arguments.clone()))
+                Ok(Self::tool(veil, fresh, Meant::direct(session, gate.registry(), name, arguments.clone())))
             }
         }
     }
 
-    fn model(session: &Session, gate: &Gate, call: CallId, action: &ModelAction) -> Result<Self, Refusal> {
+    fn model(session: &Session, veil: &Veil, gate: &Gate, call: CallId, action: &ModelAction) -> Result<Self, Refusal> {
         let Shown { messages, spans, confidentiality } = session.show(&action.prompt)?;
         let tools = if action.offer_tools { offered(session, gate) } else { Vec::new() };
         let model = session.spec.model.clone();
-        let digest = session.veil.digest(&[model.to_string().as_bytes(), &cbor::to_vec(&spans)]);
+        let digest = veil.digest(&[model.to_string().as_bytes(), &cbor::to_vec(&spans)]);
         let target = model.to_string();
         let ordinal = session.answered;
         let task = ModelTask { model, messages, tools, max_output_tokens: action.max_output_tokens, ordinal };
@@ -96,7 +97,13 @@ impl Asked {
         })
     }
 
-    fn reply(session: &Session, call: CallId, now: Duration, action: &ReplyAction) -> Result<Self, Refusal> {
+    fn reply(
+        session: &Session,
+        veil: &Veil,
+        call: CallId,
+        now: Duration,
+        action: &ReplyAction,
+    ) -> Result<Self, Refusal> {
         let (text, context) = match action.answer {
             Some(answer) => session.answer_text(answer)?,
             None => (String::new(), Confidentiality::Public),
@@ -114,7 +121,7 @@ impl Asked {
             call,
             attempt: 1,
             target: action.end.code(),
-            digest: session.veil.digest(&[text.as_bytes()]),
+            digest: veil.digest(&[text.as_bytes()]),
             context,
             content: Some(Content::Text(text)),
             what: What::Reply(ReplyTask { reply }),
@@ -122,89 +129,38 @@ impl Asked {
         })
     }
 
-    fn chosen(session: &mut Session, gate: &Gate, fresh: CallId, by: CallId, index: u32) -> Result<Self, Refusal> {
-        let (tool_use, context) = session.tool_use(by, index)?;
-        let (raw_name, raw_arguments) = (tool_use.name.clone(), tool_use.arguments.clone());
+    fn chosen(
+        session: &mut Session,
+        veil: &Veil,
+        gate: &Gate,
+        fresh: CallId,
+        by: CallId,
+        index: u32,
+    ) -> Result<Self, Refusal> {
+        let chosen = Chosen { of: by, index };
+        let (meant, context) = Meant::of_use(session, gate, chosen)?;
         let (call, attempt) = session.call_for_use(by, index, fresh)?;
-        let name = raw_name.parse::<ToolName>().ok().filter(|name| gate.registry().find(name).is_some());
-        let mut asked = match (name, Arguments::parse(&raw_arguments)) {
-            (None, _) => Self::senseless(
-                session,
-                call,
-                &raw_name,
-                &raw_arguments,
-                Senseless::Unregistered,
-                no_such_tool(session, gate, &raw_name),
-            ),
-            (Some(_), Err(error)) => {
-                Self::senseless(session, call, &raw_name, &raw_arguments, Senseless::Malformed, error.to_string())
-            }
-            (Some(name), Ok(arguments)) => Self::tool(session, gate.registry(), call, &name, arguments),
-        };
-        asked.attempt = attempt;
-        asked.context = context;
-        asked.chosen = Some((by, index));
-        Ok(asked)
+        Ok(Self { attempt, context, chosen: Some(chosen), ..Self::tool(veil, call, meant) })
     }
 
-    fn tool(session: &Session, registry: &Registry, call: CallId, name: &ToolName, arguments: Arguments) -> Self {
-        let Some(known) = registry.tool(name) else {
-            let why = format!("there is no tool `{name}`");
-            return Self::senseless(session, call, name.as_str(), &arguments.to_json(), Senseless::Unregistered, why);
-        };
-        let registration = known.registration().clone();
-        let carried = session.table.carried(known, &arguments);
-        let task = ToolTask {
-            name: name.clone(),
-            arguments: arguments.clone(),
-            workspace: session.spec.workspace.clone(),
-            writes: registration.capability == Capability::FsWrite,
-            limits: registration.limits,
-        };
-        let fault = known.validate(&arguments).err();
+    fn tool(veil: &Veil, call: CallId, meant: Meant) -> Self {
+        let [name, arguments] = &meant.pieces;
         Self {
             kind: ActionKind::Tool,
             call,
             attempt: 1,
-            target: name.to_string(),
-            digest: session.veil.digest(&[name.as_str().as_bytes(), &cbor::to_vec(&arguments)]),
+            digest: veil.digest(&[name, arguments]),
+            target: meant.target,
             context: Confidentiality::Internal,
-            content: Some(Content::Arguments(arguments)),
-            what: What::Tool(Box::new(ToolCall { task, registration, fault, carried })),
-            chosen: None,
-        }
-    }
-
-    fn senseless(session: &Session, call: CallId, name: &str, arguments: &str, ask: Senseless, why: String) -> Self {
-        Self {
-            kind: ActionKind::Tool,
-            call,
-            attempt: 1,
-            // A model may write anything for a name, and this is public.
-            target: name.parse::<ToolName>().map_or_else(|_| "(not a tool name)".into(), |name| name.to_string()),
-            digest: session.veil.digest(&[name.as_bytes(), arguments.as_bytes()]),
-            context: Confidentiality::Internal,
-            content: Some(Content::Text(format!("{name} {arguments}"))),
-            what: What::Senseless { ask, why },
+            content: Some(meant.content),
+            what: meant.what,
             chosen: None,
         }
     }
 
     /// What governance is asked.
     pub(crate) fn ask<'a>(&'a self, registry: &'a Registry) -> Ask<'a> {
-        match &self.what {
-            What::Model(_) => Ask::Model,
-            What::Reply(_) => Ask::Reply,
-            What::Senseless { ask: Senseless::Unregistered, .. } => Ask::Tool(ToolAsk::Unregistered),
-            What::Senseless { ask: Senseless::Malformed, .. } => Ask::Tool(ToolAsk::Malformed),
-            What::Tool(asked) => Ask::Tool(match registry.tool(&asked.task.name) {
-                Some(tool) => {
-                    let fit = asked.fault.as_ref().map_or(Ok(()), Err);
-                    ToolAsk::Known { tool, arguments: &asked.task.arguments, fit }
-                }
-                None => ToolAsk::Unregistered,
-            }),
-        }
+        self.what.ask(registry)
     }
 
     /// The task, if it makes sense.
@@ -217,34 +173,14 @@ impl Asked {
         }
     }
 
-    /// The registration, of a tool that has one.
-    pub(crate) fn registration(&self) -> Option<&Registration> {
-        match &self.what {
-            What::Tool(tool) => Some(&tool.registration),
-            What::Model(_) | What::Reply(_) | What::Senseless { .. } => None,
-        }
-    }
-
     /// What is wrong with the call in itself, for the model.
     pub(crate) fn fault(&self) -> Option<String> {
-        match &self.what {
-            What::Senseless { why, .. } => Some(why.clone()),
-            What::Tool(tool) => tool.fault.as_ref().map(ToString::to_string),
-            What::Model(_) | What::Reply(_) => None,
-        }
-    }
-
-    /// Whether there is a tool of that name, whatever was said to it.
-    pub(crate) const fn is_known(&self) -> bool {
-        !matches!(&self.what, What::Senseless { ask: Senseless::Unregistered, .. })
+        self.what.fault()
     }
 
     /// The tool and its arguments, of a tool call.
     pub(crate) fn tool_call(&self) -> Option<&ToolCall> {
-        match &self.what {
-            What::Tool(tool) => Some(tool),
-            What::Model(_) | What::Reply(_) | What::Senseless { .. } => None,
-        }
+        self.what.tool_call()
     }
 
     /// A tool's arguments as JSON text, for people; empty for other kinds.
@@ -259,6 +195,145 @@ impl Asked {
     pub(crate) const fn base_budget(&self) -> Budget {
         let tool_calls = if matches!(self.kind, ActionKind::Tool) { 1 } else { 0 };
         Budget { tool_calls, ..Budget::ZERO }
+    }
+}
+
+/// A tool call as it was meant, whoever asked for it.
+pub(crate) struct Meant {
+    pub(crate) what: What,
+    pub(crate) target: String,
+    pub(crate) content: Content,
+    /// What its digest is made of.
+    pieces: [Vec<u8>; 2],
+}
+
+impl Meant {
+    /// A tool use of a model's answer, and what its model had been shown.
+    pub(crate) fn of_use(
+        session: &Session,
+        gate: &Gate,
+        Chosen { of, index }: Chosen,
+    ) -> Result<(Self, Confidentiality), Refusal> {
+        let (tool_use, context) = session.tool_use(of, index)?;
+        let (raw_name, raw_arguments) = (&tool_use.name, &tool_use.arguments);
+        let name = raw_name.parse::<ToolName>().ok().filter(|name| gate.registry().find(name).is_some());
+        let meant = match (name, Arguments::parse(raw_arguments)) {
+            (None, _) => {
+                let why = no_such_tool(session, gate, raw_name);
+                Self::senseless(raw_name, raw_arguments, Senseless::Unregistered, why)
+            }
+            (Some(_), Err(error)) => Self::senseless(raw_name, raw_arguments, Senseless::Malformed, error.to_string()),
+            (Some(name), Ok(arguments)) => Self::direct(session, gate.registry(), &name, arguments),
+        };
+        Ok((meant, context))
+    }
+
+    /// A call that names its tool and arguments.
+    pub(crate) fn direct(session: &Session, registry: &Registry, name: &ToolName, arguments: Arguments) -> Self {
+        let Some(known) = registry.tool(name) else {
+            let why = format!("there is no tool `{name}`");
+            return Self::senseless(name.as_str(), &arguments.to_json(), Senseless::Unregistered, why);
+        };
+        let registration = known.registration();
+        let task = ToolTask {
+            name: name.clone(),
+            arguments: arguments.clone(),
+            workspace: session.spec.workspace.clone(),
+            writes: registration.capability == Capability::FsWrite,
+            limits: registration.limits,
+        };
+        let fault = known.validate(&arguments).err();
+        Self {
+            target: name.to_string(),
+            pieces: [name.as_str().as_bytes().to_vec(), cbor::to_vec(&arguments)],
+            content: Content::Arguments(arguments),
+            what: What::Tool(Box::new(ToolCall { task, fault })),
+        }
+    }
+
+    /// The call that a verdict on the record speaks of.
+    pub(crate) fn recorded(
+        session: &Session,
+        gate: &Gate,
+        target: &str,
+        chosen: Option<Chosen>,
+        content: Option<&Content>,
+    ) -> Result<Self, String> {
+        let meant = match (chosen, content) {
+            (Some(chosen), _) => Self::of_use(session, gate, chosen).map_err(|refusal| refusal.to_string())?.0,
+            (None, Some(Content::Arguments(arguments))) => {
+                let name: ToolName = target.parse().map_err(|_| "a call names no tool")?;
+                Self::direct(session, gate.registry(), &name, arguments.clone())
+            }
+            (None, Some(Content::Text(text))) => {
+                let (name, arguments) = text.split_once(' ').unwrap_or((text, ""));
+                Self::senseless(name, arguments, Senseless::Unregistered, String::new())
+            }
+            (None, _) => return Err("the arguments of a call are not on the record".to_owned()),
+        };
+        if content == Some(&meant.content) && target == meant.target {
+            return Ok(meant);
+        }
+        Err("the arguments of a call are not those of the tool use it names".to_owned())
+    }
+
+    fn senseless(name: &str, arguments: &str, ask: Senseless, why: String) -> Self {
+        Self {
+            // A model may write anything for a name, and this is public.
+            target: name.parse::<ToolName>().map_or_else(|_| "(not a tool name)".into(), |name| name.to_string()),
+            pieces: [name.as_bytes().to_vec(), arguments.as_bytes().to_vec()],
+            content: Content::Text(format!("{name} {arguments}")),
+            what: What::Senseless { ask, why },
+        }
+    }
+
+    /// The tool and its arguments, of a call that names both.
+    pub(crate) fn call(&self) -> Option<(&ToolName, &Arguments)> {
+        self.what.tool_call().map(|tool| (&tool.task.name, &tool.task.arguments))
+    }
+
+    /// What is wrong with the call in itself, for the model.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.what.fault()
+    }
+
+    /// Whether there is a tool of that name, whatever was said to it.
+    pub(crate) const fn is_known(&self) -> bool {
+        !matches!(&self.what, What::Senseless { ask: Senseless::Unregistered, .. })
+    }
+}
+
+impl What {
+    /// What governance is asked.
+    pub(crate) fn ask<'a>(&'a self, registry: &'a Registry) -> Ask<'a> {
+        match self {
+            Self::Model(_) => Ask::Model,
+            Self::Reply(_) => Ask::Reply,
+            Self::Senseless { ask: Senseless::Unregistered, .. } => Ask::Tool(ToolAsk::Unregistered),
+            Self::Senseless { ask: Senseless::Malformed, .. } => Ask::Tool(ToolAsk::Malformed),
+            Self::Tool(asked) => Ask::Tool(match registry.tool(&asked.task.name) {
+                Some(tool) => {
+                    let fit = asked.fault.as_ref().map_or(Ok(()), Err);
+                    ToolAsk::Known { tool, arguments: &asked.task.arguments, fit }
+                }
+                None => ToolAsk::Unregistered,
+            }),
+        }
+    }
+
+    fn tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::Tool(tool) => Some(tool),
+            Self::Model(_) | Self::Reply(_) | Self::Senseless { .. } => None,
+        }
+    }
+
+    fn fault(&self) -> Option<String> {
+        match self {
+            Self::Senseless { why, .. } => Some(why.clone()),
+            Self::Tool(tool) => tool.fault.as_ref().map(ToString::to_string),
+            Self::Model(_) | Self::Reply(_) => None,
+        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ephor_base::{Action, Arguments, Confidentiality, Integrity, Outcome, Secret, ToolAction, ToolName};
+use ephor_base::{Action, Arguments, Outcome, Secret, ToolAction, ToolName};
 use ephor_chain::record::{Fact, Record, Subject};
-use ephor_governance::Rights;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -14,21 +13,6 @@ use crate::{
     runtime::Later,
 };
 
-/// What a guest has been shown so far, joined: how far it is trusted, and who may see it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Read {
-    pub(crate) integrity: Integrity,
-    pub(crate) confidentiality: Confidentiality,
-}
-
-/// What bounds a nested call.
-pub(crate) struct Within {
-    /// What the guest around it may ask for.
-    pub(crate) rights: Rights,
-    /// What that guest has read, and so may have put into the arguments.
-    pub(crate) read: Read,
-}
-
 /// The door for one run of one driver. It closes with the run, so that a driver that keeps it has nothing.
 pub(crate) struct Inner {
     door: Arc<Door>,
@@ -36,8 +20,6 @@ pub(crate) struct Inner {
     cancel: CancellationToken,
     states: mpsc::Sender<CallState>,
     subject: Subject,
-    rights: Rights,
-    read: Arc<Mutex<Read>>,
     /// Each nested call holds a clone while it lasts; none is left once the run is over.
     open: Mutex<Option<mpsc::Sender<()>>>,
     calls: Mutex<Option<mpsc::Receiver<()>>>,
@@ -50,16 +32,14 @@ impl Inner {
         cancel: CancellationToken,
         states: mpsc::Sender<CallState>,
         subject: Subject,
-        rights: Rights,
-        read: Read,
     ) -> Self {
         let (open, calls) = mpsc::channel(1);
         let (open, calls) = (Mutex::new(Some(open)), Mutex::new(Some(calls)));
-        Self { door, caller, cancel, states, subject, rights, read: Arc::new(Mutex::new(read)), open, calls }
+        Self { door, caller, cancel, states, subject, open, calls }
     }
 
-    /// Ends what the driver left running, waits for its outcomes, and says what the guest has read.
-    pub(super) async fn close(&self) -> Read {
+    /// Ends what the driver left running, and waits for its outcomes.
+    pub(super) async fn close(&self) {
         lock(&self.open).take();
         self.cancel.cancel();
         let calls = lock(&self.calls).take();
@@ -67,7 +47,6 @@ impl Inner {
             // Nothing is ever sent: it ends when the last nested call has.
             let _ended: Option<()> = calls.recv().await;
         }
-        *lock(&self.read)
     }
 
     /// Proof that the run is not over; `close` waits until it is dropped.
@@ -80,21 +59,13 @@ impl InnerDoor for Inner {
     fn nested(&self, name: ToolName, arguments: Arguments) -> Later<Result<Outcome, Refusal>> {
         let Some(alive) = self.alive() else { return Later::new(async { Err(Refusal::Fenced) }) };
         let cancel = self.cancel.child_token();
-        let within = Within { rights: self.rights.clone(), read: *lock(&self.read) };
         let (door, caller, states) = (self.door.clone(), self.caller.clone(), self.states.clone());
-        let serving = Serving::new(door, caller, cancel.clone(), states, Some(within));
-        let known = self.door.gate().registry().find(&name);
-        let label = known.map(|tool| (tool.integrity, tool.confidentiality));
-        let (read, (sender, end)) = (self.read.clone(), oneshot::channel());
+        let serving = Serving::new(door, caller, cancel.clone(), states, self.subject.call);
+        let (sender, end) = oneshot::channel();
         // A task of its own, so that a driver that is dropped does not take the outcome with it.
         tokio::spawn(async move {
             let action = Action::Tool(ToolAction::Direct { name, arguments });
             let result = serving.serve(action).await.map(|answered| answered.outcome);
-            if let (Ok(_), Some((integrity, confidentiality))) = (&result, label) {
-                let mut read = lock(&read);
-                read.integrity = read.integrity.min(integrity);
-                read.confidentiality = read.confidentiality.max(confidentiality);
-            }
             // A driver that left has no use for the answer; it is on the record.
             let _left: Result<(), _> = sender.send(result);
             drop(alive);

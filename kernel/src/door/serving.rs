@@ -3,23 +3,24 @@
 use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Decision, EndReason, Exhausted, Failure, FailureKind, Integrity, OperatorId,
-    Outcome, Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
+    Action, ActionKind, Budget, CallId, Decision, EndReason, Exhausted, Failure, FailureKind, OperatorId, Outcome,
+    Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
 };
 use ephor_chain::{
-    IntentRecord,
-    record::{Content, Fact, Record, RulingOn, Subject},
+    AppendError, IntentRecord, Log,
+    record::{Chosen, Content, Fact, Grounds, Record, RulingOn, Subject},
 };
-use ephor_governance::{Ask, Case, Rights, Ruled, gate::call_digest};
+use ephor_governance::{Ask, Ruled};
 use futures_util::{FutureExt, future};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answered, CallState, Caller, Door, Permit, Refusal,
+    Answered, CallState, Caller, Door, Link, Permit, Refusal,
     asked::{Asked, What},
-    nested::{Inner, Read, Within},
-    session::{Moment, Session, Told, Turn},
+    inbox::PREVIEW,
+    nested::Inner,
+    session::{Moment, Session, Turn},
 };
 use crate::{
     driver::{CallContext, Driver, DriverResult, Preview, PreviewItem},
@@ -38,15 +39,24 @@ pub(crate) struct Serving {
     caller: Caller,
     cancel: CancellationToken,
     states: mpsc::Sender<CallState>,
-    /// Of a nested call: what the guest around it may do and has read.
-    within: Option<Within>,
+    /// Of a nested call: the call of the guest around it.
+    within: Option<CallId>,
     /// Who answers for the session. Kept, so that a call that outlives its session still ends on the record.
     operator: Option<OperatorId>,
+    /// How what is recorded reaches the session; the same for one that is over.
+    link: Link,
+}
+
+/// A verdict, what it was given on, and how far the session was then.
+struct Weighed {
+    verdict: Verdict,
+    grounds: Grounds,
+    at: Option<u64>,
 }
 
 /// A permitting verdict and what it rests on.
 struct Permitted<'a> {
-    verdict: Verdict,
+    weighed: Weighed,
     ruling: Option<Seq>,
     reservation: Reservation<'a>,
 }
@@ -64,18 +74,24 @@ impl Serving {
         caller: Caller,
         cancel: CancellationToken,
         states: mpsc::Sender<CallState>,
-        within: Option<Within>,
+        within: Option<CallId>,
     ) -> Self {
         let operator = door.with_session(caller.session, |session| session.spec.operator);
-        Self { door, caller, cancel, states, within, operator }
+        let link = door.link(caller.session).unwrap_or_default();
+        Self { door, caller, cancel, states, within, operator, link }
     }
 
     /// From action to outcome.
     pub(super) async fn serve(self, action: Action) -> Result<Answered, Refusal> {
         let asked = self.resolve(&action).await?;
         let _underway = Underway { door: &self.door, session: self.caller.session, chosen: asked.chosen };
-        let permitted = self.decide(&asked).await?;
-        self.run(&asked, permitted).await
+        let mut answer = None;
+        loop {
+            let permitted = self.decide(&asked, &mut answer).await?;
+            if let Some(answered) = self.run(&asked, permitted).await? {
+                return Ok(answered);
+            }
+        }
     }
 
     /// Resolves the action, once no other call for the same tool use is under way: what an incarnation began may still
@@ -87,18 +103,18 @@ impl Serving {
                 return Err(Refusal::Fenced);
             }
             let now = self.door.clock().monotonic();
+            let veil = self.link.veil.as_deref().ok_or(Refusal::Fenced)?;
             let resolve = |session: &mut Session| match session.underway(action) {
                 Some(other) => Err(other),
-                None => Ok(Asked::resolve(session, self.door.gate(), fresh, now, action)),
+                None => Ok(Asked::resolve(session, veil, self.door.gate(), fresh, now, action).map(|mut asked| {
+                    if let Some(within) = self.within {
+                        asked.context = asked.context.max(session.read_by(within));
+                    }
+                    asked
+                })),
             };
             match self.door.with_session(self.caller.session, resolve).ok_or(Refusal::Fenced)? {
-                Ok(asked) => {
-                    let mut asked = asked?;
-                    if let Some(within) = &self.within {
-                        asked.context = asked.context.max(within.read.confidentiality);
-                    }
-                    return Ok(asked);
-                }
+                Ok(asked) => return asked,
                 Err(other) => tokio::select! {
                     () = other.cancelled() => {}
                     () = self.stopped() => return Err(Refusal::Fenced),
@@ -112,25 +128,28 @@ impl Serving {
     }
 
     /// Asks governance, and if it defers, a person, until there is a permit or a refusal.
-    async fn decide(&self, asked: &Asked) -> Result<Permitted<'_>, Refusal> {
+    async fn decide(&self, asked: &Asked, answer: &mut Option<Answer>) -> Result<Permitted<'_>, Refusal> {
         let estimate = self.estimate(asked);
-        let mut answer: Option<Answer> = None;
         loop {
             let reservation = self.reserve(asked.kind, estimate);
-            let verdict = self.verdict(asked, reservation.as_ref().err().copied(), answer);
-            match (verdict.decision, reservation) {
-                (Decision::Permit, Ok(reservation)) => {
-                    return Ok(Permitted { verdict, ruling: answer.and_then(|answer| answer.ruling), reservation });
-                }
+            let spent = reservation.as_ref().err().copied();
+            let ask = asked.ask(self.door.gate().registry());
+            let weighed = self.weigh(ask, asked, spent, answer.map(|answer| answer.ruled));
+            let ruling = answer.and_then(|answer| answer.ruling);
+            match (weighed.verdict.decision, reservation) {
+                (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
                     release(reservation);
-                    answer = Some(self.ask(asked, &verdict).await?);
+                    if self.note_verdict(asked, &weighed, None).await?.is_some() {
+                        *answer = Some(self.ask(asked, &weighed.verdict).await?);
+                    }
                 }
-                (_, Ok(reservation)) => {
-                    release(reservation);
-                    return Err(self.refuse(asked, verdict, None, answer).await);
+                (_, reservation) => {
+                    let _none: Option<()> = reservation.ok().map(release);
+                    if let Some(refusal) = self.refuse(asked, weighed, ruling).await? {
+                        return Err(refusal);
+                    }
                 }
-                (_, Err(exhausted)) => return Err(self.refuse(asked, verdict, Some(exhausted), answer).await),
             }
         }
     }
@@ -153,44 +172,30 @@ impl Serving {
         self.door.ledger.reserve(&self.caller.seat, amount)
     }
 
-    fn verdict(&self, asked: &Asked, spent: Option<Exhausted>, answer: Option<Answer>) -> Verdict {
-        let gate = self.door.gate();
-        let budget = spent.map_or(Ok(()), Err);
-        self.weigh(asked.ask(gate.registry()), asked, budget, answer.map(|answer| answer.ruled))
-    }
-
     /// Asks the gate. Of a session that is gone nothing is permitted.
-    fn weigh(&self, ask: Ask<'_>, asked: &Asked, budget: Result<(), Exhausted>, ruled: Option<Ruled>) -> Verdict {
+    fn weigh(&self, ask: Ask<'_>, asked: &Asked, spent: Option<Exhausted>, ruled: Option<Ruled>) -> Weighed {
         let gate = self.door.gate();
-        let standing = self.door.with_session(self.caller.session, |session| {
-            let rights = match &self.within {
-                Some(within) => session.spec.rights.intersect(&within.rights),
-                None => session.spec.rights.clone(),
-            };
-            let familiar = asked.tool_call().is_some_and(|tool| session.familiar.contains(&tool.task.name));
-            let (who, table) = (session.who.clone(), session.table.clone());
-            (rights, familiar, session.evidence, who, table, session.conduct.clone())
+        let tool = asked.tool_call().map(|tool| &tool.task.name);
+        let position = self.door.with_session(self.caller.session, |session| {
+            session.lost.is_none().then(|| session.position(tool, self.within))
         });
-        let Some((rights, familiar, evidence, who, spans, turn)) = standing else { return gate.gone() };
-        let case = Case {
-            ask,
-            who: &who,
-            rights: &rights,
-            spans: &spans,
-            turn: &turn,
-            familiar,
+        let position = position.flatten();
+        let grounds = Grounds {
             context: asked.context,
-            budget,
-            evidence,
             suspended: false,
-            ruled,
+            over: position.is_none(),
+            chosen: asked.chosen,
+            within: self.within,
+            spent,
         };
-        gate.decide(&case).verdict
+        let at = position.as_ref().map(|position| position.at);
+        let verdict =
+            position.map_or_else(|| gate.gone(), |position| position.decide(gate, ask, &grounds, ruled).verdict);
+        Weighed { verdict, grounds, at }
     }
 
     /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
     async fn ask(&self, asked: &Asked, verdict: &Verdict) -> Result<Answer, Refusal> {
-        self.note_verdict(asked, verdict, None).await?;
         let (What::Tool(tool), None) = (&asked.what, &self.within) else {
             return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
         };
@@ -245,7 +250,8 @@ impl Serving {
             Ok(ruling) => ruling,
             Err(ruled) => return self.unanswered(asked, id, ruled).await,
         };
-        let receipt = self.door.record_ruling(self.subject(asked), &ruling).await.map_err(Refusal::Chain)?;
+        let receipt =
+            self.door.record_ruling(self.subject(asked), &ruling, &self.link).await.map_err(Refusal::Chain)?;
         let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
         Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
@@ -272,51 +278,26 @@ impl Serving {
         Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
-    /// Records a refusal and tells the model.
-    async fn refuse(
-        &self,
-        asked: &Asked,
-        verdict: Verdict,
-        spent: Option<Exhausted>,
-        answer: Option<Answer>,
-    ) -> Refusal {
-        let ruling = answer.and_then(|answer| answer.ruling);
-        let receipt = match self.note_verdict(asked, &verdict, ruling).await {
-            Ok(receipt) => receipt,
-            Err(error) => return error,
-        };
-        let fault = asked.fault();
-        let why = fault.clone().unwrap_or_else(|| verdict.why());
-        let text = format!("Not done. {why}.");
-        let told = match fault {
-            Some(_) => Told::quoting(text, asked.is_known(), asked.context),
-            None => Told::by_the_door(text, asked.is_known()),
-        };
-        self.door.with_session(self.caller.session, |session| {
-            session.receipt(receipt);
-            if asked.kind == ActionKind::Tool {
-                session.evidence = session.evidence.after(true);
-            }
-            if let Some((of, index)) = asked.chosen {
-                session.tool_ended(of, index, told);
-            }
-        });
+    /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
+    async fn refuse(&self, asked: &Asked, weighed: Weighed, ruling: Option<Seq>) -> Result<Option<Refusal>, Refusal> {
+        let Some(receipt) = self.note_verdict(asked, &weighed, ruling).await? else { return Ok(None) };
+        let Weighed { verdict, grounds, .. } = weighed;
+        let why = asked.fault().unwrap_or_else(|| verdict.why());
         self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why }).await;
         // The person waits for this turn, whatever became of its reply.
-        if asked.kind == ActionKind::Reply
-            && let Err(error) = self.end_turn(asked, EndReason::Refused).await
-        {
-            return error;
+        if asked.kind == ActionKind::Reply {
+            self.end_turn(asked, EndReason::Refused).await?;
         }
-        match spent {
+        Ok(Some(match grounds.spent {
             Some(exhausted) => Refusal::BudgetSpent { exhausted, receipt },
             None => Refusal::Denied { verdict, receipt },
-        }
+        }))
     }
 
-    /// Records verdict and intent, makes the permit, runs the driver, records the outcome.
-    async fn run(&self, asked: &Asked, permitted: Permitted<'_>) -> Result<Answered, Refusal> {
-        let Permitted { verdict, ruling, reservation } = permitted;
+    /// Records verdict and intent, makes the permit, runs the driver, records the outcome. Nothing, if something was
+    /// recorded since it was decided.
+    async fn run(&self, asked: &Asked, permitted: Permitted<'_>) -> Result<Option<Answered>, Refusal> {
+        let Permitted { weighed, ruling, reservation } = permitted;
         let reserved = reservation.amount();
         let ready = self.ready(asked, reserved).await;
         let (task, driver, shows, intent) = match ready {
@@ -327,23 +308,22 @@ impl Serving {
             }
         };
         let limit = self.time_limit(&task);
-        let record = self.verdict_record(asked, &verdict, ruling);
-        let durable = match self.door.log().intend(record, intent).await {
+        let record = self.verdict_record(asked, &weighed, ruling);
+        let durable = match self.log(weighed.at).intend(record, intent).await {
             Ok(durable) => durable,
             Err(error) => {
                 release(reservation);
-                let refusal = Refusal::Chain(error.to_string());
-                if asked.kind == ActionKind::Reply {
+                if asked.kind == ActionKind::Reply && !matches!(error, AppendError::Overtaken) {
                     // The person waits for this turn, and what ends something is taken when nothing else is.
-                    let (call, target, why) = (asked.call, asked.target.clone(), refusal.to_string());
+                    let (call, target, why) = (asked.call, asked.target.clone(), error.to_string());
                     self.show(Seen::Refused { call, target, why }).await;
                     self.end_turn(asked, EndReason::Refused).await?;
                 }
-                return Err(refusal);
+                return if_overtaken(error);
             }
         };
         let intent = durable.receipt().seq;
-        let Some(permit) = Permit::make(&verdict, durable, task, limit) else { return Err(Refusal::Fenced) };
+        let Some(permit) = Permit::make(&weighed.verdict, durable, task, limit) else { return Err(Refusal::Fenced) };
         self.started(asked, intent).await;
         let begun = self.door.clock().monotonic();
         let inner = Arc::new(self.inner(asked));
@@ -351,12 +331,12 @@ impl Serving {
         // A driver may panic also while it is dropped.
         let end = AssertUnwindSafe(drive).catch_unwind().await;
         let (outcome, used) = end.unwrap_or_else(|panic| outcome_of(Err(panic), reserved));
-        let read = inner.close().await;
+        inner.close().await;
         let took = self.door.clock().monotonic().saturating_sub(begun);
         let wall_ms = if self.within.is_some() { 0 } else { u64::try_from(took.as_millis()).unwrap_or(u64::MAX) };
         let used = Budget { wall_ms, ..used.plus(&asked.base_budget()) };
         reservation.settle(used);
-        self.ended(asked, intent, outcome, used, read).await
+        self.ended(asked, intent, outcome, used).await.map(Some)
     }
 
     /// Everything a permitted call needs before its intent is recorded.
@@ -378,17 +358,25 @@ impl Serving {
         if asked.kind != ActionKind::Model {
             return Ok(true);
         }
-        let verdict = self.weigh(Ask::Reply, asked, Ok(()), None);
-        let fact = Fact::Verdict {
-            action: ActionKind::Reply,
-            target: "preview".into(),
-            attempt: asked.attempt,
-            arguments: asked.digest,
-            verdict: verdict.clone(),
-            ruling: None,
-        };
-        self.note(self.subject(asked), fact, None).await?;
-        Ok(verdict.decision == Decision::Permit)
+        loop {
+            let Weighed { verdict, grounds, at } = self.weigh(Ask::Reply, asked, None, None);
+            let shows = verdict.decision == Decision::Permit;
+            let fact = Fact::Verdict {
+                action: ActionKind::Reply,
+                target: PREVIEW.into(),
+                attempt: asked.attempt,
+                arguments: asked.digest,
+                verdict,
+                ruling: None,
+                grounds: Some(grounds),
+            };
+            let record = Record { subject: self.subject(asked), fact, content: None };
+            match self.log(at).note(record).await {
+                Ok(_) => return Ok(shows),
+                Err(AppendError::Overtaken) => {}
+                Err(error) => return Err(Refusal::Chain(error.to_string())),
+            }
+        }
     }
 
     async fn started(&self, asked: &Asked, intent: Seq) {
@@ -496,16 +484,8 @@ impl Serving {
     }
 
     /// Records the outcome and takes it into the session.
-    async fn ended(
-        &self,
-        asked: &Asked,
-        intent: Seq,
-        outcome: Outcome,
-        used: Budget,
-        read: Read,
-    ) -> Result<Answered, Refusal> {
+    async fn ended(&self, asked: &Asked, intent: Seq, outcome: Outcome, used: Budget) -> Result<Answered, Refusal> {
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
-        self.take_in(asked, &outcome, receipt, read);
         let ended = Seen::Ended {
             call: asked.call,
             action: asked.kind,
@@ -539,7 +519,7 @@ impl Serving {
         let settle = |outcome: &Outcome| {
             let fact = Fact::Outcome { intent, end: outcome.code().to_owned(), used };
             let content = Some(Content::Outcome(outcome.clone()));
-            self.door.log().settle(intent, Record { subject: self.subject(asked), fact, content })
+            self.log(None).settle(intent, Record { subject: self.subject(asked), fact, content })
         };
         let whole = match settle(&outcome).await {
             Ok(receipt) => return Ok((outcome, receipt)),
@@ -550,7 +530,7 @@ impl Serving {
         match settle(&outcome).await {
             Ok(receipt) => Ok((outcome, receipt)),
             Err(error) => {
-                if let Some((of, index)) = asked.chosen {
+                if let Some(Chosen { of, index }) = asked.chosen {
                     self.door.with_session(self.caller.session, |session| session.never_again(of, index));
                 }
                 Err(Refusal::Unrecorded(error.to_string()))
@@ -577,38 +557,6 @@ impl Serving {
         let head = self.door.log().head();
         self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;
         Ok(())
-    }
-
-    fn take_in(&self, asked: &Asked, outcome: &Outcome, receipt: Receipt, read: Read) {
-        self.door.with_session(self.caller.session, |session| {
-            session.receipt(receipt);
-            match asked.kind {
-                ActionKind::Model => {
-                    if let Outcome::Done(Product::Model(answer)) = outcome {
-                        session.report(|report| {
-                            report.input_tokens = report.input_tokens.saturating_add(answer.usage.input);
-                            report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
-                        });
-                    }
-                    session.model_ended(asked.call, asked.context, outcome);
-                }
-                ActionKind::Tool => {
-                    let bad = !matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
-                    // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it.
-                    if *outcome != Outcome::Cancelled {
-                        session.evidence = session.evidence.after(bad);
-                    }
-                    if let Some(tool) = asked.tool_call() {
-                        session.familiar.insert(tool.task.name.clone());
-                        session.conduct.permitted(call_digest(&tool.task.name, &tool.task.arguments));
-                    }
-                    if let (Some((of, index)), Some(told)) = (asked.chosen, told(asked, outcome, read)) {
-                        session.tool_ended(of, index, told);
-                    }
-                }
-                ActionKind::Reply => {}
-            }
-        });
     }
 
     /// Resolves when the caller has died or let go, or the person cancelled the turn.
@@ -638,20 +586,8 @@ impl Serving {
     }
 
     fn inner(&self, asked: &Asked) -> Inner {
-        let own = Rights::of(asked.registration().into_iter().flat_map(|tool| tool.nested.iter().copied()));
-        // Two calls deep a guest may do no more than the one around it.
-        let rights = self.within.as_ref().map_or_else(|| own.clone(), |within| own.intersect(&within.rights));
-        let read = Read { integrity: Integrity::Trusted, confidentiality: asked.context };
         let cancel = self.cancel.child_token();
-        Inner::new(
-            self.door.clone(),
-            self.caller.clone(),
-            cancel,
-            self.states.clone(),
-            self.subject(asked),
-            rights,
-            read,
-        )
+        Inner::new(self.door.clone(), self.caller.clone(), cancel, self.states.clone(), self.subject(asked))
     }
 
     fn subject(&self, asked: &Asked) -> Subject {
@@ -678,31 +614,41 @@ impl Serving {
         })
     }
 
-    fn verdict_record(&self, asked: &Asked, verdict: &Verdict, ruling: Option<Seq>) -> Record {
+    fn verdict_record(&self, asked: &Asked, weighed: &Weighed, ruling: Option<Seq>) -> Record {
         let fact = Fact::Verdict {
             action: asked.kind,
             target: asked.target.clone(),
             attempt: asked.attempt,
             arguments: asked.digest,
-            verdict: verdict.clone(),
+            verdict: weighed.verdict.clone(),
             ruling,
+            grounds: Some(weighed.grounds),
         };
         Record { subject: self.subject(asked), fact, content: asked.content.clone() }
     }
 
-    async fn note_verdict(&self, asked: &Asked, verdict: &Verdict, ruling: Option<Seq>) -> Result<Receipt, Refusal> {
-        let record = self.verdict_record(asked, verdict, ruling);
-        self.door.log().note(record).await.map_err(|error| Refusal::Chain(error.to_string()))
-    }
-
-    async fn note(&self, subject: Subject, fact: Fact, content: Option<Content>) -> Result<Receipt, Refusal> {
-        let record = Record { subject, fact, content };
-        self.door.log().note(record).await.map_err(|error| Refusal::Chain(error.to_string()))
+    /// Records a verdict that lets nothing run; says where, unless something was recorded since it was decided.
+    async fn note_verdict(
+        &self,
+        asked: &Asked,
+        weighed: &Weighed,
+        ruling: Option<Seq>,
+    ) -> Result<Option<Receipt>, Refusal> {
+        let record = self.verdict_record(asked, weighed, ruling);
+        match self.log(weighed.at).note(record).await {
+            Ok(receipt) => Ok(Some(receipt)),
+            Err(error) => if_overtaken(error),
+        }
     }
 
     async fn append(&self, subject: Subject, fact: Fact, content: Option<Content>) -> Result<Receipt, Refusal> {
         let record = Record { subject, fact, content };
-        self.door.log().append(record).await.map_err(|error| Refusal::Chain(error.to_string()))
+        self.log(None).append(record).await.map_err(|error| Refusal::Chain(error.to_string()))
+    }
+
+    /// The log, as the session follows it. With `at` it takes only what still holds.
+    fn log(&self, at: Option<u64>) -> Log {
+        self.link.log(self.door.log(), at)
     }
 
     async fn show(&self, seen: Seen) {
@@ -718,12 +664,12 @@ fn release(reservation: Reservation<'_>) {
 struct Underway<'a> {
     door: &'a Door,
     session: SessionId,
-    chosen: Option<(CallId, u32)>,
+    chosen: Option<Chosen>,
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        if let Some((of, index)) = self.chosen {
+        if let Some(Chosen { of, index }) = self.chosen {
             self.door.with_session(self.session, |session| session.over(of, index));
         }
     }
@@ -744,20 +690,9 @@ fn overdue(limit: Duration) -> Failure {
     Failure::new(FailureKind::Deadline, format!("it took longer than its {} s and was stopped", limit.as_secs()))
 }
 
-/// What the model is told of a tool call that ended; nothing of a cancelled one, which is called again.
-fn told(asked: &Asked, outcome: &Outcome, read: Read) -> Option<Told> {
-    let registration = asked.registration()?;
-    match outcome {
-        Outcome::Done(Product::Tool(answer)) => {
-            let carried = asked.tool_call().map(|tool| tool.carried.clone()).unwrap_or_default();
-            Some(Told::by_the_tool(answer.text.clone(), registration, read, carried, !answer.failed))
-        }
-        Outcome::Failed(failure) => {
-            let level = registration.confidentiality.max(read.confidentiality);
-            Some(Told::quoting(format!("The tool failed: {}.", failure.message), true, level))
-        }
-        Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => None,
-    }
+/// What was overtaken is made again; anything else that the log says is a refusal.
+fn if_overtaken<T>(error: AppendError) -> Result<Option<T>, Refusal> {
+    if matches!(error, AppendError::Overtaken) { Ok(None) } else { Err(Refusal::Chain(error.to_string())) }
 }
 
 fn shown_text(outcome: &Outcome) -> String {

@@ -1,6 +1,7 @@
 //! A session as the door keeps it: its spans with their labels, its answers, its turn.
 //!
-//! Labels are made here and nowhere else. A session is rebuilt from the record; nothing in it is a source of truth.
+//! Labels are made here and nowhere else. A session follows from the record, as `history` says; nothing in it is a source
+//! of truth.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +14,14 @@ use ephor_base::{
     ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
     Seat, Seq, SessionId, Source, Span, SpanId, Timestamp, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
 };
-use ephor_chain::Veil;
-use ephor_governance::{Carried, Evidence, Principal, Rights, SpanTable, TurnState, TurnTime};
+use ephor_chain::record::Chosen;
+use ephor_governance::{Carried, Evidence, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Origin, Refusal, nested::Read};
+use super::{
+    Refusal,
+    history::{Begun, Read},
+};
 
 /// One step of a conversation, in the order it happened. What a restarted agent continues from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,8 +78,6 @@ pub struct SessionSpec {
 
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    /// Digests what is private for the public part of the record.
-    pub(crate) veil: Veil,
     pub(crate) seat: Seat,
     pub(crate) spec: SessionSpec,
     pub(crate) evidence: Evidence,
@@ -91,6 +93,16 @@ pub(crate) struct Session {
     pub(crate) standing: Vec<Standing>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) answered: u64,
+    /// The calls that were permitted and have no outcome yet.
+    pub(crate) calls: BTreeMap<CallId, Begun>,
+    /// The calls, by attempt, that were deferred and have no other verdict yet.
+    pub(crate) deferred: BTreeSet<(CallId, u32)>,
+    /// What came of its tickets.
+    pub(crate) rulings: BTreeMap<Seq, Ruled>,
+    /// How many events it has taken in.
+    pub(crate) taken_in: u64,
+    /// Why it no longer follows from the record, if it does not.
+    pub(crate) lost: Option<String>,
     spans: Vec<Span>,
     answers: BTreeMap<CallId, Answer>,
     uses: BTreeMap<(CallId, u32), Use>,
@@ -176,10 +188,9 @@ pub(crate) struct Shown {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, veil: Veil, seat: Seat, spec: SessionSpec, who: Principal) -> Self {
+    pub(crate) fn new(id: SessionId, seat: Seat, spec: SessionSpec, who: Principal) -> Self {
         let mut session = Self {
             id,
-            veil,
             seat,
             spec,
             evidence: Evidence::default(),
@@ -191,6 +202,11 @@ impl Session {
             standing: Vec::new(),
             moments: Vec::new(),
             answered: 0,
+            calls: BTreeMap::new(),
+            deferred: BTreeSet::new(),
+            rulings: BTreeMap::new(),
+            taken_in: 0,
+            lost: None,
             spans: Vec::new(),
             answers: BTreeMap::new(),
             uses: BTreeMap::new(),
@@ -226,24 +242,25 @@ impl Session {
     }
 
     /// Labels the parts of a message.
-    pub(crate) fn enter_parts(&mut self, from: Origin, parts: &[Part]) -> Vec<SpanId> {
+    pub(crate) fn enter_parts(&mut self, from: Option<SessionId>, parts: &[Part]) -> Vec<SpanId> {
         let label = |kind| match (from, kind) {
-            // Whatever the parts say of themselves, no person has typed them here.
-            (Origin::Session(_, level), _) => Label::new(Source::Peer, Integrity::Untrusted, level),
-            (Origin::Client, PartKind::Typed) => {
-                Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)
-            }
-            (Origin::Client, PartKind::Piped) => {
-                Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal)
-            }
+            // Whatever the parts say of themselves, no person has typed them here, and nobody here knows what that session
+            // was shown.
+            (Some(_), _) => Label::new(Source::Peer, Integrity::Untrusted, Confidentiality::Confidential),
+            (None, PartKind::Typed) => Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal),
+            (None, PartKind::Piped) => Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal),
         };
         parts.iter().map(|part| self.enter(label(part.kind), part.text.clone())).collect()
     }
 
-    /// The highest confidentiality of anything it holds.
-    pub(crate) fn highest(&self) -> Confidentiality {
-        let levels = self.spans.iter().map(|span| span.label.confidentiality);
-        levels.fold(Confidentiality::Internal, Confidentiality::max)
+    /// The numbers of the next spans.
+    pub(crate) fn next_spans(&self, count: usize) -> Vec<SpanId> {
+        (self.spans.len() as u64..).take(count).map(SpanId).collect()
+    }
+
+    /// All spans, as they were labelled.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Takes back spans whose message was not recorded. Their numbers stay used.
@@ -343,6 +360,12 @@ impl Session {
         entry.attempts = entry.attempts.saturating_add(1);
         entry.running = Some(CancellationToken::new());
         Ok((entry.call, entry.attempts))
+    }
+
+    /// An attempt for a tool use stands on the record.
+    pub(crate) fn attempted(&mut self, Chosen { of, index }: Chosen, call: CallId, attempt: u32) {
+        let entry = self.uses.entry((of, index)).or_insert(Use { call, attempts: 0, done: false, running: None });
+        entry.attempts = entry.attempts.max(attempt);
     }
 
     /// What resolves when the attempt under way for the same tool use is over; none, if there is none.

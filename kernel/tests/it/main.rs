@@ -10,6 +10,7 @@ mod derived;
 mod ends;
 mod engine;
 mod links;
+mod retrial;
 mod rulings;
 mod runtime;
 mod spine;

@@ -37,7 +37,8 @@ async fn a_turn_stands_on_the_record_in_the_order_of_the_spine() {
     let calls = ["verdict", "verdict", "intent", "outcome"];
     assert_eq!(
         kinds(&facts),
-        [&["spawn", "spawn", "message"][..], &calls, &calls[1..], &calls, &calls[1..], &["turn_end"]].concat()
+        [&["spawn", "opened", "spawn", "message"][..], &calls, &calls[1..], &calls, &calls[1..], &["turn_end"]]
+            .concat()
     );
     // The receipt is the outcome's, and everything of a call stands under its id.
     let outcome = &record[usize::try_from(ran.receipt.seq.0).unwrap()];

@@ -283,10 +283,14 @@ impl Setup {
         self
     }
     pub(crate) async fn boot(self) -> World {
-        let folder = tempfile::tempdir().unwrap();
-        let (disk, random) = (self.disk, Arc::new(Seeded(AtomicU64::new(1))));
+        self.boot_in(Arc::new(tempfile::tempdir().unwrap()), 1000).await
+    }
+    /// Boots on the folder of an earlier boot, with the same keys; `seed` is another one each time.
+    pub(crate) async fn boot_in(self, folder: Arc<tempfile::TempDir>, seed: u64) -> World {
+        let (disk, random) = (self.disk, Seeded(AtomicU64::new(1)));
         let clock = Arc::new(TestClock(Instant::now(), AtomicU64::new(0)));
-        let (keys, vault) = (SigningKeys::generate(&*random), Arc::new(VaultKey::generate(&*random)));
+        let (keys, vault) = (SigningKeys::generate(&random), Arc::new(VaultKey::generate(&random)));
+        let random = Arc::new(Seeded(AtomicU64::new(seed)));
         let config = Config::in_home(folder.path());
         let (log, recovered) =
             Log::open(config, keys, vault, Arc::new(disk.clone()), clock.clone(), random.clone(), "test").unwrap();
@@ -316,7 +320,7 @@ impl Setup {
 /// A kernel at work.
 pub(crate) struct World {
     #[expect(dead_code, reason = "it is removed when it is dropped")]
-    folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
     pub(crate) kernel: Kernel,
     pub(crate) log: Log,
     pub(crate) operator: SigningKey,

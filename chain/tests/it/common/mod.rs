@@ -228,7 +228,8 @@ pub(crate) fn message(number: u64, text: &str) -> Record {
 pub(crate) fn verdict(call: u64, decision: Decision) -> Record {
     let verdict = Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: Digest::of(b"policy") };
     let IntentRecord { action, attempt, arguments, .. } = intent(call);
-    let fact = Fact::Verdict { action, target: "fs.read".into(), attempt, arguments, verdict, ruling: None };
+    let fact =
+        Fact::Verdict { action, target: "fs.read".into(), attempt, arguments, verdict, ruling: None, grounds: None };
     Record { subject: subject(call), fact, content: Some(Content::Text(format!("arguments of call {call}"))) }
 }
 

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use ephor_base::{Decision, OperatorId, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Checkpoint, Fact, Private, ProveError, Prover, PruneError, Record, Retention, RulingOn,
-    ScanError, State, Subject, Wish,
+    AppendError, Checkpoint, Fact, Private, ProveError, Prover, PruneError, Record, Retention, RulingOn, ScanError,
+    State, Subject, Wish,
     disk::Disk,
     pruning::Why,
     read,
@@ -190,7 +190,7 @@ fn a_conversation_that_goes_on_stays_whole() {
 fn the_registrations_in_force_stay() {
     let world = fresh();
     let policy = || {
-        let fact = Fact::Policy { digest: intent(1).arguments, environment: "dev".into() };
+        let fact = Fact::Policy { digest: intent(1).arguments, environment: "dev".into(), terms: None };
         Record { subject: Subject::default(), fact, content: None }
     };
     let (log, _) = world.open().unwrap();

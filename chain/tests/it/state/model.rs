@@ -106,7 +106,7 @@ impl History {
             4 => Fact::Exit {
                 reason: ["normal", "panicked", "error", "killed"][usize::try_from(call % 4).unwrap()].into(),
             },
-            5 => Fact::Verdict { action, target: "t".into(), attempt, arguments, verdict, ruling: None },
+            5 => Fact::Verdict { action, target: "t".into(), attempt, arguments, verdict, ruling: None, grounds: None },
             6 | 7 => {
                 self.open.push(Seq(self.entries.len() as u64));
                 Fact::Intent { action, attempt, verdict: Seq(0), arguments, reserved: budget }

@@ -55,7 +55,7 @@ pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
 }
 
 /// The entries from the first on.
-fn entries(home: &Home, content: bool) -> anyhow::Result<Entries> {
+pub(crate) fn entries(home: &Home, content: bool) -> anyhow::Result<Entries> {
     let files: Arc<dyn Files> = Arc::new(Disk);
     let entries = read(&home.chain(), &files);
     if !content {
@@ -134,7 +134,7 @@ pub(super) fn told(fact: &Fact) -> String {
         }
         Fact::Stop { number } => format!("of boot {number}"),
         Fact::Operator { .. } => String::new(),
-        Fact::Policy { digest, environment } => format!("{environment} {}", digest.short()),
+        Fact::Policy { digest, environment, .. } => format!("{environment} {}", digest.short()),
         Fact::Tool { name, code, .. } => format!("{name}, code {}", code.short()),
         Fact::Spawn { incarnation, parent } => {
             let parent = parent.map_or_else(|| "nobody".to_owned(), |pid| pid.to_string());
@@ -160,6 +160,13 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::Restarts { restarts } => {
             let first = restarts.first().map(|one| format!(": {} ({})", plain(&one.name), one.reason));
             format!("{} children started again{}", restarts.len(), first.unwrap_or_default())
+        }
+        Fact::Opened { rights, role, namespace } => {
+            let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
+            format!("as {} in {}: {}", plain(role), plain(namespace), rights.join(", "))
+        }
+        Fact::Document { digest, part, of, bytes } => {
+            format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())
         }
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)

@@ -1,0 +1,304 @@
+//! How a session follows from the record: what was recorded of it, taken in one after another.
+//!
+//! The door and a retrial run the same code, so that they cannot come to differ.
+
+use std::sync::Arc;
+
+use ephor_base::{
+    ActionKind, Arguments, CallId, Confidentiality, Decision, Integrity, Outcome, Product, Seq, SessionId, ToolName,
+    Verdict,
+};
+use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
+use ephor_governance::{
+    Ask, Carried, Case, Decided, Evidence, Gate, Principal, Rights, Ruled, SpanTable, TurnState, gate::call_digest,
+};
+
+use super::{
+    asked::Meant,
+    inbox::Event,
+    session::{Session, Standing, Told},
+};
+
+/// What a guest has been shown so far, joined: how far it is trusted, and who may see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) integrity: Integrity,
+    pub(crate) confidentiality: Confidentiality,
+}
+
+impl Read {
+    fn join(&mut self, integrity: Integrity, confidentiality: Confidentiality) {
+        self.integrity = self.integrity.min(integrity);
+        self.confidentiality = self.confidentiality.max(confidentiality);
+    }
+}
+
+/// A call that was permitted and has no outcome yet.
+pub(crate) struct Begun {
+    kind: ActionKind,
+    context: Confidentiality,
+    chosen: Option<Chosen>,
+    within: Option<CallId>,
+    tool: Option<(ToolName, Arguments, Carried)>,
+    /// What its guest may ask of the door.
+    rights: Rights,
+    /// What its guest has read, and so may have put into what it asks.
+    read: Read,
+}
+
+/// Everything of a session that a decision depends on.
+pub(crate) struct Position {
+    pub(crate) rights: Rights,
+    pub(crate) familiar: bool,
+    pub(crate) evidence: Evidence,
+    pub(crate) who: Arc<Principal>,
+    pub(crate) spans: Arc<SpanTable>,
+    pub(crate) turn: TurnState,
+    /// After how many events this is so.
+    pub(crate) at: u64,
+}
+
+impl Position {
+    /// Asks the gate.
+    pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, ruled: Option<Ruled>) -> Decided {
+        if grounds.over {
+            return Decided { verdict: gate.gone(), findings: Vec::new() };
+        }
+        gate.decide(&Case {
+            ask,
+            who: &self.who,
+            rights: &self.rights,
+            spans: &self.spans,
+            turn: &self.turn,
+            familiar: self.familiar,
+            context: grounds.context,
+            budget: grounds.spent.map_or(Ok(()), Err),
+            evidence: self.evidence,
+            suspended: grounds.suspended,
+            ruled,
+        })
+    }
+}
+
+impl Session {
+    /// How it stands for a call of `tool`, made within another call or by itself.
+    pub(crate) fn position(&self, tool: Option<&ToolName>, within: Option<CallId>) -> Position {
+        let guest = |call| self.calls.get(&call).map(|begun| begun.rights.clone()).unwrap_or_default();
+        let rights = &self.spec.rights;
+        Position {
+            rights: within.map_or_else(|| rights.clone(), |call| rights.intersect(&guest(call))),
+            familiar: tool.is_some_and(|tool| self.familiar.contains(tool)),
+            evidence: self.evidence,
+            who: self.who.clone(),
+            spans: self.table.clone(),
+            turn: self.conduct.clone(),
+            at: self.taken_in,
+        }
+    }
+
+    /// What the guest of a call has read.
+    pub(crate) fn read_by(&self, call: CallId) -> Confidentiality {
+        self.calls.get(&call).map_or(Confidentiality::Confidential, |begun| begun.read.confidentiality)
+    }
+
+    /// What an operator has said to a call that was deferred, if the verdict in question comes after that.
+    pub(crate) fn ruled(&self, call: CallId, attempt: u32, ruling: Option<Seq>) -> Result<Option<Ruled>, String> {
+        let Some(seq) = ruling else {
+            return Ok(self.deferred.contains(&(call, attempt)).then_some(Ruled::Refuse));
+        };
+        let standing = || self.standing.iter().any(|standing| standing.ruling == seq).then_some(Ruled::Permit);
+        let found = self.rulings.get(&seq).copied().or_else(standing);
+        found.map(Some).ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
+    }
+
+    /// Takes in what was recorded next.
+    pub(crate) fn take_in(&mut self, gate: &Gate, event: &Event<'_>) {
+        self.taken_in = self.taken_in.saturating_add(1);
+        let taken = match event.fact {
+            Fact::Message { spans, from, .. } => self.said(*from, spans, event),
+            Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
+                (Some(grounds), Some(call)) => {
+                    let case = Weighed { action: *action, target, call, attempt: *attempt, verdict, grounds };
+                    self.weighed(gate, &case, event)
+                }
+                _ => Err("the grounds of a verdict are not on the record".to_owned()),
+            },
+            Fact::Outcome { .. } => self.came_out(gate, event),
+            Fact::Ruling { on, decision, how, .. } => {
+                self.was_ruled(on, *decision, how, event.receipt.seq);
+                Ok(())
+            }
+            Fact::TurnEnd { .. } => {
+                self.conduct.begin();
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(why) = taken {
+            self.lost.get_or_insert_with(|| format!("{why} (entry {})", event.receipt.seq));
+        }
+    }
+
+    fn said(&mut self, from: Option<SessionId>, spans: &[ephor_base::SpanId], event: &Event<'_>) -> Result<(), String> {
+        let Some(Content::Parts(parts)) = event.content else { return Err("a message is not on the record".into()) };
+        self.governed_from(event.time);
+        let entered = self.enter_parts(from, parts);
+        if entered == spans { Ok(()) } else { Err("the spans of a message are not the next of its session".into()) }
+    }
+
+    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, ruling: Seq) {
+        match on {
+            RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling }),
+            RulingOn::Ticket(_) => {
+                let ruled = match (how, decision) {
+                    ("answered", Decision::Permit) => Ruled::Permit,
+                    ("answered", _) => Ruled::Refuse,
+                    ("nobody-to-ask", _) => Ruled::NobodyToAsk,
+                    ("withdrawn", _) => Ruled::Withdrawn,
+                    _ => Ruled::Expired,
+                };
+                self.rulings.insert(ruling, ruled);
+            }
+        }
+    }
+
+    fn weighed(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) -> Result<(), String> {
+        self.deferred.remove(&(case.call, case.attempt));
+        match case.verdict.decision {
+            Decision::Permit => self.begin(gate, case, event.content),
+            Decision::Defer => {
+                self.deferred.insert((case.call, case.attempt));
+                Ok(())
+            }
+            Decision::Deny => {
+                self.refused(gate, case, event);
+                Ok(())
+            }
+        }
+    }
+
+    /// A call was permitted.
+    fn begin(&mut self, gate: &Gate, case: &Weighed<'_>, content: Option<&Content>) -> Result<(), String> {
+        let Grounds { context, chosen, within, .. } = *case.grounds;
+        let (mut tool, mut rights) = (None, Rights::default());
+        if case.action == ActionKind::Tool {
+            let meant = Meant::recorded(self, gate, case.target, chosen, content)?;
+            let (name, arguments) = meant.call().ok_or("a call was permitted that makes no sense")?;
+            let known = gate.registry().tool(name).ok_or("a tool was permitted that is not registered")?;
+            rights = Rights::of(known.registration().nested.iter().copied());
+            if let Some(within) = within {
+                // Two calls deep a guest may do no more than the one around it.
+                let outer = self.calls.get(&within).map(|begun| begun.rights.clone()).unwrap_or_default();
+                rights = rights.intersect(&outer);
+            }
+            let carried = self.table.carried(known, arguments);
+            tool = Some((name.clone(), arguments.clone(), carried));
+        }
+        if let Some(chosen) = chosen {
+            self.attempted(chosen, case.call, case.attempt);
+        }
+        let read = Read { integrity: Integrity::Trusted, confidentiality: context };
+        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read };
+        self.calls.insert(case.call, begun);
+        Ok(())
+    }
+
+    /// A call was refused, and the model is told.
+    fn refused(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) {
+        self.receipt(event.receipt);
+        if case.action == ActionKind::Tool {
+            self.evidence = self.evidence.after(true);
+        }
+        let Some(chosen) = case.grounds.chosen else { return };
+        self.attempted(chosen, case.call, case.attempt);
+        // A tool use that its session does not have was never resolved, so it has no verdict either.
+        let Ok((meant, _)) = Meant::of_use(self, gate, chosen) else { return };
+        let (fault, known) = (meant.fault(), meant.is_known());
+        let text = format!("Not done. {}.", fault.clone().unwrap_or_else(|| case.verdict.why()));
+        let told = match fault {
+            Some(_) => Told::quoting(text, known, case.grounds.context),
+            None => Told::by_the_door(text, known),
+        };
+        self.tool_ended(chosen.of, chosen.index, told);
+    }
+
+    /// A call is over.
+    fn came_out(&mut self, gate: &Gate, event: &Event<'_>) -> Result<(), String> {
+        let outcome = match event.content {
+            Some(Content::Outcome(outcome)) => outcome.clone(),
+            // What the next boot says of a call that was cut off.
+            None => Outcome::Indeterminate,
+            Some(_) => return Err("an outcome is not on the record".to_owned()),
+        };
+        let call = event.subject.call.ok_or("an outcome is of no call")?;
+        let begun = self.calls.remove(&call).ok_or("an outcome is of a call that was not begun")?;
+        self.receipt(event.receipt);
+        match (begun.kind, &begun.tool) {
+            (ActionKind::Model, _) => {
+                if let Outcome::Done(Product::Model(answer)) = &outcome {
+                    self.report(|report| {
+                        report.input_tokens = report.input_tokens.saturating_add(answer.usage.input);
+                        report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
+                    });
+                }
+                self.model_ended(call, begun.context, &outcome);
+            }
+            (ActionKind::Tool, Some((name, arguments, carried))) => {
+                self.count(name, arguments, &outcome);
+                self.join(gate, &begun, name);
+                let told = told(gate, name, carried, &outcome, begun.read);
+                if let (Some(Chosen { of, index }), Some(told)) = (begun.chosen, told) {
+                    self.tool_ended(of, index, told);
+                }
+            }
+            (ActionKind::Tool, None) | (ActionKind::Reply, _) => {}
+        }
+        Ok(())
+    }
+
+    /// What a tool call says of conduct.
+    fn count(&mut self, name: &ToolName, arguments: &Arguments, outcome: &Outcome) {
+        let bad = !matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
+        // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it. One that was cut
+        // off with its node is not the seat's fault.
+        if !matches!(outcome, Outcome::Cancelled | Outcome::Indeterminate) {
+            self.evidence = self.evidence.after(bad);
+        }
+        self.familiar.insert(name.clone());
+        self.conduct.permitted(call_digest(name, arguments));
+    }
+
+    /// What a nested call gave, the guest around it has read, and with it what the inner one had.
+    fn join(&mut self, gate: &Gate, begun: &Begun, name: &ToolName) {
+        let outer = begun.within.and_then(|within| self.calls.get_mut(&within));
+        if let (Some(outer), Some(tool)) = (outer, gate.registry().find(name)) {
+            outer.read.join(tool.integrity, tool.confidentiality);
+            outer.read.join(begun.read.integrity, begun.read.confidentiality);
+        }
+    }
+}
+
+/// A verdict on the record.
+struct Weighed<'a> {
+    action: ActionKind,
+    target: &'a str,
+    call: CallId,
+    attempt: u32,
+    verdict: &'a Verdict,
+    grounds: &'a Grounds,
+}
+
+/// What the model is told of a tool call that ended; nothing of one that is called again.
+fn told(gate: &Gate, name: &ToolName, carried: &Carried, outcome: &Outcome, read: Read) -> Option<Told> {
+    let registration = gate.registry().find(name)?;
+    match outcome {
+        Outcome::Done(Product::Tool(answer)) => {
+            Some(Told::by_the_tool(answer.text.clone(), registration, read, carried.clone(), !answer.failed))
+        }
+        Outcome::Failed(failure) => {
+            let level = registration.confidentiality.max(read.confidentiality);
+            Some(Told::quoting(format!("The tool failed: {}.", failure.message), true, level))
+        }
+        Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! What was recorded of a session and it has not taken in yet, in the order of the record.
+//!
+//! A session changes only by what is recorded of it, in that order. So what a decision rests on can be made again from the
+//! record alone. A decision that something else has overtaken is not recorded, and is made anew.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use ephor_base::{Receipt, Timestamp};
+use ephor_chain::{
+    Order, Record,
+    record::{Content, Fact, Subject},
+};
+
+/// How the verdict on showing a model's words while they come is named on the record.
+pub(crate) const PREVIEW: &str = "preview";
+
+/// Something that was recorded of a session.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) receipt: Receipt,
+    pub(crate) time: Timestamp,
+    pub(crate) subject: &'a Subject,
+    pub(crate) fact: &'a Fact,
+    pub(crate) content: Option<&'a Content>,
+}
+
+/// The same, kept until the session takes it in.
+pub(crate) struct Recorded {
+    receipt: Receipt,
+    time: Timestamp,
+    record: Record,
+}
+
+impl Recorded {
+    pub(crate) const fn event(&self) -> Event<'_> {
+        let Self { receipt, time, record: Record { subject, fact, content } } = self;
+        Event { receipt: *receipt, time: *time, subject, fact, content: content.as_ref() }
+    }
+}
+
+/// What waits for a session, and how much ever did.
+#[derive(Default)]
+pub(crate) struct Inbox(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    taken: u64,
+    events: VecDeque<Recorded>,
+}
+
+impl Inbox {
+    /// What comes next.
+    pub(crate) fn next(&self) -> Option<Recorded> {
+        self.waiting().events.pop_front()
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts what is recorded into the inbox of its session.
+pub(crate) struct Following {
+    pub(crate) inbox: Arc<Inbox>,
+    /// After how many events that was made which is recorded, if it holds only then.
+    pub(crate) at: Option<u64>,
+}
+
+impl Order for Following {
+    fn holds(&self) -> bool {
+        self.at.is_none_or(|at| self.inbox.waiting().taken == at)
+    }
+
+    fn taken(&self, record: &Record, receipt: Receipt, time: Timestamp) {
+        if changes_a_session(&record.fact) {
+            let mut waiting = self.inbox.waiting();
+            waiting.taken = waiting.taken.saturating_add(1);
+            waiting.events.push_back(Recorded { receipt, time, record: record.clone() });
+        }
+    }
+}
+
+/// Whether a session takes it in.
+pub(crate) fn changes_a_session(fact: &Fact) -> bool {
+    match fact {
+        Fact::Verdict { target, .. } => target != PREVIEW,
+        Fact::Message { .. } | Fact::Outcome { .. } | Fact::Ruling { .. } | Fact::TurnEnd { .. } => true,
+        _ => false,
+    }
+}
