@@ -96,6 +96,31 @@ pub(crate) enum Policy {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Say why something was decided, from the record alone, and whether it comes out the same; exit status 1 with --all if
+    /// something does not.
+    Explain {
+        /// The sequence of a verdict; `ephor chain log --kind verdict` lists them.
+        #[arg(value_name = "SEQ", required_unless_present = "all", conflicts_with = "all")]
+        seq: Option<u64>,
+        /// Decide everything on the record again.
+        #[arg(long)]
+        all: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what another constitution would have decided over the recorded past.
+    Backtest {
+        /// Cedar policies.
+        #[arg(long, value_name = "FILE")]
+        policy: PathBuf,
+        /// Where it is to be decided [default: where it was].
+        #[arg(long, value_enum)]
+        environment: Option<Environment>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Hold a table of cases against the gate; exit status 1 if any is decided otherwise.
     Test {
         /// Rows of a trace, the id of a call in it, and `permit`, `defer` or `deny`.

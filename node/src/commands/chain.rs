@@ -19,6 +19,7 @@ use ephor_chain::{Change, disk::Disk, lineage};
 use serde_json::json;
 
 pub(crate) use check::check;
+pub(crate) use log::entries;
 
 use self::keep::Erasure;
 use super::runtime;
@@ -45,7 +46,7 @@ pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
 }
 
 /// A home that was used, or what to do.
-fn used(home: &Home) -> anyhow::Result<&Home> {
+pub(crate) fn used(home: &Home) -> anyhow::Result<&Home> {
     if !home.exists() {
         bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
     }

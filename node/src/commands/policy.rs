@@ -1,4 +1,8 @@
-//! `ephor policy`: reads, checks, compares and tests constitutions. Nothing here changes one.
+//! `ephor policy`: reads, checks, compares and tests constitutions, and decides again what was decided. Nothing here changes
+//! one.
+
+mod backtest;
+mod explain;
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::Decision;
+use ephor_base::{Decision, Seq};
 use ephor_governance::{Constitution, Environment};
 
 use super::gate;
@@ -19,6 +23,12 @@ pub(crate) fn policy(home: &Home, args: Policy) -> anyhow::Result<ExitCode> {
         Policy::Show { schema: true } => (Constitution::schema_text().to_owned(), ExitCode::SUCCESS),
         Policy::Show { schema: false } => (in_force(home)?.text().to_owned(), ExitCode::SUCCESS),
         Policy::Diff { file } => (diff(&in_force(home)?, &constitution::of_file(&file)?), ExitCode::SUCCESS),
+        Policy::Explain { seq: Some(seq), json, .. } => (explain::one(home, Seq(seq), json)?, ExitCode::SUCCESS),
+        Policy::Explain { seq: None, json, .. } => explain::all(home, json)?,
+        Policy::Backtest { policy, environment, json } => {
+            let environment = environment.map(Into::into);
+            (backtest::backtest(home, constitution::of_file(&policy)?, environment, json)?, ExitCode::SUCCESS)
+        }
         Policy::Test { table, environment, policy } => test(&table, environment.into(), policy.as_deref())?,
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;

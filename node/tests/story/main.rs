@@ -9,6 +9,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod again;
 mod auditor;
 mod copies;
 mod errors;
