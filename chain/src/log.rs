@@ -276,14 +276,14 @@ impl Log {
     /// # Errors
     /// [`AppendError::Quota`] says what is full, and where.
     pub fn can_begin(&self) -> Result<(), AppendError> {
-        let queue = self.0.shared.lock();
+        let queue = self.handle.shared.lock();
         queue.quota.as_ref().map_or(Ok(()), |quota| quota.can_begin(queue.rules.intents.len()))
     }
 
     /// Resolves when something was refused because of the quota and nothing more can begin; never, if there is no quota.
     /// Whoever runs the log should end then: only what was begun is still taken.
     pub fn full(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let full = self.0.shared.lock().quota.as_ref().map(|quota| Arc::clone(&quota.full));
+        let full = self.handle.shared.lock().quota.as_ref().map(|quota| Arc::clone(&quota.full));
         async move {
             match full {
                 Some(full) => full.notified().await,

@@ -347,7 +347,7 @@ fn a_torn_end_after_a_kill_is_reported_and_trimmed_and_nothing_acknowledged_is_l
     assert!(after.starts_with(&before), "something that was acknowledged is gone");
     let boot = &after[before.len()]["fact"];
     assert!(boot["kind"] == "boot" && boot["clean"] == false && boot["trimmed_bytes"].as_u64() > Some(0), "{boot}");
-    let open = before.last().expect("an entry");
+    let open = before.iter().rev().find(|entry| entry["fact"]["kind"] == "intent").expect("an intent");
     assert!(
         after.iter().any(|entry| entry["fact"]["intent"] == open["seq"] && entry["fact"]["end"] == "indeterminate")
     );

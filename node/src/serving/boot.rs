@@ -73,6 +73,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let config = Config::load(&home.config())?;
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    refuse_restoring(home, &*files)?;
     let operator = Operator::open(&home.operator_key(), &*random)?;
     let (log, recovered, origin) = open_chain(home, &config, &protection, &files, &clock, &random)?;
     let models = models(&config)?;
