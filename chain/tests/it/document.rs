@@ -472,7 +472,6 @@ fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let pruned = folder.join("pruned");
     let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
     assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
-    assert!(second.chain(&folder).unwrap().starts_with("21 "));
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
     assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 22");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());
