@@ -1,6 +1,6 @@
 //! Every decision is made again from the record, and comes out the same.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use ephor_base::{Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId};
 use ephor_chain::{
@@ -142,9 +142,23 @@ async fn live(world: &World) {
     }
 }
 
+/// Everything in a folder, as it stands.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// A run with everything in it: also a node that dies in the middle of a call and is started again.
 fn run() -> Vec<Stored> {
-    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let (folder, dead) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(tempfile::tempdir().unwrap()));
     let dies = tokio::runtime::Runtime::new().unwrap();
     let left = dies.block_on(async {
         let world = setup().boot_in(folder.clone(), 1_000).await;
@@ -153,13 +167,16 @@ fn run() -> Vec<Stored> {
         let (process, end) = puppet.in_turn("hang").await;
         let mut call = process.call(direct("t.hangs", "{}")).unwrap();
         running(&mut call).await;
+        // What a node leaves that dies now: its threads write nothing while nothing is recorded.
+        world.log.flush().await.unwrap();
+        world.log.publish().await.unwrap();
+        copy(folder.path(), dead.path());
         (world, puppet, process, end, call)
     });
-    // Nothing runs any more, and nobody was told.
-    dies.shutdown_timeout(Duration::from_secs(5));
     drop(left);
+    dies.shutdown_timeout(Duration::from_secs(5));
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let world = setup().boot_in(folder, 1_000_000).await;
+        let world = setup().boot_in(dead, 1_000_000).await;
         live(&world).await;
         world.record().await
     })

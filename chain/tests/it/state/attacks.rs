@@ -10,13 +10,16 @@ use tempfile::TempDir;
 
 use super::{answers_as_the_chain, catch_up, model::History, open};
 
-/// A folder with projections of this chain, in rows that were rewritten some times.
+/// A folder with projections of this chain, in rows that were rewritten some times. Another process might have made it: what
+/// sled still holds of a map that was dropped, it does not hold of the copy.
 fn built(chain: &History) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for part in 1..=5 {
         catch_up(&mut open(folder.path()), &chain.up_to((chain.entries.len() * part).div_ceil(5)));
     }
-    folder
+    let copied = tempfile::tempdir().unwrap();
+    copy(folder.path(), copied.path());
+    copied
 }
 
 fn copy(from: &Path, to: &Path) {
