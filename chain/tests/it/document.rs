@@ -78,7 +78,13 @@ fn records() -> Vec<Record> {
         }),
         ours(Fact::Spawn { parent: None, incarnation: 1 }, Some(Content::Text("a specification".into()))),
         Record {
-            fact: Fact::Message { id: MessageId(1), spans: vec![SpanId(0), SpanId(300)], from: None },
+            fact: Fact::Message {
+                id: MessageId(1),
+                spans: vec![SpanId(0), SpanId(300)],
+                from: None,
+                because: None,
+                owed: false,
+            },
             ..message(1, "hello")
         },
         verdict(1, Decision::Deny),
@@ -350,7 +356,7 @@ impl Second {
         }
     }
 
-    fn chain(&self, home: &Path) -> Result<String, String> {
+    pub(crate) fn chain(&self, home: &Path) -> Result<String, String> {
         self.run(&[Path::new("chain"), &home.join("chain"), &home.join("keys"), &home.join("vault")])
     }
 

@@ -120,6 +120,10 @@ fn as_text(stored: &Stored, content: bool) -> String {
     }
 }
 
+fn noted(note: &str) -> String {
+    if note.is_empty() { String::new() } else { format!(": {}", plain(note)) }
+}
+
 /// A fact in a few words.
 pub(super) fn told(fact: &Fact) -> String {
     match fact {
@@ -141,8 +145,15 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("incarnation {incarnation}, supervised by {parent}")
         }
         Fact::Exit { reason } => reason.clone(),
-        Fact::Message { id, spans, from: None } => format!("{id} in {} spans", spans.len()),
-        Fact::Message { id, spans, from: Some(from) } => format!("{id} in {} spans, from session {from}", spans.len()),
+        Fact::Message { id, spans, from, because, owed: _ } => {
+            let from = from.map_or_else(String::new, |from| format!(", from session {from}"));
+            let because = match because {
+                None => String::new(),
+                Some(Because::Replay(dead)) => format!(", replays dead letter {dead}"),
+                Some(Because::Fire { name, at }) => format!(", schedule {}, due {at}", plain(name)),
+            };
+            format!("{id} in {} spans{from}{because}", spans.len())
+        }
         Fact::Verdict { action, target, verdict, .. } => {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
         }
@@ -161,6 +172,19 @@ pub(super) fn told(fact: &Fact) -> String {
             let first = restarts.first().map(|one| format!(": {} ({})", plain(&one.name), one.reason));
             format!("{} children started again{}", restarts.len(), first.unwrap_or_default())
         }
+        Fact::Signal { signal, tree, cause, note } => {
+            let tree = if *tree { " and all below" } else { "" };
+            format!("{signal:?}{tree}, by {cause:?}").to_lowercase() + &noted(note)
+        }
+        Fact::Limit { limit, note } => {
+            let Budget { tokens, micro_usd, tool_calls, .. } = limit;
+            format!("{tokens} tokens, {micro_usd} micro-USD, {tool_calls} tool calls{}", noted(note))
+        }
+        Fact::Dead { message, why, .. } => format!("letter {message}, {why:?}").to_lowercase(),
+        Fact::Buried { message, note } => format!("letter {message}{}", noted(note)),
+        Fact::Schedule { name, cron, zone, .. } => format!("{} at {} in {}", plain(name), plain(cron), plain(zone)),
+        Fact::Skipped { name, at } => format!("{}, due {at}", plain(name)),
+        Fact::Unscheduled { name } => plain(name),
         Fact::Opened { rights, role, namespace } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
             format!("as {} in {}: {}", plain(role), plain(namespace), rights.join(", "))
