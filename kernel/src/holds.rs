@@ -53,6 +53,7 @@ impl Holds {
     pub(crate) fn new(held: standing::Holds) -> Self {
         Self {
             state: Mutex::new(State { held, ..State::default() }),
+            told: OnceLock::new(),
             changes: watch::Sender::new(0),
             passed: watch::Sender::new(0),
         }

@@ -22,6 +22,7 @@ use crate::{
     door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling, Turn},
     ledger::Account,
     letters::Lost,
+    links::Related,
     process::{Body, Embodied, Process},
     runtime::{self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec},
     seen::Seen,
@@ -411,6 +412,11 @@ impl Kernel {
         for home in self.sessions().values() {
             home.agent.suspend(self.door().holds.on(home.agent.seat()).is_some());
         }
+    }
+
+    /// Whom a process has to do with.
+    pub(crate) fn related(&self, pid: Pid) -> Related {
+        self.0.runtime.related(pid)
     }
 
     pub(crate) fn random(&self) -> &dyn Random {

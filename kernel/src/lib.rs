@@ -10,6 +10,7 @@
 //! the only crate that spawns tasks.
 
 mod acts;
+mod census;
 mod branch;
 mod chronicle;
 pub mod door;
@@ -28,6 +29,7 @@ pub mod timers;
 mod warrant;
 
 pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
+pub use census::{Inspected, WaitsFor};
 pub use branch::{Branch, Child, Sprout, Work};
 pub use door::{
     Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use ephor_base::{MessageId, Seq, SessionId, TicketId, Timestamp};
+use ephor_base::{MessageId, Seat, Seq, SessionId, TicketId, Timestamp};
 
 use super::{
     change::day_of,
@@ -134,6 +134,14 @@ impl<'a> View<'a> {
     /// [`Broken`].
     pub fn days(&self, page: Page) -> Result<impl Iterator<Item = Result<Day, Broken>> + use<'a>, Broken> {
         Ok(self.numbered(Table::Days, page)?.map(read_row))
+    }
+
+    /// What the record says of a seat.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn seat(&self, seat: &Seat) -> Result<Option<SeatLife>, Broken> {
+        self.row(&key::seat(seat))
     }
 
     /// All seats in which anything ever started or ended, by path.

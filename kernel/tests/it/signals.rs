@@ -319,7 +319,7 @@ async fn calls_in_flight_and_the_last_that_landed_are_shown_with_their_receipts(
     while !matches!(call.next().await, Some(CallState::Ended(_)) | None) {}
     until(|| world.kernel.flights().is_empty()).await;
     let landed = world.kernel.landed(process.seat());
-    assert_eq!(landed.iter().map(|one| one.target.as_str()).collect::<Vec<_>>(), ["script/test", "fs.read"]);
+    assert_eq!(landed.iter().map(|one| one.target.as_str()).collect::<Vec<_>>(), ["script:test", "fs.read"]);
     let record = world.record().await;
     for one in landed {
         let seq = usize::try_from(one.receipt.seq.0).unwrap();
