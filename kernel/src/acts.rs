@@ -20,8 +20,9 @@ use crate::{
     seen::Seen,
 };
 
-/// How long a stop or a kill waits for the disk. A batch takes a few milliseconds; somebody waits for the effect.
-const URGENT: Duration = Duration::from_millis(40);
+/// How long a stop or a kill waits for an act before it, and then for the disk. A batch takes a few milliseconds; with the grace of
+/// a driver it is less than a tenth of a second until everything is quiet.
+const URGENT: Duration = Duration::from_millis(20);
 
 /// The longest note of an act, in bytes. It is public for good, and not a place for much.
 pub const MAX_NOTE: usize = 1024;
@@ -105,10 +106,15 @@ impl Kernel {
         }
         let place = self.place(&act)?;
         // Acts take turns, so that they take effect in the order in which the record has them.
-        let _turn = self.acting().lock().await;
         match act.signal {
-            Signal::Suspend => self.suspend(&act, place).await,
-            Signal::Resume => self.resume(&act, place).await,
+            Signal::Suspend => {
+                let _turn = self.acting().lock().await;
+                self.suspend(&act, place).await
+            }
+            Signal::Resume => {
+                let _turn = self.acting().lock().await;
+                self.resume(&act, place).await
+            }
             Signal::Stop | Signal::Kill => Ok(self.end(&act, place).await),
         }
     }
@@ -214,6 +220,8 @@ impl Kernel {
 
     /// Stops or kills: after the record if that is quick, and otherwise before it.
     async fn end(&self, act: &Act, place: Place) -> Acted {
+        // One that waits for the disk does not hold this one up.
+        let turn = tokio::time::timeout(URGENT, self.acting().lock()).await;
         let mut written = std::pin::pin!(self.door().log().append(record(act, &place)));
         let early = tokio::time::timeout(URGENT, &mut written).await;
         let sessions = self.sessions_at(&place.seat, place.tree);
@@ -222,6 +230,7 @@ impl Kernel {
             for session in &sessions {
                 let _was_in_turn: bool = self.cancel_turn(*session);
             }
+            drop(turn);
             let mut stops: Vec<future::BoxFuture<'_, ()>> = Vec::new();
             for session in &sessions {
                 stops.push(Box::pin(self.stop_session(*session)));

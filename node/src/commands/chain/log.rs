@@ -23,7 +23,14 @@ use crate::{
 
 pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
     let ChainLog { session, pid, call, kind, since, last, json, content } = args;
-    let of = Filter { session: *session, pid: pid.map(Pid), call: call.map(CallId), kind: kind.clone(), since: *since };
+    let of = Filter {
+        session: *session,
+        pid: pid.map(Pid),
+        call: call.map(CallId),
+        kind: kind.clone(),
+        seat: None,
+        since: *since,
+    };
     let mut found = found(used(home)?, &of, *last);
     if last.is_some() && found.is_none() {
         // Whatever keeps the index from being asked: the record itself can still be read, twice.
@@ -90,6 +97,7 @@ fn is_wanted(stored: &Stored, of: &Filter) -> bool {
         of.pid.is_none_or(|pid| subject.pid == Some(pid)),
         of.call.is_none_or(|call| subject.call == Some(call)),
         of.kind.as_ref().is_none_or(|kind| fact.kind() == kind),
+        of.seat.is_none() || subject.seat == of.seat,
         of.since.is_none_or(|since| *time >= since),
     ];
     is.into_iter().all(|is| is)
