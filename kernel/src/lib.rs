@@ -10,8 +10,8 @@
 //! the only crate that spawns tasks.
 
 mod acts;
-mod census;
 mod branch;
+mod census;
 mod chronicle;
 pub mod door;
 pub mod driver;
@@ -29,8 +29,8 @@ pub mod timers;
 mod warrant;
 
 pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
-pub use census::{Inspected, WaitsFor};
 pub use branch::{Branch, Child, Sprout, Work};
+pub use census::{Inspected, WaitsFor};
 pub use door::{
     Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,
     Moment, NotAccepted, Operators, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
