@@ -529,10 +529,16 @@ async fn settle_before(door: &Door) {
         (lost, held)
     });
     let lost = lost.into_iter().map(|Unanswered { message, accepted, session }| Lost { message, accepted, session });
-    door.bury(None, lost.collect(), Undelivered::NodeEnded).await;
+    let lost: Vec<Lost> = lost.collect();
+    let any = !lost.is_empty();
+    door.bury(None, lost, Undelivered::NodeEnded).await;
     let agents = Seat::root(NODE_NAME).child("agents");
     for seat in held.iter().filter(|seat| **seat != agents && is_at_or_below(seat, &agents)) {
         door.release(seat).await;
+    }
+    // Whoever asks for dead letters first is told of these; a log that fails says so at once to whoever records next.
+    if any && let Err(error) = door.log().flush().await {
+        tracing::error!(%error, "dead letters of the boot before are not on the disk");
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum Command {
     Stop(Signalled),
     /// End a process at once; its supervisor decides what follows.
     Kill(Signalled),
-    /// Show the budget of an agent, or raise it. What it has used stays used.
+    /// Show the budget of an agent, or change it: amounts in all, or +N for so much more. What it has used stays used.
     Budget(BudgetOf),
     /// List messages that could not be delivered, read them, replay or drop them.
     Dead(Dead),

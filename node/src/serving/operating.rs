@@ -166,11 +166,13 @@ impl Node {
     async fn life(&self, seat: Seat) -> Option<(Option<SeatLife>, Vec<ExitView>)> {
         let (projections, log) = (self.projections.clone(), self.log().clone());
         let asked = tokio::task::spawn_blocking(move || {
-            let (head, quiet) = (log.head(), &mut |_| ());
+            let head = log.head();
             let of = Filter { kind: Some("exit".to_owned()), seat: Some(seat.clone()), ..Filter::default() };
-            let Ok(Found::Seat { life }) = projections.ask(head, &Question::Seat { seat }, quiet) else { return None };
+            let Ok(Found::Seat { life }) = projections.ask(head, &Question::Seat { seat }, &mut |_| ()) else {
+                return None;
+            };
             let question = Question::Entries { of, behind: None, most: EXITS };
-            let Ok(Found::Entries { entries }) = projections.ask(head, &question, quiet) else { return None };
+            let Ok(Found::Entries { entries }) = projections.ask(head, &question, &mut |_| ()) else { return None };
             Some((life, entries.into_iter().filter_map(|seq| exit(log.entry(seq).ok()??.entry)).collect()))
         });
         asked.await.ok()?

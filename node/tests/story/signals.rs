@@ -34,7 +34,8 @@ fn agent(place: &Place) -> Option<Value> {
 
 /// A run whose model takes long, under way.
 fn under_way(place: &Place, words: &str) -> Running {
-    let script = place.script(&[slow()]);
+    // One for each incarnation that asks.
+    let script = place.script(&[slow(), slow(), slow()]);
     let run = place.start(&["run", "--model", &script, "--json", words]);
     wait_until("the model is asked", || agent(place).is_some());
     run

@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::Context;
-use ephor_base::{CallId, Pid, Seq, files::Files};
-use ephor_chain::{Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
+use ephor_base::{Budget, CallId, Pid, Seq, files::Files};
+use ephor_chain::{Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
 use serde_json::{Value, json};
 
 use super::used;
