@@ -1,3 +1,5 @@
+//! Purses, and a tree of them that lives at random.
+
 use std::sync::Arc;
 
 use ephor_base::{Budget, Resource, Seat};
