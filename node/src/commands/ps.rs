@@ -12,6 +12,7 @@ use crate::{
     client::Client,
     home::Home,
     operation::{Done, Operation, ProcessView, Survey},
+    protocol::{Answer, Request},
     terminal::{self, plain},
 };
 
