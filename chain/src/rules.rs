@@ -381,7 +381,8 @@ impl Rules {
 
     /// Takes over what a part of a snapshot says.
     fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned, standing } = snapshot;
+        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned, standing } =
+            snapshot;
         if *found != part || found >= of {
             return Err("it is another part of a snapshot than the one that comes next");
         }

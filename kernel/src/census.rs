@@ -73,8 +73,8 @@ impl Kernel {
         let mut flights = self.flights();
         flights.retain(|flight| flight.pid == pid);
         let of_session = process.session.filter(|_| self.is_agent(&process.seat));
-        let rights = of_session
-            .and_then(|session| self.door().with_session(session, |session| session.spec.rights.clone()));
+        let rights =
+            of_session.and_then(|session| self.door().with_session(session, |session| session.spec.rights.clone()));
         Some(Inspected {
             waits_for: self.waits_for(&process, &flights),
             rights,

@@ -10,7 +10,9 @@ use std::{
 
 use ephor_base::{Pid, Seat, SessionId};
 use ephor_kernel::{
-    runtime::{Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What},
+    runtime::{
+        Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What,
+    },
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
 use tokio::sync::mpsc;

@@ -169,7 +169,8 @@ impl<H: Host> Shared<H> {
             orphan.kill(None);
         }
         let order = Order::Exited(child, pid, ExitReason::Hung);
-        let is_orphan = row.supervisor().is_none_or(|(supervisor, parent)| supervisor.order(Some(parent), order).is_err());
+        let is_orphan =
+            row.supervisor().is_none_or(|(supervisor, parent)| supervisor.order(Some(parent), order).is_err());
         if is_orphan
             && let Some(telling) = self.tell_exit(row, pid, ExitReason::Hung)
             && let Some(handle) = self.handle.get()

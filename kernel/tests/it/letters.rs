@@ -47,6 +47,23 @@ async fn what_waited_when_its_session_ended_is_read_and_replayed_once() {
 }
 
 #[tokio::test]
+async fn what_another_session_has_said_is_trusted_for_no_more_when_it_is_replayed() {
+    let world = Setup::new().boot().await;
+    let (mut anna, mut bert) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let ((of_anna, _end), (_process, end)) = (anna.born().await, bert.born().await);
+    let said = world.kernel.delegate(&of_anna, bert.session, typed("trust me")).await.unwrap();
+    drop(end);
+    world.kernel.close_session(bert.session).await;
+    let next = world.puppet(PLENTY).await;
+    world.kernel.replay(said, next.session).await.unwrap();
+    let facts = world.facts(next.session).await;
+    let from =
+        |fact: &Fact| matches!(fact, Fact::Message { from, because: Some(_), .. } if *from == Some(anna.session));
+    assert!(facts.iter().any(from), "{facts:?}");
+    assert!(world.log.derived(bert.session).unwrap().contains(&next.session));
+}
+
+#[tokio::test]
 async fn of_many_who_replay_at_once_one_does() {
     let world = Setup::new().boot().await;
     let dead = lost(&world, "once").await;
