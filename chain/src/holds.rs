@@ -156,8 +156,9 @@ impl Holds {
 
     /// A dead letter was replayed or dropped: nothing waits for it any more.
     fn rise(&mut self, message: MessageId) {
-        let life = self.dead.remove(&message).and_then(|session| self.sessions.get_mut(&session));
-        life.into_iter().for_each(|life| drop(life.waiting.remove(&message)));
+        if let Some(life) = self.dead.remove(&message).and_then(|session| self.sessions.get_mut(&session)) {
+            life.waiting.remove(&message);
+        }
     }
 
     /// What stays of the entries before `end`, in their order. Young is what was lived through after `young`.

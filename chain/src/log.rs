@@ -261,7 +261,7 @@ impl Log {
     /// Looks at what stands: holds, dead letters, schedules. What was recorded counts, also while it is not on the disk.
     /// The log stands still meanwhile, so look briefly.
     pub fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        look(&self.0.shared.lock().rules.standing)
+        look(&self.handle.shared.lock().rules.standing)
     }
 
     /// The bytes of the journal.

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
-use ephor_base::{ActionKind, Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId};
+use ephor_base::{
+    ActionKind, Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId,
+};
 use ephor_chain::{
     Private, Signal, Stored,
     record::{Content, Fact, RulingOn},
@@ -226,7 +228,9 @@ fn a_verdict_that_was_altered_is_found() {
     for (at, stored) in record.iter().enumerate().filter(|(_, one)| matches!(one.entry.fact, Fact::Verdict { .. })) {
         for kind in 0..5 {
             let mut altered = stored.clone();
-            let Fact::Verdict { action, verdict, grounds: Some(grounds), .. } = &mut altered.entry.fact else { continue };
+            let Fact::Verdict { action, verdict, grounds: Some(grounds), .. } = &mut altered.entry.fact else {
+                continue;
+            };
             match kind {
                 0 => {
                     verdict.decision =

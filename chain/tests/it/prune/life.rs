@@ -103,7 +103,7 @@ fn a_node_goes_on_from_a_pruned_home_as_from_one_that_was_not() {
     assert!(seen[0].3.len() == 3 && matches!(seen[0].3[0].content, Private::Open(_)));
 }
 
-fn held(world: &World, what: impl FnOnce(&ephor_chain::Log)) -> (u64, Vec<Why>) {
+fn held(world: &World, what: impl FnOnce(&Log)) -> (u64, Vec<Why>) {
     let (log, _) = world.open().unwrap();
     live(&log, world, 0..10);
     let oldest = log.head().size;
@@ -125,7 +125,7 @@ fn fresh() -> World {
 
 #[test]
 fn what_is_left_to_do_is_held_from_its_first_entry_on() {
-    let note = |log: &ephor_chain::Log, record| {
+    let note = |log: &Log, record| {
         block_on(log.append(record)).unwrap();
     };
     let (_, why) = held(&fresh(), |log| note(log, asked(1000)));
@@ -346,7 +346,7 @@ fn projections_are_those_of_what_is_left() {
 }
 
 /// Prunes what is older than the entry `seq`.
-fn prune_before(log: &ephor_chain::Log, seq: u64) -> ephor_chain::Pruned {
+fn prune_before(log: &Log, seq: u64) -> ephor_chain::Pruned {
     block_on(log.publish()).unwrap();
     let before = log.entry(Seq(seq)).unwrap().unwrap().entry.time;
     let plan = log.plan_pruning(Wish { keep: None, before: Some(before), ..Wish::default() }, |_, _| ()).unwrap();
@@ -371,7 +371,7 @@ fn a_session_that_is_partly_pruned_can_still_be_erased() {
     // Messages share a number here, so one answer ends them.
     live(&log, &world, 50..400);
     let pruned = prune_before(&log, 400);
-    let left = |log: &ephor_chain::Log| {
+    let left = |log: &Log| {
         let own =
             log.entries().map(Result::unwrap).filter(|stored| stored.entry.subject.session == Some(session(5000)));
         own.map(|stored| stored.content).collect::<Vec<_>>()
@@ -430,7 +430,7 @@ fn pruning_gives_room_within_a_quota_and_an_operator_is_told() {
     live_without_quota(&log);
 }
 
-fn live_without_quota(log: &ephor_chain::Log) {
+fn live_without_quota(log: &Log) {
     assert!(matches!(prune(log), Err(PruneError::Nothing)));
 }
 
