@@ -68,6 +68,7 @@ const fn limit() -> Fact {
 }
 
 /// Logs that keep the rules and that break one. The facts stand behind an origin and a boot, so the first is entry 2.
+#[expect(clippy::type_complexity, reason = "a table, read in one place")]
 fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
     let of = || Subject { session: Some(SESSION), operator: Some(OPERATOR), ..Subject::default() };
     let nobody = Subject::default;

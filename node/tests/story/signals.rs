@@ -131,7 +131,7 @@ fn an_agent_is_suspended_inspected_and_killed_by_its_pid_or_the_end_of_its_seat(
     assert_eq!(budget["account"]["limit"]["tokens"], 1_000_005);
     place.run(&["kill", &pid]).succeeded();
     wait_until("its supervisor started it again", || {
-        agent(&place).is_some_and(|again| again["pid"].to_string() != pid && again["seat"] == seat.as_str())
+        agent(&place).is_some_and(|again| pid != again["pid"].to_string().as_str() && again["seat"] == seat.as_str())
     });
     place.run(&["stop", &seat]).succeeded();
     assert!(!run.ended().status.success());
