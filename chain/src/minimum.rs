@@ -42,7 +42,7 @@ impl Minimum {
         format!("{}\n{}\n", self.index, self.record).into_bytes()
     }
 
-    /// What [`Minimum::to_bytes`] wrote, and nothing else.
+    /// What `Minimum::to_bytes` wrote, and nothing else.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (index, record) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.split_once('\n')?;

@@ -6,13 +6,13 @@
 //!    behind a snapshot.
 //! 2. It is published, and the segments before it are recycled.
 //! 3. `chain/minimum` is replaced.
-//! 4. What lies below is taken away ([`crate::pruner`]).
+//! 4. What lies below is taken away (`pruner`).
 //!
 //! A crash anywhere leaves a log that opens, and the next opening goes on: snapshots carry the last pruning, so the
 //! record says what is to be done also where the journal no longer has it.
 //!
 //! # What never goes
-//! Entries younger than the retention ([`crate::retention`]); what a node that goes on may need ([`crate::holds`]), whole; tiles
+//! Entries younger than the retention ([`crate::retention`]); what a node that goes on may need (`holds`), whole; tiles
 //! above level 0, without which what is left could not be proven. Keys of sessions stay too: pruning is not erasing.
 
 use std::{collections::BTreeSet, future::Future, io, sync::Arc};
