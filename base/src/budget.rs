@@ -6,6 +6,9 @@ use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 /// An amount of each thing that runs out. Zero means zero, never "unlimited".
+///
+/// The last three are of seats rather than of calls. Encoded, zeros of them at the end are left out, so that the budget of
+/// a call reads as it did before there were any.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, Encode, Decode)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -21,6 +24,41 @@ pub struct Budget {
     /// Calls of tools.
     #[n(3)]
     pub tool_calls: u64,
+    /// Messages taken into mailboxes.
+    #[cbor(n(4), with = "sparse", has_nil)]
+    pub messages: u64,
+    /// Seats below, however deep, that are there at the same time.
+    #[cbor(n(5), with = "sparse", has_nil)]
+    pub children: u64,
+    /// How many generations there may be below. Nobody uses it up: a child has one less than its parent.
+    #[cbor(n(6), with = "sparse", has_nil)]
+    pub depth: u64,
+}
+
+/// A number that is absent where it is zero.
+mod sparse {
+    use minicbor::{
+        Decoder, Encoder,
+        decode::Error as Malformed,
+        encode::{Error as Unwritten, Write},
+    };
+
+    pub(super) fn encode<C, W: Write>(number: &u64, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
+        to.u64(*number)?.ok()
+    }
+
+    pub(super) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<u64, Malformed> {
+        from.u64()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the encoding asks for it")]
+    pub(super) const fn nil() -> Option<u64> {
+        Some(0)
+    }
+
+    pub(super) const fn is_nil(number: &u64) -> bool {
+        *number == 0
+    }
 }
 
 /// One of the things a [`Budget`] counts.
@@ -40,6 +78,15 @@ pub enum Resource {
     /// Calls of tools.
     #[n(3)]
     ToolCalls,
+    /// Messages.
+    #[n(4)]
+    Messages,
+    /// Seats below.
+    #[n(5)]
+    Children,
+    /// Generations below.
+    #[n(6)]
+    Depth,
 }
 
 impl Resource {
@@ -51,6 +98,9 @@ impl Resource {
             Self::Cost => "cost",
             Self::WallTime => "wall time",
             Self::ToolCalls => "tool calls",
+            Self::Messages => "messages",
+            Self::Children => "children",
+            Self::Depth => "depth",
         }
     }
 }
@@ -72,7 +122,19 @@ pub struct Exhausted {
 
 impl Budget {
     /// Nothing.
-    pub const ZERO: Self = Self { tokens: 0, micro_usd: 0, wall_ms: 0, tool_calls: 0 };
+    pub const ZERO: Self =
+        Self { tokens: 0, micro_usd: 0, wall_ms: 0, tool_calls: 0, messages: 0, children: 0, depth: 0 };
+
+    /// As much of everything as can be counted.
+    pub const MAX: Self = Self {
+        tokens: u64::MAX,
+        micro_usd: u64::MAX,
+        wall_ms: u64::MAX,
+        tool_calls: u64::MAX,
+        messages: u64::MAX,
+        children: u64::MAX,
+        depth: u64::MAX,
+    };
 
     /// The sum, saturating.
     #[must_use]
@@ -82,6 +144,9 @@ impl Budget {
             micro_usd: self.micro_usd.saturating_add(other.micro_usd),
             wall_ms: self.wall_ms.saturating_add(other.wall_ms),
             tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+            messages: self.messages.saturating_add(other.messages),
+            children: self.children.saturating_add(other.children),
+            depth: self.depth.saturating_add(other.depth),
         }
     }
 
@@ -93,7 +158,38 @@ impl Budget {
             micro_usd: self.micro_usd.saturating_sub(other.micro_usd),
             wall_ms: self.wall_ms.saturating_sub(other.wall_ms),
             tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+            messages: self.messages.saturating_sub(other.messages),
+            children: self.children.saturating_sub(other.children),
+            depth: self.depth.saturating_sub(other.depth),
         }
+    }
+
+    /// What both have, of each thing the smaller amount.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self {
+            tokens: self.tokens.min(other.tokens),
+            micro_usd: self.micro_usd.min(other.micro_usd),
+            wall_ms: self.wall_ms.min(other.wall_ms),
+            tool_calls: self.tool_calls.min(other.tool_calls),
+            messages: self.messages.min(other.messages),
+            children: self.children.min(other.children),
+            depth: self.depth.min(other.depth),
+        }
+    }
+
+    /// How much of each thing, by its name.
+    #[must_use]
+    pub const fn amounts(&self) -> [(Resource, u64); 7] {
+        [
+            (Resource::Tokens, self.tokens),
+            (Resource::Cost, self.micro_usd),
+            (Resource::WallTime, self.wall_ms),
+            (Resource::ToolCalls, self.tool_calls),
+            (Resource::Messages, self.messages),
+            (Resource::Children, self.children),
+            (Resource::Depth, self.depth),
+        ]
     }
 
     /// The first dimension in which `needed` is more than this.
@@ -101,14 +197,9 @@ impl Budget {
     /// # Errors
     /// [`Exhausted`] names that dimension.
     pub fn covers(&self, needed: &Self) -> Result<(), Exhausted> {
-        let pairs = [
-            (Resource::Tokens, needed.tokens, self.tokens),
-            (Resource::Cost, needed.micro_usd, self.micro_usd),
-            (Resource::WallTime, needed.wall_ms, self.wall_ms),
-            (Resource::ToolCalls, needed.tool_calls, self.tool_calls),
-        ];
-        match pairs.into_iter().find(|(_, needed, left)| needed > left) {
-            Some((resource, needed, left)) => Err(Exhausted { resource, needed, left }),
+        let pairs = self.amounts().into_iter().zip(needed.amounts());
+        match pairs.into_iter().find(|((_, left), (_, needed))| needed > left) {
+            Some(((resource, left), (_, needed))) => Err(Exhausted { resource, needed, left }),
             None => Ok(()),
         }
     }
@@ -117,5 +208,24 @@ impl Budget {
     #[must_use]
     pub const fn wall(&self) -> Duration {
         Duration::from_millis(self.wall_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+    use crate::cbor;
+
+    #[test]
+    fn zeros_at_the_end_are_left_out_and_one_budget_has_one_encoding() {
+        let call = Budget { tokens: 1, micro_usd: 2, wall_ms: 3, tool_calls: 4, ..Budget::ZERO };
+        assert_eq!(cbor::to_vec(&call), [0x84, 1, 2, 3, 4], "as it was when there were four");
+        let seat = Budget { children: 6, ..call };
+        assert_eq!(cbor::to_vec(&seat), [0x86, 1, 2, 3, 4, 0, 6]);
+        for budget in [call, seat, Budget::ZERO, Budget { depth: 1, ..call }, Budget { messages: 9, ..call }] {
+            assert_eq!(cbor::from_slice::<Budget>(&cbor::to_vec(&budget)).unwrap(), budget);
+        }
+        assert!(cbor::from_slice::<Budget>(&[0x85, 1, 2, 3, 4, 0]).is_err(), "a zero at the end");
+        assert!(cbor::from_slice::<Budget>(&[0x86, 1, 2, 3, 4, 0xf6, 6]).is_err(), "null is no number");
     }
 }

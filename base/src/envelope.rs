@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::{MessageId, OperatorId, SessionId, SpanId, Timestamp};
+use crate::{MessageId, OperatorId, Seq, SessionId, SpanId, Timestamp};
 
 /// A message with the session it belongs to and the operator who answers for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub struct Envelope {
     pub operator: OperatorId,
     /// When it was accepted.
     pub accepted: Timestamp,
+    /// Where the record says so.
+    pub seq: Seq,
     /// The spans its parts became, in order. The text stays at the door.
     pub spans: Vec<SpanId>,
 }

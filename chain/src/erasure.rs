@@ -18,6 +18,7 @@ use crate::{
     queue::{Chore, Reserve},
     read::{Entries, ReadError},
     record::{Fact, Record, Subject},
+    standing::Because,
     vault::VaultError,
 };
 
@@ -88,14 +89,26 @@ impl Log {
     }
 }
 
-/// The sessions that came out of `session`, in the order of their ids. Over and above what it said: whoever was told by
-/// one of them counts too, at whatever time.
+/// The sessions that came out of `session`, in the order of their ids: those it told something, and those its dead letters were
+/// replayed into. Over and above what it said: whoever was told by one of them counts too, at whatever time.
 pub(crate) fn derived(entries: Entries, session: SessionId) -> Result<Vec<SessionId>, ReadError> {
     let mut children: BTreeMap<SessionId, BTreeSet<SessionId>> = BTreeMap::new();
+    let mut dead = BTreeMap::new();
     for stored in entries {
         let entry = stored?.entry;
-        if let (Fact::Message { from: Some(from), .. }, Some(to)) = (entry.fact, entry.subject.session) {
-            children.entry(from).or_default().insert(to);
+        let Some(session) = entry.subject.session else { continue };
+        match entry.fact {
+            Fact::Message { from, because, .. } => {
+                let letter = match because {
+                    Some(Because::Replay(letter)) => dead.remove(&letter),
+                    _ => None,
+                };
+                for parent in from.into_iter().chain(letter) {
+                    children.entry(parent).or_default().insert(session);
+                }
+            }
+            Fact::Dead { message, .. } => drop(dead.insert(message, session)),
+            _ => {}
         }
     }
     let (mut found, mut todo) = (BTreeSet::new(), vec![session]);

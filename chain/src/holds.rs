@@ -1,7 +1,8 @@
 //! Holds: what a node that goes on may still need, so that no pruning reaches it.
 //!
 //! Counters, keys, boots and erasures are no reason to keep entries: snapshots carry them. Kept whole, from their first
-//! entry on, are conversations in which something young stands or something is left to do, and the registrations in force.
+//! entry on, are conversations in which something young stands or something is left to do, the registrations in force, and
+//! the schedules that stand.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     entry::Entry,
     record::{Fact, RulingOn},
+    standing::Because,
 };
 
 /// Why something stays.
@@ -43,6 +45,11 @@ pub enum Why {
     Asked {
         /// Which ticket.
         ticket: TicketId,
+    },
+    /// A schedule stands, whose message is sealed here.
+    Scheduled {
+        /// Where it was made.
+        made: Seq,
     },
     /// The operators, policy and tools in force were recorded from here on.
     InForce,
@@ -85,6 +92,9 @@ pub(crate) struct Holds {
     sessions: BTreeMap<SessionId, Life>,
     intents: BTreeMap<Seq, (Place, Option<SessionId>)>,
     tickets: BTreeMap<TicketId, (Place, Option<SessionId>, Timestamp)>,
+    /// Dead letters, each with the session whose message it is.
+    dead: BTreeMap<MessageId, SessionId>,
+    schedules: BTreeMap<String, (Place, Option<SessionId>)>,
     boot: Option<Place>,
     in_force: Option<Place>,
 }
@@ -124,9 +134,16 @@ impl Holds {
             Fact::Outcome { intent, .. } => drop(self.intents.remove(intent)),
             Fact::Ticket { id, expires, .. } => drop(self.tickets.insert(*id, (place, session, *expires))),
             Fact::Ruling { on: RulingOn::Ticket(id), .. } => drop(self.tickets.remove(id)),
+            // A dead letter can be replayed, from the entry that accepted it.
+            Fact::Dead { message, .. } => self.dead.extend(session.map(|session| (*message, session))),
+            Fact::Buried { message, .. } => self.rise(*message),
+            Fact::Message { because: Some(Because::Replay(message)), .. } => self.rise(*message),
+            Fact::Schedule { name, .. } => drop(self.schedules.insert(name.clone(), (place, session))),
+            Fact::Unscheduled { name } => drop(self.schedules.remove(name)),
             // Snapshots and prunings carry what these amount to.
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } | Fact::Erase { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
+            Fact::Signal { .. } | Fact::Limit { .. } | Fact::Skipped { .. } => {}
             // Recorded anew by each boot, together with the policy.
             Fact::Operator { .. } | Fact::Tool { .. } | Fact::Document { .. } => {}
             // Each belongs to a conversation, and stays with it.
@@ -134,6 +151,13 @@ impl Holds {
             Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } => {}
             // What ran before the last boot is gone.
             Fact::Spawn { .. } | Fact::Exit { .. } | Fact::Restarts { .. } => {}
+        }
+    }
+
+    /// A dead letter was replayed or dropped: nothing waits for it any more.
+    fn rise(&mut self, message: MessageId) {
+        if let Some(life) = self.dead.remove(&message).and_then(|session| self.sessions.get_mut(&session)) {
+            life.waiting.remove(&message);
         }
     }
 
@@ -160,6 +184,9 @@ impl Holds {
             if *expires > now {
                 hold(whole(session, *place), Why::Asked { ticket: *ticket });
             }
+        }
+        for (place, session) in self.schedules.values() {
+            hold(whole(session, *place), Why::Scheduled { made: place.seq });
         }
         self.in_force.into_iter().for_each(|place| hold(place, Why::InForce));
         held.retain(|held| held.seq.0 < end);

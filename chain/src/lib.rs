@@ -31,6 +31,7 @@
 //!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
+//! - [`standing`]: what stands until it is taken back: holds, dead letters, schedules.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
 //!   which; [`protection`]: the passphrase.
@@ -92,6 +93,7 @@ pub mod segment;
 pub mod signature;
 mod signer;
 pub mod snapshot;
+pub mod standing;
 pub mod state;
 mod strays;
 mod tail;
@@ -129,12 +131,15 @@ pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use quota::Space;
 pub use read::{Entries, ReadError, Stored, read};
-pub use record::{Content, Fact, Follows, LastNumbers, Opening, Record, RulingOn, Subject};
+pub use record::{Content, Errand, Fact, Follows, LastNumbers, Opening, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use restore::{RestoreError, restore};
 pub use retention::{Retention, TooShort};
 pub use rotation::{KeyFile, Signers};
 pub use snapshot::{Snapshot, Unsettled};
+pub use standing::{
+    Because, Cause, DeadLetter, Hold, HoldKind, Holds, Missed, Scheduled, Signal, Standing, Unanswered, Undelivered,
+};
 pub use state::State;
 pub use vault::{Private, Vault, VaultError, VaultKey};
 pub use veil::Veil;

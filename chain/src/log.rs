@@ -26,6 +26,7 @@ use crate::{
     recovered::Recovered,
     retention::Retention,
     rotation::Signers,
+    standing::Standing,
     vault::{Sealed, SessionKey, VaultKey, sealed_length},
     veil::Veil,
     writer::Shared,
@@ -255,6 +256,12 @@ impl Log {
     #[must_use]
     pub fn head(&self) -> Head {
         self.handle.shared.lock().head
+    }
+
+    /// Looks at what stands: holds, dead letters, schedules. What was recorded counts, also while it is not on the disk.
+    /// The log stands still meanwhile, so look briefly.
+    pub fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
+        look(&self.handle.shared.lock().rules.standing)
     }
 
     /// The bytes of the journal.

@@ -312,6 +312,7 @@ fn recovered(rules: &Rules, trimmed_bytes: u64, head: Head) -> Recovered {
         next_call,
         next_message,
         next_ticket,
+        standing: rules.standing.clone(),
         indeterminate: rules.intents.keys().copied().collect::<Vec<Seq>>(),
         head,
     }

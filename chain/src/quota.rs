@@ -146,6 +146,11 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Snapshot(_)
         | Fact::Erase { .. }
         | Fact::Prune(_)
+        | Fact::Signal { .. }
+        | Fact::Dead { .. }
+        | Fact::Skipped { .. }
+        | Fact::Unscheduled { .. }
+        | Fact::Buried { .. }
         | Fact::Keys { .. }
         | Fact::Boot { .. }
         | Fact::Origin { .. } => true,

@@ -8,7 +8,11 @@ use ephor_base::{
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::{pruning::Pruning, snapshot::Snapshot};
+use crate::{
+    pruning::Pruning,
+    snapshot::Snapshot,
+    standing::{Because, Cause, Missed, Signal, Undelivered},
+};
 
 /// One thing that happened, before it has a place in the chain.
 #[derive(Clone, Debug)]
@@ -152,6 +156,14 @@ pub enum Fact {
         #[n(2)]
         #[serde(skip_serializing_if = "Option::is_none")]
         from: Option<SessionId>,
+        /// Why it was accepted, if no person sent it just now.
+        #[n(3)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        because: Option<Because>,
+        /// Whether it is owed an answer: the end of a turn or a dead letter follows, and never both.
+        #[cbor(n(4), with = "flag", has_nil)]
+        #[serde(skip_serializing_if = "is_false")]
+        owed: bool,
     },
     /// Governance decided. Content: the arguments, or the spans of the prompt.
     #[n(9)]
@@ -305,6 +317,89 @@ pub enum Fact {
         #[n(0)]
         restarts: Vec<Restart>,
     },
+    /// Processes are suspended, resumed, stopped or killed. Subject: the seat, and the operator who wants it.
+    #[n(21)]
+    Signal {
+        /// What is done.
+        #[n(0)]
+        signal: Signal,
+        /// Whether to everything below the seat as well.
+        #[n(1)]
+        tree: bool,
+        /// Why it was given.
+        #[n(2)]
+        cause: Cause,
+        /// The operator's words. Public for good.
+        #[n(3)]
+        note: String,
+    },
+    /// An operator gives a seat another limit. Subject: the seat, and the operator.
+    #[n(22)]
+    Limit {
+        /// What it may use in all, with what it has used.
+        #[n(0)]
+        limit: Budget,
+        /// The operator's words. Public for good.
+        #[n(1)]
+        note: String,
+    },
+    /// A message could not be delivered. Subject: the session it was for.
+    #[n(25)]
+    Dead {
+        /// The message.
+        #[n(0)]
+        message: MessageId,
+        /// Where its acceptance stands.
+        #[n(1)]
+        accepted: Seq,
+        /// Why it could not.
+        #[n(2)]
+        why: Undelivered,
+    },
+    /// A dead letter is dropped. Subject: the operator who drops it.
+    #[n(26)]
+    Buried {
+        /// The message.
+        #[n(0)]
+        message: MessageId,
+        /// The operator's words. Public for good.
+        #[n(1)]
+        note: String,
+    },
+    /// A message is to be sent at certain times. Subject: the operator, and the session whose key seals the content: the
+    /// message, the folder and the model.
+    #[n(27)]
+    Schedule {
+        /// Its name.
+        #[n(0)]
+        name: String,
+        /// When: a cron expression of five fields.
+        #[n(1)]
+        cron: String,
+        /// The time zone it is read in, as the IANA names it.
+        #[n(2)]
+        zone: String,
+        /// What becomes of instants that pass while nobody can act on them.
+        #[n(3)]
+        missed: Missed,
+    },
+    /// An instant of a schedule, and those before it, are passed over.
+    #[n(28)]
+    Skipped {
+        /// The schedule.
+        #[n(0)]
+        name: String,
+        /// The instant it was due.
+        #[n(1)]
+        at: Timestamp,
+    },
+    /// A schedule ends. Subject: the operator.
+    #[n(29)]
+    Unscheduled {
+        /// The schedule.
+        #[n(0)]
+        name: String,
+    },
     /// A session was opened. Content: its opening.
     #[n(30)]
     Opened {
@@ -396,6 +491,13 @@ impl Fact {
             Self::Erase { .. } => "erase",
             Self::Prune(_) => "prune",
             Self::Restarts { .. } => "restarts",
+            Self::Signal { .. } => "signal",
+            Self::Limit { .. } => "limit",
+            Self::Dead { .. } => "dead",
+            Self::Buried { .. } => "buried",
+            Self::Schedule { .. } => "schedule",
+            Self::Skipped { .. } => "skipped",
+            Self::Unscheduled { .. } => "unscheduled",
             Self::Opened { .. } => "opened",
             Self::Document { .. } => "document",
         }
@@ -536,6 +638,9 @@ pub enum Content {
     /// What a session works with.
     #[n(5)]
     Opening(#[n(0)] Opening),
+    /// What a schedule sends, and where to.
+    #[n(6)]
+    Errand(#[n(0)] Errand),
 }
 
 /// What a session works with, besides its rights.
@@ -561,6 +666,51 @@ fn text_or_hex<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::O
         Ok(text) => serializer.serialize_str(text),
         Err(_) => hex(bytes, serializer),
     }
+}
+
+/// A truth that is absent where it is not one.
+mod flag {
+    use minicbor::{
+        Decoder, Encoder,
+        decode::Error as Malformed,
+        encode::{Error as Unwritten, Write},
+    };
+
+    pub(super) fn encode<C, W: Write>(is: &bool, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
+        to.bool(*is)?.ok()
+    }
+
+    pub(super) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<bool, Malformed> {
+        from.bool()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the encoding asks for it")]
+    pub(super) const fn nil() -> Option<bool> {
+        Some(false)
+    }
+
+    pub(super) const fn is_nil(is: &bool) -> bool {
+        !*is
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_false(is: &bool) -> bool {
+    !*is
+}
+
+/// What a schedule sends, and where to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Errand {
+    /// The message.
+    #[n(0)]
+    pub parts: Vec<Part>,
+    /// The folder its agent works in.
+    #[n(1)]
+    pub workspace: String,
+    /// The model it asks, as it is typed; nothing for the configured one.
+    #[n(2)]
+    pub model: Option<String>,
 }
 
 fn hex<S: serde::Serializer, B: AsRef<[u8]>>(bytes: B, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,7 +2,7 @@
 
 use ephor_base::{CallId, MessageId, Pid, Seq, TicketId};
 
-use crate::{checkpoint::Head, rules::Used};
+use crate::{checkpoint::Head, rules::Used, standing::Standing};
 
 /// What opening a chain found, and the first numbers that were never used.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +25,8 @@ pub struct Recovered {
     pub next_ticket: TicketId,
     /// The intents that had no outcome. Each has one now: indeterminate, all of its reservation used, no content.
     pub indeterminate: Vec<Seq>,
+    /// What stands: holds, dead letters, schedules, and the messages that nobody answered.
+    pub standing: Standing,
     /// The head, with the records of this boot.
     pub head: Head,
 }

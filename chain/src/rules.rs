@@ -5,8 +5,8 @@
 //! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
 //! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
 //! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
-//! moves the beginning of the log on. The PIDs in a list of restarts grow. A snapshot says exactly what the entries before it amount to,
-//! and never stands right behind a change
+//! moves the beginning of the log on. The PIDs in a list of restarts grow. What [`crate::standing`] keeps is only taken back
+//! while it stands. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
 //! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
 //! Whoever begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
@@ -27,6 +27,7 @@ use crate::{
     record::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
+    standing::Standing,
     tile::WIDTH,
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct Rules {
     pub(crate) used: Used,
     /// The sessions whose keys are destroyed, or are to be.
     pub(crate) erased: BTreeSet<SessionId>,
+    /// Holds, dead letters, schedules.
+    pub(crate) standing: Standing,
     /// The keys in force: they sign what comes next. None where that is not known.
     pub(crate) keys: Option<Arc<VerifierKeys>>,
     /// The keys before those, oldest first.
@@ -115,6 +118,7 @@ impl Default for Rules {
             intents: BTreeMap::new(),
             used: Used::default(),
             erased: BTreeSet::new(),
+            standing: Standing::default(),
             keys: None,
             earlier: Vec::new(),
             outgoing: None,
@@ -243,7 +247,7 @@ impl Rules {
             Fact::Erase { session, .. } => self.check_erase(*session, entry),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             Fact::Restarts { restarts } => check_restarts(restarts),
-            _ => Ok(()),
+            _ => self.standing.admit(entry),
         }
     }
 
@@ -377,7 +381,8 @@ impl Rules {
 
     /// Takes over what a part of a snapshot says.
     fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned } = snapshot;
+        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned, standing } =
+            snapshot;
         if *found != part || found >= of {
             return Err("it is another part of a snapshot than the one that comes next");
         }
@@ -385,6 +390,7 @@ impl Rules {
             self.intents.clear();
             self.earlier.clear();
             self.erased.clear();
+            self.standing = Standing::default();
             let keys = VerifierKeys::parse(&keys.ed25519, &keys.ml_dsa_65).ok_or("its keys cannot be read")?;
             if self.keys.as_ref().is_some_and(|known| **known != keys) {
                 return Err("it is a snapshot that names other keys than those in force");
@@ -395,6 +401,9 @@ impl Rules {
         self.used = Used::from_last(*used);
         self.earlier.extend(earlier);
         self.erased.extend(erased);
+        if let Some(standing) = standing {
+            self.standing.load(standing);
+        }
         for Unsettled { intent, subject, reserved } in open {
             self.intents.insert(*intent, OpenIntent { subject: subject.clone(), reserved: *reserved });
         }
@@ -459,10 +468,12 @@ impl Used {
             Fact::Message { id, .. } => self.message = self.message.max(Some(*id)),
             Fact::Ticket { id, .. } => self.ticket = self.ticket.max(Some(*id)),
             Fact::Ruling { on: RulingOn::Ticket(id), .. } => self.ticket = self.ticket.max(Some(*id)),
-            Fact::TurnEnd { message, .. } => self.message = self.message.max(Some(*message)),
             Fact::Restarts { restarts } => {
                 let pids = restarts.iter().flat_map(|one| [one.exited, one.started]);
                 self.pid = self.pid.max(pids.flatten().max());
+            }
+            Fact::TurnEnd { message, .. } | Fact::Dead { message, .. } => {
+                self.message = self.message.max(Some(*message));
             }
             _ => {}
         }

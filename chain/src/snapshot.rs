@@ -12,6 +12,7 @@ use crate::{
     minimum::Minimum,
     record::{LastNumbers, Subject},
     rules::{OpenIntent, Rules},
+    standing::StandingPart,
 };
 
 /// The bytes of lists one part takes: with everything else it stays well below the limit of an entry.
@@ -51,6 +52,10 @@ pub struct Snapshot {
     #[n(9)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Minimum>,
+    /// What else stands; nothing if that is nothing.
+    #[n(10)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<StandingPart>,
 }
 
 /// The two note verifier keys that sign what comes next.
@@ -106,6 +111,7 @@ struct Lists {
     open: Vec<Unsettled>,
     earlier: Vec<Retired>,
     erased: Vec<SessionId>,
+    standing: StandingPart,
     bytes: usize,
 }
 
@@ -116,7 +122,7 @@ pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
     let keys = InForce { ed25519: keys.ed25519().to_owned(), ml_dsa_65: keys.ml_dsa_65().to_owned() };
     let lists = lists(rules);
     let of = u32::try_from(lists.len()).unwrap_or(u32::MAX);
-    let part = |(part, Lists { open, earlier, erased, .. })| Snapshot {
+    let part = |(part, Lists { open, earlier, erased, standing, .. })| Snapshot {
         part,
         of,
         boots: rules.boots,
@@ -127,6 +133,7 @@ pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
         earlier,
         erased,
         pruned: rules.pruned,
+        standing: Some(standing).filter(|standing| !standing.is_empty()),
     };
     (0..).zip(lists).map(part).collect()
 }
@@ -146,6 +153,10 @@ fn lists(rules: &Rules) -> Vec<Lists> {
         let open = Unsettled { intent: *intent, subject: subject.clone(), reserved: *reserved };
         part.make_room(cbor::to_vec(&open).len(), &mut full);
         part.open.push(open);
+    }
+    for item in rules.standing.items() {
+        part.make_room(item.length(), &mut full);
+        part.standing.push(item);
     }
     full.push(part);
     full

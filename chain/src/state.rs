@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::day_of;
 pub use key::List;
-pub use row::{Day, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts};
+pub use row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts};
 pub use source::{Beginning, Reading, Source};
 pub use store::Broken;
 pub use view::{Order, Page, View};

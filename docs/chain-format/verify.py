@@ -178,7 +178,9 @@ def head(major, number):
 
 
 def encode(value):
-    """Only what an open intent consists of."""
+    """Only what the lists of a snapshot consist of."""
+    if isinstance(value, bool):
+        return b"\xf5" if value else b"\xf4"
     if isinstance(value, int):
         return head(0, value)
     if isinstance(value, bytes):
@@ -270,27 +272,54 @@ def mapping(needed, optional):
 u16, u32, u64, digest, session, operator = uint(16), uint(32), uint(64), octets(32), octets(16), octets(16)
 subject = mapping({}, {0: session, 1: operator, 2: text, 3: u64, 4: u64})
 last_numbers = record(u64, u64, u64, u64)
-budget = record(u64, u64, u64, u64)
+
+
+def filled(shape):
+    """A number that is left out at the end of a record where it is zero."""
+    def check(value):
+        shape(value)
+    check.optional = True
+    return check
+
+
+def budget(value):
+    record(u64, u64, u64, u64, filled(u64), filled(u64), filled(u64))(value)
+    need(len(value) == 4 or value[-1] != 0, "a zero at the end of a budget")
+
+
 action, decision = upto(2), upto(2)
 verdict = record(decision, many(record(upto(3), decision, text)), record(u16, u16, u16, u16, u16), digest)
-grounds = record(upto(2), truth, truth, maybe(record(u64, u32)), maybe(u64), maybe(record(upto(3), u64, u64)))
-end_reason = choice({0: record(), 1: record(), 2: record(upto(3)), 3: record(upto(3)), 4: record(upto(16)),
+grounds = record(upto(2), truth, truth, maybe(record(u64, u32)), maybe(u64), maybe(record(upto(6), u64, u64)))
+end_reason = choice({0: record(), 1: record(), 2: record(upto(6)), 3: record(upto(3)), 4: record(upto(16)),
                      5: record(), 6: record()})
 follows = record(text, u64, digest, text, last_numbers)
 unsettled = record(u64, subject, budget)
+
+
+def true(value):
+    need(value is True, "a truth that is none is left out")
+
+
+because = choice({0: record(u64), 1: record(text, u64)})
+standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, session, upto(4))),
+                  many(record(text, text, text, upto(1), u64, u64, session, maybe(u64))), many(record(u64, u64, session)))
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
-                  many(record(digest, digest)), many(session), maybe(record(u64, u64)))
+                  many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing))
 PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
 fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text, maybe(record(digest, many(upto(5)), many(tool_name)))), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
-    8: record(u64, many(u64), maybe(session)), 9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
+    8: record(u64, many(u64), maybe(session), maybe(because), maybe(true)),
+    9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64),
     13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text), 14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
     18: record(session, many(session), text), 19: record(PRUNING), 20: record(many(record(text, text, maybe(u64), maybe(u64)))),
+    21: record(upto(3), truth, upto(2), text), 22: record(budget, text),
+    25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
+    29: record(text),
     30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
@@ -306,6 +335,23 @@ def read_entry(raw):
 # --- The rules ----------------------------------------------------------------------------------------------------
 
 
+def hold_order(item):
+    """Seats by their bytes, then kinds by their number."""
+    (seat, kind), _ = item
+    return seat.encode(), kind
+
+
+def name_order(item):
+    return item[0].encode()
+
+
+def trimmed(fields):
+    """Fields that are absent at the end of a record are left out."""
+    while fields[-1] is Null:
+        fields = fields[:-1]
+    return fields
+
+
 class Rules:
     """What the entries so far amount to."""
 
@@ -313,20 +359,30 @@ class Rules:
         self.size = self.version = self.time = self.boots = 0
         self.stopped, self.open, self.used, self.last = False, {}, [0, 0, 0, 0], None
         self.generations, self.erased, self.parts = [], set(), None
+        self.holds, self.dead, self.schedules, self.owed = {}, {}, {}, {}
         self.retired, self.pruned, self.pruning, self.met = [], None, [], []
 
     def begin(self, parts):
         """Begins where a pruned log begins, with what the parts of the pruning say."""
         self.size, self.time = parts[0][0], parts[0][3]
         for at, part in enumerate(parts):
-            number, of, self.boots, self.stopped, used, keys, unsettled, earlier, erased, *pruned = part[6]
+            number, of, self.boots, self.stopped, used, keys, unsettled, earlier, erased, *more = part[6]
             need((number, of) == (at, len(parts)), "the parts of a pruning out of order")
-            self.used, self.pruned = list(used), pruned[0] if pruned else None
+            self.used, self.pruned = list(used), more[0] if more and more[0] is not Null else None
             self.generations = [(0, Keys(keys))]
             self.retired += earlier
             self.erased |= set(erased)
             self.open.update({intent: (who, reserved) for intent, who, reserved in unsettled})
+            self.stand(*more[1:])
         need(self.expected() == [part[6] for part in parts], "a state that is not divided or ordered as a snapshot is")
+
+    def stand(self, standing=([], [], [], [])):
+        """Takes over what stands, as a part of a snapshot has it."""
+        holds, dead, schedules, owed = standing
+        self.holds.update({(seat, kind): tree for seat, kind, tree in holds})
+        self.dead.update({message: tuple(about) for message, *about in dead})
+        self.schedules.update({name: [*about, *[Null] * (7 - len(about))] for name, *about in schedules})
+        self.owed.update({message: tuple(about) for message, *about in owed})
 
     def admit(self, entry):
         who, (kind, fields), content = entry[3], entry[4], entry.get(5)
@@ -344,6 +400,10 @@ class Rules:
                  17: self.keys, 18: self.erase, 19: self.prune, 20: self.restarts}.get(kind)
         if check:
             check(fields, who, content)
+        stands = {8: self.message, 15: self.turn_end, 21: self.signal, 22: self.limit, 25: self.die, 26: self.bury,
+                  27: self.schedule, 28: self.skip, 29: self.unschedule}.get(kind)
+        if stands:
+            stands(fields, who, entry)
         self.count(kind, fields, who)
         if kind != 16:
             self.stopped = kind == 2
@@ -354,7 +414,7 @@ class Rules:
             self.used[which] = max(self.used[which], number)
         at_least(0, who.get(3, 0))
         at_least(1, who.get(4, 0))
-        if kind in (8, 15):
+        if kind in (8, 15, 25):
             at_least(2, fields[0])
         if kind == 12:
             at_least(3, fields[0])
@@ -410,15 +470,20 @@ class Rules:
         items += [(2, [sha(line.encode()) for line in keys.lines]) for keys in used[:-1]]
         items += [(3, gone) for gone in sorted(self.erased)]
         items += [(1, [intent, *about]) for intent, about in sorted(self.open.items())]
-        groups, count = [([], [], [], [])], 0
+        items += [(4, [seat, kind, tree]) for (seat, kind), tree in sorted(self.holds.items(), key=hold_order)]
+        items += [(5, [message, *about]) for message, about in sorted(self.dead.items())]
+        items += [(6, trimmed([name, *about])) for name, about in sorted(self.schedules.items(), key=name_order)]
+        items += [(7, [message, *about]) for message, about in sorted(self.owed.items())]
+        groups, count = [tuple([] for _ in range(8))], 0
         for which, one in items:
             count += len(encode(one))
             if count > PART_BYTES:
-                groups.append(([], [], [], []))
+                groups.append(tuple([] for _ in range(8)))
                 count = len(encode(one))
             groups[-1][which].append(one)
-        pruned = [self.pruned] if self.pruned else []
-        return [[part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:], *pruned]
+        pruned = self.pruned or Null
+        return [trimmed([part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:4], pruned,
+                         list(group[4:]) if any(group[4:]) else Null])
                 for part, group in enumerate(groups)]
 
     def prune(self, fields, who, content):
@@ -437,6 +502,59 @@ class Rules:
         self.met.append((self.size, terms))
         if len(self.pruning) == state[1]:
             self.pruned, self.pruning = [minimum, self.size + 1 - state[1]], []
+
+    def message(self, fields, who, entry):
+        if len(fields) > 4:
+            need(0 in who and fields[0] not in self.owed, "an answer owed in no session, or owed twice")
+            self.owed[fields[0]] = (entry[1], who[0])
+        cause = fields[3] if len(fields) > 3 else Null
+        if cause is not Null and cause[0] == 0:
+            need(self.dead.pop(cause[1][0], None), "it replays what is no dead letter")
+        if cause is not Null and cause[0] == 1:
+            self.skip(cause[1], None, None)
+
+    def turn_end(self, fields, _who, _entry):
+        need(fields[0] not in self.dead, "it answers a dead letter")
+        self.owed.pop(fields[0], None)
+
+    def signal(self, fields, who, _entry):
+        (signal, tree, cause, _), seat = fields, who.get(2)
+        need(seat is not None, "a signal to no seat")
+        need(cause != 0 or 1 in who, "an operator's act without one")
+        need(cause == 0 or (signal, cause) in ((0, 1), (1, 2)), "a cause that such a signal has not")
+        below = lambda held: held == seat or held.startswith(seat + "/")
+        if (signal, cause) == (1, 2):
+            self.holds = {key: deep for key, deep in self.holds.items() if not below(key[0])}
+        elif signal == 1:
+            meant = lambda held: held == seat or tree and below(held)
+            self.holds = {key: deep for key, deep in self.holds.items() if not meant(key[0]) or key[1] == 1}
+        elif signal != 3:
+            key = (seat, 2 if signal == 2 else cause)
+            self.holds[key] = self.holds.get(key, False) or tree
+
+    def limit(self, _fields, who, _entry):
+        need(1 in who and 2 in who, "a limit for no seat or by nobody")
+        self.holds.pop((who[2], 1), None)
+
+    def die(self, fields, who, _entry):
+        need(self.owed.pop(fields[0], None) == (fields[1], who.get(0)), "a dead letter that is owed no answer there")
+        self.dead[fields[0]] = (fields[1], who[0], fields[2])
+
+    def bury(self, fields, who, _entry):
+        need(1 in who and self.dead.pop(fields[0], None), "it buries what is no dead letter, or for nobody")
+
+    def schedule(self, fields, who, entry):
+        need(0 in who and 1 in who and fields[0] not in self.schedules, "a schedule that may not be made")
+        self.schedules[fields[0]] = [*fields[1:], entry[1], entry[2], who[0], Null]
+
+    def skip(self, fields, _who, _entry):
+        schedule = self.schedules.get(fields[0])
+        need(schedule, "no schedule of that name")
+        need(schedule[-1] is Null or fields[1] > schedule[-1], "a schedule goes back")
+        schedule[-1] = fields[1]
+
+    def unschedule(self, fields, who, _entry):
+        need(1 in who and self.schedules.pop(fields[0], None), "it ends no schedule, or for nobody")
 
     def keys(self, fields, _who, _content):
         keys, used = Keys(fields), [keys for _, keys in self.generations]

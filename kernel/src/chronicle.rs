@@ -7,10 +7,14 @@ use std::{
 };
 
 use ephor_base::{Action, EndReason, Envelope, ExitReason, ReplyAction, Seat, SessionId};
-use ephor_chain::record::{Content, Fact, Record, Restart, Subject};
+use ephor_chain::{
+    Undelivered,
+    record::{Content, Fact, Record, Restart, Subject},
+};
 
 use crate::{
     door::{Caller, Door},
+    letters::Lost,
     runtime::{Host, Later, News, Process, SeatKey, Told, What},
     seen::Seen,
     supervisor::Cause,
@@ -59,9 +63,21 @@ impl Host for Chronicle {
         }))
     }
 
-    fn undelivered(&self, seat: &Seat, _: Option<SessionId>, messages: Vec<Envelope>) {
-        for message in messages {
-            tracing::warn!(%seat, message = %message.id, "nobody is left to answer a message");
+    /// Those of a session that is being closed are left for whoever closes it.
+    fn undelivered(&self, seat: &Seat, session: Option<SessionId>, messages: Vec<Envelope>) {
+        let mut messages = Some(messages);
+        let why = session.and_then(|session| {
+            self.door.with_session(session, |session| {
+                if let Some(left) = &mut session.left {
+                    left.extend(messages.take().unwrap_or_default());
+                }
+            })
+        });
+        let why = if why.is_some() { Undelivered::GaveUp } else { Undelivered::Nobody };
+        let lost: Vec<Lost> = messages.iter().flatten().map(Lost::from).collect();
+        if !lost.is_empty() {
+            let (door, seat) = (self.door.clone(), seat.clone());
+            tokio::spawn(async move { door.bury(Some(&seat), lost, why).await });
         }
     }
 

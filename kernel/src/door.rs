@@ -5,6 +5,7 @@
 //! running call: if the caller dies, it cancels the driver, settles the budget and records the outcome.
 
 mod asked;
+mod flights;
 mod history;
 mod inbox;
 mod nested;
@@ -25,32 +26,36 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, CallId, Clock, Decision, Digest, Envelope, MessageId, Outcome, Part, Pid, Receipt, Seat,
-    SessionId, TicketId, ToolName,
+    Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, OperatorId, Outcome,
+    Part, Pid, Receipt, Seat, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
-    AppendError, Log, Veil,
+    AppendError, Because, Log, Veil,
     record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
 use ephor_governance::Gate;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use flights::{Flight, Landed};
 pub use permit::Permit;
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, Operators, SignedRuling, Statement, operator_id};
 pub use session::{Moment, SessionSpec};
 
+pub(crate) use flights::Flights;
 pub(crate) use session::{Session, Turn};
 
 use inbox::{Following, Inbox};
 
 use crate::{
     driver::{Driver, Secrets},
+    holds::Holds,
     kernel::NotStarted,
     ledger::Ledger,
     seen::Watchers,
+    warrant::Warrant,
 };
 
 /// The role and the namespace of every seat that holds a session, as the constitution names them.
@@ -125,12 +130,22 @@ pub struct FirstNumbers {
 /// The door of a node.
 pub struct Door {
     parts: DoorParts,
-    pub(crate) ledger: Ledger,
-    sessions: Mutex<HashMap<SessionId, (Session, Link)>>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) flights: Flights,
+    sessions: Mutex<HashMap<SessionId, Opened>>,
     tickets: ruling::Tickets,
     next_call: AtomicU64,
     next_message: AtomicU64,
     next_ticket: AtomicU64,
+}
+
+/// A session that is open.
+struct Opened {
+    session: Session,
+    link: Link,
+    /// What its seat may use; closing the session gives it up.
+    _warrant: Warrant,
 }
 
 /// How what is recorded reaches a session.
@@ -236,16 +251,28 @@ pub enum NotAccepted {
     /// The process that sends it has no session, or is over.
     #[error("process {0} has no session that a message could come out of")]
     NoOrigin(Pid),
+    /// The seat has taken as many messages as its budget allows. An operator can raise it.
+    #[error("{0}; raise it with `ephor budget`")]
+    BudgetSpent(Exhausted),
+    /// What it replays or fires was replayed or fired before, or stands no more.
+    #[error("it is not to be done again: {0}")]
+    Again(&'static str),
     /// The log could not take it.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
 }
 
+/// What one message uses.
+const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
+
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
+        let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
             parts,
-            ledger: Ledger::default(),
+            holds,
+            flights: Flights::default(),
+            ledger: Arc::default(),
             sessions: Mutex::default(),
             tickets: ruling::Tickets::default(),
             next_call: AtomicU64::new(first.call.0),
@@ -300,14 +327,17 @@ impl Door {
         id: SessionId,
         veil: Veil,
         seat: Seat,
+        warrant: Warrant,
         spec: SessionSpec,
     ) -> Result<(), NotStarted> {
         let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE);
         let who = who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?;
+        // From here on they are what it may, and the record says so.
+        let spec = SessionSpec { rights: warrant.rights().clone(), ..spec };
         let record = opened(id, &seat, &spec);
         self.log().note(record).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
-        self.sessions().insert(id, (Session::new(id, seat, spec, who), link));
+        self.sessions().insert(id, Opened { session: Session::new(id, seat, spec, who), link, _warrant: warrant });
         Ok(())
     }
 
@@ -317,7 +347,7 @@ impl Door {
 
     /// Looks at a session, or changes it; `None` if it is not open.
     pub(crate) fn with_session<T>(&self, id: SessionId, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
-        self.sessions().get_mut(&id).map(|(session, link)| {
+        self.sessions().get_mut(&id).map(|Opened { session, link, .. }| {
             // What was recorded comes first.
             while let Some(recorded) = link.inbox.next() {
                 session.take_in(&self.parts.gate, &recorded.event());
@@ -328,32 +358,51 @@ impl Door {
 
     /// How what is recorded reaches the session.
     fn link(&self, id: SessionId) -> Option<Link> {
-        self.sessions().get(&id).map(|(_, link)| link.clone())
+        self.sessions().get(&id).map(|opened| opened.link.clone())
     }
 
     /// Labels and records a message; the envelope is what the mailbox gets, once it is durable. `from` is the session it comes
-    /// out of; none, if the operator's client sent it, whose parts say what the person has typed.
+    /// out of; none, if the operator's client sent it, whose parts say what the person has typed. `because` says why it is sent,
+    /// if no person did just now.
     pub(crate) async fn accept(
         &self,
         session: SessionId,
         from: Option<SessionId>,
+        because: Option<Because>,
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
+        let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
+        let reserved = self.ledger.reserve(&seat, MESSAGE).map_err(NotAccepted::BudgetSpent)?;
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
+        let said = |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true };
+        let accepted = self.record_message(session, seat, said, parts).await;
+        reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
+        let (receipt, operator, accepted, spans) = accepted?;
+        Ok(Envelope { id, session, operator, accepted, seq: receipt.seq, spans })
+    }
+
+    /// Records a message whose parts become the next spans of its session.
+    async fn record_message(
+        &self,
+        session: SessionId,
+        seat: Seat,
+        said: impl Fn(Vec<SpanId>) -> Fact,
+        parts: Vec<Part>,
+    ) -> Result<(Receipt, OperatorId, Timestamp, Vec<SpanId>), NotAccepted> {
         let link = self.link(session).ok_or(NotAccepted::NoSession(session))?;
         loop {
             let place = self.with_session(session, |session| {
-                (session.next_spans(parts.len()), session.taken_in, session.spec.operator, session.seat.clone())
+                (session.next_spans(parts.len()), session.taken_in, session.spec.operator)
             });
-            let (spans, at, operator, seat) = place.ok_or(NotAccepted::NoSession(session))?;
-            let subject =
-                Subject { session: Some(session), operator: Some(operator), seat: Some(seat), ..Subject::default() };
-            let fact = Fact::Message { id, spans: spans.clone(), from };
-            let record = Record { subject, fact, content: Some(Content::Parts(parts.clone())) };
+            let (spans, at, operator) = place.ok_or(NotAccepted::NoSession(session))?;
+            let (who, seat) = (Some(operator), Some(seat.clone()));
+            let subject = Subject { session: Some(session), operator: who, seat, ..Subject::default() };
+            let record = Record { subject, fact: said(spans.clone()), content: Some(Content::Parts(parts.clone())) };
             let accepted = self.clock().now();
             match link.log(self.log(), Some(at)).append(record).await {
-                Ok(_) => return Ok(Envelope { id, session, operator, accepted, spans }),
+                Ok(receipt) => return Ok((receipt, operator, accepted, spans)),
                 Err(AppendError::Overtaken) => {}
+                Err(AppendError::Misplaced(why)) => return Err(NotAccepted::Again(why)),
                 Err(error) => {
                     // What is not known to be on the record was not said, and is trusted for nothing.
                     if matches!(error, AppendError::Failed(_)) {
@@ -372,6 +421,8 @@ impl Door {
             session.moments.push(Moment::Said(envelope.spans.clone()));
             session.turn = Some(Turn {
                 message: envelope.id,
+                accepted: envelope.seq,
+                spent: None,
                 started,
                 waited: Duration::ZERO,
                 waits: 0,
@@ -445,7 +496,7 @@ impl Door {
         (id, self.tickets.open(id, session, arguments, policy))
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Session, Link)>> {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Opened>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,8 +7,12 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Budget, Digest, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, cbor};
-use ephor_chain::record::{Fact, Record, Subject, Terms};
+use ephor_base::{Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, cbor};
+use ephor_chain::{
+    Because, HoldKind, Unanswered, Undelivered,
+    record::{Fact, Record, Subject, Terms},
+    standing::is_at_or_below,
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 
@@ -17,11 +21,33 @@ use crate::{
     chronicle::Chronicle,
     door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling, Turn},
     ledger::Account,
+    letters::Lost,
+    links::Related,
     process::{Body, Embodied, Process},
     runtime::{self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec},
     seen::Seen,
     supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
+    warrant::Warrant,
 };
+
+/// The last name of the seat of a session's agent.
+const AGENT: &str = "loop";
+
+/// The name of the root of a node's tree.
+const NODE_NAME: &str = "node";
+
+/// What a node may use. Nothing is bounded here but how many seats there are and how deep they lie; what agents may use is
+/// bounded where they begin.
+const NODE: Budget = Budget { children: 1_000_000, depth: 16, ..Budget::MAX };
+
+/// How a hold is called.
+const fn held_as(kind: HoldKind) -> &'static str {
+    match kind {
+        HoldKind::Suspended => "suspended",
+        HoldKind::Spent => "suspended, for its budget is spent",
+        HoldKind::Stopped => "stopped",
+    }
+}
 
 /// How long an agent or service may take to stop before it is killed (OTP's default for workers).
 const SHUTDOWN: Duration = Duration::from_secs(5);
@@ -84,6 +110,12 @@ pub enum NotStarted {
     /// The tree of the node does not stand.
     #[error("{0}")]
     Tree(String),
+    /// There may be no more seats below the one above it, or none so deep.
+    #[error("{0}")]
+    BudgetSpent(Exhausted),
+    /// An operator stopped it, and nothing begins there until it is resumed.
+    #[error("it is {}; `ephor resume` lets it go on", held_as(*.0))]
+    Held(HoldKind),
     /// The constitution cannot take the seat in.
     #[error("the constitution cannot take the seat in: {0}")]
     Ungoverned(String),
@@ -105,7 +137,11 @@ struct Core {
     root: Supervision<Chronicle>,
     agents: Supervision<Chronicle>,
     services: Supervision<Chronicle>,
+    /// That of `node/agents`, which those of all sessions are carved from, below that of `node`.
+    warrant: Warrant,
+    _above: Warrant,
     sessions: Mutex<HashMap<SessionId, Residence>>,
+    acting: tokio::sync::Mutex<()>,
 }
 
 /// Where a session lives.
@@ -129,6 +165,8 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
+        settle_before(&door).await;
+        let (_above, warrant) = warrants(&door).map_err(NotStarted::BudgetSpent)?;
         let runtime = Runtime::new(Chronicle { door }, first_pid, SPIN);
         let flags = Flags::one_for_one(Intensity::TREE);
         let branch = |name| ChildSpec {
@@ -136,9 +174,18 @@ impl Kernel {
             ..ChildSpec::supervisor(name, SupervisorSpec::new(flags, Vec::new()))
         };
         let spec = SupervisorSpec::new(flags, vec![branch("agents"), branch("services")]);
-        let root = runtime.plant("node", &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
+        let root = runtime.plant(NODE_NAME, &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
-        Ok(Self(Arc::new(Core { runtime, random, root, agents, services, sessions: Mutex::default() })))
+        let (sessions, acting) = (Mutex::default(), tokio::sync::Mutex::default());
+        let core = Core { runtime, random, root, agents, services, warrant, _above, sessions, acting };
+        let kernel = Self(Arc::new(core));
+        let weak = Arc::downgrade(&kernel.0);
+        kernel.door().holds.on_change(move || {
+            if let Some(core) = weak.upgrade() {
+                Self(core).park();
+            }
+        });
+        Ok(kernel)
     }
 
     /// Starts a service: a permanent child of `node/services`.
@@ -187,6 +234,12 @@ impl Kernel {
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
         self.door().log().can_begin().map_err(|error| NotStarted::Chain(error.to_string()))?;
         let (id, name) = self.fresh_session();
+        let seat = self.0.agents.seat().child(&name).child(AGENT);
+        if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
+            return Err(NotStarted::Held(kind));
+        }
+        let warrant = self.0.warrant.carve(seat.clone(), &agent.session.rights, agent.budget);
+        let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let group = ChildSpec {
             restart: Restart::Temporary,
@@ -195,9 +248,7 @@ impl Kernel {
             ..ChildSpec::supervisor(&name, SupervisorSpec::new(SESSION, Vec::new()))
         };
         let group = started(self.0.agents.start(group).await)?;
-        let seat = group.seat().child("loop");
-        self.door().ledger.open(seat.clone(), agent.budget);
-        if let Err(error) = self.door().open_session(id, veil, seat.clone(), agent.session).await {
+        if let Err(error) = self.door().open_session(id, veil, seat.clone(), warrant, agent.session).await {
             self.abandon(id, &group, &seat).await;
             return Err(error);
         }
@@ -205,7 +256,7 @@ impl Kernel {
             restart: Restart::Transient,
             session: Some(id),
             keeps_messages: true,
-            ..ChildSpec::worker("loop", Arc::new(Embodied(agent.body)))
+            ..ChildSpec::worker(AGENT, Arc::new(Embodied(agent.body)))
         };
         let added = match group.supervision() {
             Some(group) => started(group.start(body).await),
@@ -214,6 +265,7 @@ impl Kernel {
         match added {
             Ok(agent) => {
                 self.sessions().insert(id, Residence { group, agent });
+                self.park();
                 Ok(id)
             }
             Err(error) => {
@@ -228,7 +280,7 @@ impl Kernel {
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, None, parts).await
+        self.deliver(session, None, None, parts).await
     }
 
     /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
@@ -239,13 +291,15 @@ impl Kernel {
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
-        self.deliver(to, Some(origin), parts).await
+        self.deliver(to, Some(origin), None, parts).await
     }
 
-    async fn deliver(
+    /// As [`Kernel::send`], also for what no person sent just now.
+    pub(crate) async fn deliver(
         &self,
         session: SessionId,
         from: Option<SessionId>,
+        because: Option<Because>,
         parts: Vec<Part>,
     ) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
@@ -254,7 +308,7 @@ impl Kernel {
             NotSent::Full(waiting) => NotAccepted::Full(waiting),
             NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
         })?;
-        let envelope = self.door().accept(session, from, parts).await?;
+        let envelope = self.door().accept(session, from, because, parts).await?;
         let id = envelope.id;
         place.put(envelope);
         Ok(id)
@@ -288,6 +342,7 @@ impl Kernel {
     /// Stops a session's agent and forgets the session. A turn under way is cancelled first.
     pub async fn close_session(&self, session: SessionId) {
         let Some(home) = self.sessions().remove(&session) else { return };
+        self.door().with_session(session, |session| session.left = Some(Vec::new()));
         let over = self.door().with_session(session, |session| session.turn.as_ref().map(Turn::over)).flatten();
         if let Some(over) = over.filter(|_| self.cancel_turn(session)) {
             let _late: Result<(), _> = tokio::time::timeout(SHUTDOWN, over.cancelled()).await;
@@ -302,7 +357,75 @@ impl Kernel {
             // It gave up before, or everything stops: either way it is gone, or will be.
             tracing::debug!(%session, %refused, "a session was not there to be stopped");
         }
+        self.bury_rest(session, seat).await;
+        self.door().release(group.seat()).await;
         self.forget(session, seat);
+    }
+
+    /// What a session did not answer are dead letters.
+    async fn bury_rest(&self, session: SessionId, seat: &Seat) {
+        // Whoever takes the turn ends it: from here on no reply does.
+        let rest = self.door().with_session(session, |session| (session.turn.take(), session.left.take()));
+        let (turn, left) = rest.unwrap_or_default();
+        let turn = turn.map(|turn| Lost { message: turn.message, accepted: turn.accepted, session });
+        let lost = turn.into_iter().chain(left.iter().flatten().map(Lost::from)).collect();
+        self.door().bury(Some(seat), lost, Undelivered::Stopped).await;
+    }
+
+    /// The sessions whose agent is in `seat` or, with `tree`, below it. The group of a session stands for its agent.
+    pub(crate) fn sessions_at(&self, seat: &Seat, tree: bool) -> Vec<SessionId> {
+        let meant = |home: &Residence| {
+            let agent = home.agent.seat();
+            agent == seat || home.group.seat() == seat || (tree && is_at_or_below(agent, seat))
+        };
+        self.sessions().iter().filter(|(_, home)| meant(home)).map(|(session, _)| *session).collect()
+    }
+
+    /// The seat of a live process.
+    pub(crate) fn seat_of(&self, pid: Pid) -> Option<Seat> {
+        self.0.runtime.address(pid).map(|address| address.seat().clone())
+    }
+
+    /// Whether a process is in `seat`.
+    pub(crate) fn is_live(&self, seat: &Seat) -> bool {
+        self.0.runtime.processes().iter().any(|resident| resident.seat == *seat)
+    }
+
+    /// Kills whoever is in `seat`, or only the process `pid` of it, and with `tree` everybody below as well. Of the whole
+    /// node, the agents.
+    pub(crate) fn kill_at(&self, seat: &Seat, pid: Option<Pid>, tree: bool) {
+        let all = *seat == Seat::root(NODE_NAME);
+        for resident in self.0.runtime.processes() {
+            let meant = match pid {
+                Some(pid) if !tree => resident.pid == pid,
+                _ if all => resident.session.is_some() && resident.seat.name() == AGENT,
+                _ => resident.seat == *seat || (tree && is_at_or_below(&resident.seat, seat)),
+            };
+            if meant {
+                let _was_there: bool = self.kill(resident.pid);
+            }
+        }
+    }
+
+    /// Parks the messages of every agent that is held, and lets those of the others through.
+    fn park(&self) {
+        for home in self.sessions().values() {
+            home.agent.suspend(self.door().holds.on(home.agent.seat()).is_some());
+        }
+    }
+
+    /// Whom a process has to do with.
+    pub(crate) fn related(&self, pid: Pid) -> Related {
+        self.0.runtime.related(pid)
+    }
+
+    pub(crate) fn random(&self) -> &dyn Random {
+        &*self.0.random
+    }
+
+    /// What makes acts take turns.
+    pub(crate) fn acting(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.acting
     }
 
     /// Every live process, by PID.
@@ -356,7 +479,7 @@ impl Kernel {
     fn forget(&self, session: SessionId, seat: &Seat) {
         self.door().close_session(session);
         self.door().watchers().forget(session);
-        self.door().ledger.close(seat);
+        self.door().flights.forget(seat);
     }
 
     /// A session and the name of its group. No two that are open share a name: it is a seat, and a seat has one budget.
@@ -371,7 +494,7 @@ impl Kernel {
         }
     }
 
-    fn door(&self) -> &Arc<Door> {
+    pub(crate) fn door(&self) -> &Arc<Door> {
         &self.0.runtime.host().door
     }
 
@@ -395,6 +518,36 @@ fn below(
     let resident = runtime.processes().into_iter().find(|resident| resident.seat == seat);
     let supervision = resident.and_then(|resident| runtime.address(resident.pid)?.supervision());
     supervision.ok_or(NotStarted::Stopping)
+}
+
+/// Settles what an earlier boot left: nobody is there any more who could answer its messages, and its sessions, which ended
+/// with it, are held by nothing.
+async fn settle_before(door: &Door) {
+    let (lost, held) = door.log().standing(|standing| {
+        let lost: Vec<Unanswered> = standing.unanswered().copied().collect();
+        let held: Vec<Seat> = standing.holds().iter().map(|hold| hold.seat).collect();
+        (lost, held)
+    });
+    let lost = lost.into_iter().map(|Unanswered { message, accepted, session }| Lost { message, accepted, session });
+    let lost: Vec<Lost> = lost.collect();
+    let any = !lost.is_empty();
+    door.bury(None, lost, Undelivered::NodeEnded).await;
+    let agents = Seat::root(NODE_NAME).child("agents");
+    for seat in held.iter().filter(|seat| **seat != agents && is_at_or_below(seat, &agents)) {
+        door.release(seat).await;
+    }
+    // Whoever asks for dead letters first is told of these; a log that fails says so at once to whoever records next.
+    if any && let Err(error) = door.log().flush().await {
+        tracing::error!(%error, "dead letters of the boot before are not on the disk");
+    }
+}
+
+/// What the node, and all agents together, may do and use: what the operator's policy allows.
+fn warrants(door: &Door) -> Result<(Warrant, Warrant), Exhausted> {
+    let (node, rights) = (Seat::root(NODE_NAME), door.gate().policy().rights());
+    let above = Warrant::of_node(&door.ledger, node.clone(), rights.clone(), NODE);
+    let agents = above.carve(node.child("agents"), &rights, Budget::MAX)?;
+    Ok((above, agents))
 }
 
 /// Records the operators, the law and the tools of this boot.

@@ -1,157 +1,235 @@
-//! Budgets: reserved before a call, settled after it, by seat and every seat above it.
+//! Budgets down the tree: reserved before something is done, settled after it, by a seat and every seat above it.
+//!
+//! A [`Purse`] is carved from the purse above it and made in no other way, so that no seat ever has what its parent has
+//! not. Reserving climbs from a seat to the root and costs as many steps as the tree is deep, however many seats there are.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use ephor_base::{Budget, Exhausted, Seat};
+use ephor_base::{Budget, Exhausted, Resource, Seat};
 
-/// The accounts of all seats.
+#[cfg(test)]
+mod tests;
+
+/// The accounts of all seats, by seat. It finds purses and makes none but the first.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<BTreeMap<Seat, Account>>);
+pub(crate) struct Ledger(Mutex<HashMap<Seat, Weak<Node>>>);
 
 /// One seat's account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
-    /// What it may use.
+    /// What it may use: what it was given, and no more than any seat above it may.
     pub limit: Budget,
     /// What it and the seats below it have used.
     pub used: Budget,
-    /// What is set aside for calls in flight.
+    /// What is set aside for calls in flight and for seats that are there.
     pub reserved: Budget,
 }
 
 impl Account {
-    fn left(&self) -> Budget {
+    /// What is left of it; of depth, all of it.
+    #[must_use]
+    pub const fn left(&self) -> Budget {
         self.limit.minus(&self.used).minus(&self.reserved)
     }
 }
 
-/// Budget set aside for one call. Settle it; one that is dropped counts as used in full, so that nothing leaks out.
+/// The budget of a seat. Not `Clone`: dropping it closes the account, gives back the child it was, and leaves what it
+/// used with the seats above.
 #[derive(Debug)]
-pub(crate) struct Reservation<'a> {
-    ledger: &'a Ledger,
+pub(crate) struct Purse {
     seat: Seat,
+    node: Arc<Node>,
+    ledger: Arc<Ledger>,
+    /// The child that this seat is to all above it.
+    _place: Option<Reservation>,
+}
+
+/// Budget set aside. Settle it; one that is dropped counts as used in full, so that nothing leaks out.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    /// None where nothing was set aside.
+    node: Option<Arc<Node>>,
     amount: Budget,
-    settled: bool,
+    /// What is booked when it is dropped.
+    used: Budget,
+}
+
+/// An account in the tree. It outlives its purse while something is reserved on it.
+#[derive(Debug)]
+struct Node {
+    parent: Option<Arc<Node>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    given: Budget,
+    used: Budget,
+    reserved: Budget,
+    closed: bool,
 }
 
 impl Ledger {
-    /// Opens an account for `seat`. One that exists keeps what it has used.
-    pub(crate) fn open(&self, seat: Seat, limit: Budget) {
-        let account = Account { limit, used: Budget::ZERO, reserved: Budget::ZERO };
-        self.accounts().entry(seat).and_modify(|account| account.limit = limit).or_insert(account);
+    /// The purse of a root: the one that is carved from nothing.
+    pub(crate) fn root(self: &Arc<Self>, seat: Seat, limit: Budget) -> Purse {
+        self.enter(seat, Node::new(None, limit), None)
     }
 
-    /// The account of `seat`.
-    #[must_use]
+    fn enter(self: &Arc<Self>, seat: Seat, node: Node, place: Option<Reservation>) -> Purse {
+        let node = Arc::new(node);
+        self.nodes().insert(seat.clone(), Arc::downgrade(&node));
+        Purse { seat, node, ledger: self.clone(), _place: place }
+    }
+
+    /// The account of `seat`; none after its purse is gone.
     pub(crate) fn account(&self, seat: &Seat) -> Option<Account> {
-        self.accounts().get(seat).copied()
+        self.find(seat).map(|node| node.account())
     }
 
-    /// Closes the account of `seat`; what it used stays with the seats above.
-    pub(crate) fn close(&self, seat: &Seat) {
-        self.accounts().remove(seat);
+    /// Sets `amount` aside on `seat` and every seat above it, or on none. Without an account there is nothing to use.
+    pub(crate) fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation, Exhausted> {
+        match self.find(seat) {
+            Some(node) => node.reserve(amount),
+            None => Budget::ZERO.covers(&amount).map(|()| Reservation { node: None, amount, used: amount }),
+        }
     }
 
-    /// Sets `amount` aside on `seat` and every seat above that has an account, or on none. Where there is no account at
-    /// all there is nothing to use.
-    pub(crate) fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation<'_>, Exhausted> {
-        let mut accounts = self.accounts();
-        if !accounts.keys().any(|holder| is_at_or_above(holder, seat)) {
-            Budget::ZERO.covers(&amount)?;
-        }
-        for (_, account) in accounts.iter().filter(|(holder, _)| is_at_or_above(holder, seat)) {
-            account.left().covers(&amount)?;
-        }
-        for (_, account) in accounts.iter_mut().filter(|(holder, _)| is_at_or_above(holder, seat)) {
-            account.reserved = account.reserved.plus(&amount);
-        }
-        Ok(Reservation { ledger: self, seat: seat.clone(), amount, settled: false })
+    /// Gives `seat` another limit; says what it may use now, which is no more than the seats above it may. What it has
+    /// used stays used.
+    pub(crate) fn grant(&self, seat: &Seat, limit: Budget) -> Option<Account> {
+        let node = self.find(seat)?;
+        node.state().given = limit;
+        Some(node.account())
     }
 
-    fn accounts(&self) -> std::sync::MutexGuard<'_, BTreeMap<Seat, Account>> {
+    fn find(&self, seat: &Seat) -> Option<Arc<Node>> {
+        self.nodes().get(seat).and_then(Weak::upgrade).filter(|node| !node.state().closed)
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, HashMap<Seat, Weak<Node>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn is_at_or_above(holder: &Seat, seat: &Seat) -> bool {
-    seat.as_str().strip_prefix(holder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+impl Purse {
+    /// Makes the purse of a child out of this one: of each thing what was asked for, and no more than is given here; one
+    /// generation less; and one child more for this seat and all above it.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: there may be no more children here, or none so deep. Nothing was made.
+    pub(crate) fn carve(&self, seat: Seat, asked: Budget) -> Result<Self, Exhausted> {
+        let given = self.node.account().limit;
+        let Some(depth) = given.depth.checked_sub(1) else {
+            return Err(Exhausted { resource: Resource::Depth, needed: 1, left: 0 });
+        };
+        let place = self.node.reserve(Budget { children: 1, ..Budget::ZERO })?.lent();
+        let limit = asked.meet(&Budget { depth, ..given });
+        Ok(self.ledger.enter(seat, Node::new(Some(self.node.clone()), limit), Some(place)))
+    }
+
+    /// The account.
+    #[cfg(test)]
+    fn account(&self) -> Account {
+        self.node.account()
+    }
 }
 
-impl Reservation<'_> {
+impl Drop for Purse {
+    fn drop(&mut self) {
+        self.node.state().closed = true;
+        let mut nodes = self.ledger.nodes();
+        // Another may have the seat by now.
+        if nodes.get(&self.seat).is_some_and(|held| std::ptr::eq(held.as_ptr(), &raw const *self.node)) {
+            nodes.remove(&self.seat);
+        }
+    }
+}
+
+impl Node {
+    const fn new(parent: Option<Arc<Self>>, given: Budget) -> Self {
+        let state = State { given, used: Budget::ZERO, reserved: Budget::ZERO, closed: false };
+        Self { parent, state: Mutex::new(state) }
+    }
+
+    fn account(&self) -> Account {
+        let above = self.parent.as_ref().map(|parent| parent.account().limit);
+        let state = self.state();
+        Account { limit: state.within(above), used: state.used, reserved: state.reserved }
+    }
+
+    fn reserve(self: &Arc<Self>, amount: Budget) -> Result<Reservation, Exhausted> {
+        self.set_aside(&amount)?;
+        Ok(Reservation { node: Some(self.clone()), amount, used: amount })
+    }
+
+    /// Sets `amount` aside here and above, or nowhere. Locks are taken from a seat upwards and never down, so that no two
+    /// wait for each other.
+    fn set_aside(&self, amount: &Budget) -> Result<(), Exhausted> {
+        let mut state = self.state();
+        if state.closed {
+            Budget::ZERO.covers(amount)?;
+        }
+        // Depth is nobody's to use up.
+        let left = Budget { depth: u64::MAX, ..state.given.minus(&state.used).minus(&state.reserved) };
+        left.covers(amount)?;
+        if let Some(parent) = &self.parent {
+            parent.set_aside(amount)?;
+        }
+        state.reserved = state.reserved.plus(amount);
+        Ok(())
+    }
+
+    /// Gives back what was set aside and books what was used, here and above.
+    fn book(&self, reserved: &Budget, used: &Budget) {
+        let mut node = Some(self);
+        while let Some(at) = node {
+            let mut state = at.state();
+            state.reserved = state.reserved.minus(reserved);
+            state.used = state.used.plus(used);
+            drop(state);
+            node = at.parent.as_deref();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What was given, as far as the seat above still has it.
+    fn within(&self, above: Option<Budget>) -> Budget {
+        match above {
+            Some(above) => self.given.meet(&Budget { depth: above.depth.saturating_sub(1), ..above }),
+            None => self.given,
+        }
+    }
+}
+
+impl Reservation {
     pub(crate) const fn amount(&self) -> Budget {
         self.amount
     }
 
     /// Books `used` and frees the rest.
     pub(crate) fn settle(mut self, used: Budget) {
-        self.book(used);
+        self.used = used;
     }
 
-    fn book(&mut self, used: Budget) {
-        self.settled = true;
-        let mut accounts = self.ledger.accounts();
-        for (_, account) in accounts.iter_mut().filter(|(holder, _)| is_at_or_above(holder, &self.seat)) {
-            account.reserved = account.reserved.minus(&self.amount);
-            account.used = account.used.plus(&used);
-        }
+    /// What nobody can use up: it is given back when this is dropped.
+    const fn lent(mut self) -> Self {
+        self.used = Budget::ZERO;
+        self
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        if !self.settled {
-            self.book(self.amount);
+        if let Some(node) = &self.node {
+            node.book(&self.amount, &self.used);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Ledger;
-    use ephor_base::{Budget, Resource, Seat};
-
-    const fn tokens(tokens: u64) -> Budget {
-        Budget { tokens, ..Budget::ZERO }
-    }
-
-    #[test]
-    fn a_reservation_counts_at_once_and_is_settled_once() {
-        let ledger = Ledger::default();
-        let (parent, child) = (Seat::root("node"), Seat::root("node").child("a"));
-        ledger.open(parent.clone(), tokens(100));
-        ledger.open(child.clone(), tokens(80));
-        let first = ledger.reserve(&child, tokens(60)).unwrap();
-        let refused = ledger.reserve(&child, tokens(30)).unwrap_err();
-        assert_eq!((refused.resource, refused.needed, refused.left), (Resource::Tokens, 30, 20));
-        first.settle(tokens(10));
-        assert_eq!(ledger.account(&child).unwrap().used, tokens(10));
-        assert_eq!(ledger.account(&parent).unwrap().used, tokens(10));
-        assert_eq!(ledger.account(&parent).unwrap().reserved, Budget::ZERO);
-    }
-
-    #[test]
-    fn a_seat_without_an_account_has_nothing() {
-        let (ledger, seat) = (Ledger::default(), Seat::root("node"));
-        assert!(ledger.reserve(&seat, tokens(1)).is_err());
-        assert!(ledger.reserve(&seat, Budget::ZERO).is_ok());
-        ledger.open(seat.clone(), tokens(1));
-        ledger.close(&seat);
-        assert!(ledger.reserve(&seat, tokens(1)).is_err());
-    }
-
-    #[test]
-    fn a_sibling_spends_what_the_parent_has() {
-        let ledger = Ledger::default();
-        let parent = Seat::root("node");
-        ledger.open(parent.clone(), tokens(100));
-        ledger.open(parent.child("a"), tokens(80));
-        ledger.open(parent.child("ab"), tokens(80));
-        let held = ledger.reserve(&parent.child("a"), tokens(80)).unwrap();
-        assert!(ledger.reserve(&parent.child("ab"), tokens(30)).is_err());
-        drop(held);
-        assert_eq!(ledger.account(&parent).unwrap().used, tokens(80), "a lost reservation counts as used");
     }
 }

@@ -9,27 +9,38 @@
 //! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
 //! the only crate that spawns tasks.
 
+mod acts;
 mod branch;
+mod census;
 mod chronicle;
 pub mod door;
 pub mod driver;
+mod holds;
 mod kernel;
 mod ledger;
+mod letters;
 pub mod links;
 mod process;
 pub mod runtime;
+mod schedules;
 pub mod seen;
 pub mod supervisor;
+pub mod timers;
+mod warrant;
 
+pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
 pub use branch::{Branch, Child, Sprout, Work};
+pub use census::{Inspected, WaitsFor};
 pub use door::{
-    Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Inputs, Moment,
-    NotAccepted, Operators, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
+    Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,
+    Moment, NotAccepted, Operators, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
     Undecidable, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
 pub use kernel::{AgentSpec, Kernel, NotStarted, ProcessInfo};
 pub use ledger::Account;
+pub use letters::NotRaised;
 pub use process::{Body, Incoming, Life, Process};
 pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
+pub use schedules::{MAX_SCHEDULE_NAME, NotScheduled};
 pub use seen::{Question, Seen, TurnState, Watchers};

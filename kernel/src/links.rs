@@ -103,7 +103,33 @@ pub struct Links {
     next_monitor: u64,
 }
 
+/// Whom a process has to do with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Related {
+    /// Those it is linked to.
+    pub links: Vec<Pid>,
+    /// Those it monitors.
+    pub monitors: Vec<Pid>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Whether it is told of exits instead of dying of them.
+    pub traps: bool,
+}
+
 impl Links {
+    /// Whom `pid` has to do with.
+    #[must_use]
+    pub fn related(&self, pid: Pid) -> Related {
+        let Some(relations) = self.processes.get(&pid) else { return Related::default() };
+        let watched = relations.watches.iter().filter_map(|monitor| self.monitors.get(monitor));
+        Related {
+            links: relations.links.iter().copied().collect(),
+            monitors: watched.map(|(_, other)| *other).collect(),
+            name: relations.name.as_deref().map(str::to_owned),
+            traps: relations.traps,
+        }
+    }
+
     /// A process has begun.
     pub fn begin(&mut self, pid: Pid) {
         self.processes.entry(pid).or_default();

@@ -53,7 +53,10 @@ pub use spec::{Begin, Body, ChildSpec, Life, SupervisorSpec, Task};
 pub use supervision::{Address, Promise, Supervision};
 pub use watchdog::{LOST_THREADS, SPIN};
 
-use crate::supervisor::{BadSpec, ChildId, Kind};
+use crate::{
+    links::Related,
+    supervisor::{BadSpec, ChildId, Kind},
+};
 use ask::Letter;
 use duty::Duty;
 use living::{Living, Stage};
@@ -181,6 +184,12 @@ impl<H: Host> Runtime<H> {
     pub fn exit_of(&self, pid: Pid) -> impl Future<Output = Option<ExitReason>> + Send + 'static + use<H> {
         let exit = self.0.table.row(pid).map(|row| self.0.exit_of(&row, pid));
         async move { exit?.await }
+    }
+
+    /// Whom a process has to do with.
+    #[must_use]
+    pub fn related(&self, pid: Pid) -> Related {
+        self.0.related(pid)
     }
 
     /// Who has a name.

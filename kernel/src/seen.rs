@@ -7,6 +7,7 @@ use std::{
 };
 
 use ephor_base::{ActionKind, CallId, Digest, Reply, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict};
+use ephor_chain::HoldKind;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -82,6 +83,11 @@ pub enum Seen {
     Restarted {
         /// How it ended.
         reason: String,
+    },
+    /// The agent is held, or goes on: by an operator, or for its budget.
+    Held {
+        /// What holds it now.
+        by: Option<HoldKind>,
     },
     /// The reply.
     Reply(Box<Reply>),

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
 use ephor_chain::Retention;
 
+use crate::operation::Change;
+
 /// An operating system for agents: every agent a supervised process, every act permitted and on a signed record.
 #[derive(Parser, Debug)]
 #[command(name = "ephor", version, propagate_version = true, arg_required_else_help = true)]
@@ -28,8 +30,27 @@ pub(crate) enum Command {
     Run(Run),
     /// Keep a node running until Ctrl-C.
     Up(Up),
-    /// Show the processes of the running node.
+    /// Show the processes of the running node as a tree: state, budget, whom each waits for.
     Ps(Ps),
+    /// Watch the running node on the full screen, until q or Ctrl-C.
+    Top,
+    /// Show all that is known of one process.
+    Inspect(Inspect),
+    /// Let nothing new begin in a process, a tree or everywhere. What is under way ends; nothing is lost.
+    Suspend(Signalled),
+    /// Let what was suspended or stopped go on.
+    Resume(Signalled),
+    /// Cancel what is under way, running calls too, and end the agents. With --all it stays so, also after a reboot.
+    Stop(Signalled),
+    /// End a process at once; its supervisor decides what follows.
+    Kill(Signalled),
+    /// Show the budget of an agent, or change it: amounts in all, or +N for so much more. What it has used stays used.
+    Budget(BudgetOf),
+    /// List messages that could not be delivered, read them, replay or drop them.
+    Dead(Dead),
+    /// Send a message at certain times, while `ephor up` runs.
+    #[command(subcommand)]
+    Schedule(Schedule),
     /// List the sessions on the record, newest first.
     Sessions(Listing),
     /// List the tickets on the record, newest first: what a person was asked, and what they said.
@@ -232,8 +253,184 @@ pub(crate) struct Up {
     pub(crate) until_idle: bool,
 }
 
+/// Whom a signal is for.
+#[derive(Args, Debug)]
+pub(crate) struct Signalled {
+    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    #[arg(value_name = "PID|SEAT", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) target: Option<String>,
+    /// Everything below it as well.
+    #[arg(long)]
+    pub(crate) tree: bool,
+    /// Every agent, and every one to come.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Why; public on the record for good, so name nobody.
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub(crate) note: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Inspect {
+    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    #[arg(value_name = "PID|SEAT")]
+    pub(crate) target: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Amounts are in all, or with a + so much more: 200000, +50000.
+#[derive(Args, Debug)]
+pub(crate) struct BudgetOf {
+    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    #[arg(value_name = "PID|SEAT")]
+    pub(crate) target: String,
+    /// Model tokens, in and out together.
+    #[arg(long, value_name = "N", value_parser = change)]
+    pub(crate) tokens: Option<Change>,
+    /// Money, in US dollars, such as 5 or +0.50.
+    #[arg(long, value_name = "USD", value_parser = money)]
+    pub(crate) usd: Option<Change>,
+    /// Time in drivers, in seconds.
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    pub(crate) wall_seconds: Option<Change>,
+    /// Calls of tools.
+    #[arg(long, value_name = "N", value_parser = change)]
+    pub(crate) tool_calls: Option<Change>,
+    /// Messages taken.
+    #[arg(long, value_name = "N", value_parser = change)]
+    pub(crate) messages: Option<Change>,
+    /// Why; public on the record for good, so name nobody.
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub(crate) note: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Dead {
+    #[command(subcommand)]
+    pub(crate) command: Option<DeadCommand>,
+    /// List those that were replayed or dropped as well.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum DeadCommand {
+    /// Show what a dead letter says, with the keys of this home.
+    Show {
+        /// The number of the message.
+        #[arg(value_name = "ID")]
+        message: u64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Deliver dead letters again, each once: into a new session, whose answers are shown, or into one that is open.
+    Replay {
+        /// The number of the message.
+        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+        message: Option<u64>,
+        /// All that there are, oldest first, each in a session of its own.
+        #[arg(long)]
+        all: bool,
+        /// Into this open session, instead of a new one.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<SessionId>,
+        /// A new session works in this folder instead of the current one.
+        #[arg(short = 'C', value_name = "DIR", conflicts_with = "session")]
+        directory: Option<PathBuf>,
+        /// The model of a new session: builtin/scout, openai/NAME or script:FILE [default: as configured].
+        #[arg(long, value_name = "MODEL", conflicts_with = "session")]
+        model: Option<String>,
+        /// Print JSON lines.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Drop a dead letter. The record keeps that it was one.
+    Drop {
+        /// The number of the message.
+        #[arg(value_name = "ID")]
+        message: u64,
+        /// Why; public on the record for good, so name nobody.
+        #[arg(long, value_name = "WORDS", default_value = "")]
+        note: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Schedule {
+    /// Make a schedule: at each of its times a new session is opened, and gets the message.
+    Add {
+        /// Its name: a-z, 0-9, `.`, `_` and `-`.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// When: minute, hour, day, month, weekday, such as "30 9 * * mon-fri".
+        #[arg(value_name = "CRON")]
+        cron: String,
+        /// The message.
+        #[arg(value_name = "MESSAGE", required = true)]
+        message: Vec<String>,
+        /// The time zone the times are in, as in Europe/Berlin.
+        #[arg(long, value_name = "ZONE", default_value = "UTC")]
+        zone: String,
+        /// What becomes of times at which no node ran: the latest is made up for once, or they are skipped.
+        #[arg(long, value_enum, default_value_t = Missed::Once)]
+        missed: Missed,
+        /// Its agent works in this folder instead of the current one.
+        #[arg(short = 'C', value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured].
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the schedules, with when each is due next.
+    List {
+        /// Print JSON lines.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a schedule.
+    Remove {
+        /// Its name.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What becomes of missed times.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum Missed {
+    /// The latest is made up for, once.
+    Once,
+    /// They are passed over.
+    Skip,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Ps {
+    /// Show it again every second, until Ctrl-C.
+    #[arg(long)]
+    pub(crate) watch: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -431,6 +628,39 @@ pub(crate) struct ChainLog {
     /// Also print private content, with the keys of this home.
     #[arg(long)]
     pub(crate) content: bool,
+}
+
+fn change(text: &str) -> Result<Change, String> {
+    let wrong = || "an amount is a number, or + and a number".to_owned();
+    match text.strip_prefix('+') {
+        Some(more) => more.parse().map(Change::By).map_err(|_| wrong()),
+        None => text.parse().map(Change::To).map_err(|_| wrong()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Change, String> {
+    change(text).map(|change| scaled(change, 1000))
+}
+
+const fn scaled(change: Change, by: u64) -> Change {
+    match change {
+        Change::To(all) => Change::To(all.saturating_mul(by)),
+        Change::By(more) => Change::By(more.saturating_mul(by)),
+    }
+}
+
+/// An amount of money in whole cents or finer, without going through fractions that are not exact.
+fn money(text: &str) -> Result<Change, String> {
+    let wrong = || "an amount of money looks like 5 or +0.50".to_owned();
+    let (more, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    if part.len() > 6 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let micros: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    let amount = whole.saturating_mul(1_000_000).saturating_add(micros);
+    Ok(if more { Change::By(amount) } else { Change::To(amount) })
 }
 
 fn place(text: &str) -> Result<u64, String> {

@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     home::Home,
+    operation::{Done, Operation},
     operator::Operator,
     passphrase,
     protocol::{Answer, MAX_LINE, PROTOCOL, Request, to_hex},
@@ -126,6 +127,14 @@ impl Client {
         match self.hear().await? {
             Answer::Refused { why } => bail!("{why}"),
             answer => Ok(answer),
+        }
+    }
+
+    /// Has the node do or show something beside conversations.
+    pub(crate) async fn operate(&mut self, operation: Operation) -> anyhow::Result<Done> {
+        match self.ask(&Request::Operate { operation }).await? {
+            Answer::Operated { done } => Ok(done),
+            _ => bail!("the node answered something else"),
         }
     }
 

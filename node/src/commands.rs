@@ -1,21 +1,28 @@
 //! What each command does.
 
 mod backup;
+mod budget;
 mod chain;
+mod dead;
 mod gate;
+mod inspect;
 mod migrate;
 mod policy;
 mod ps;
 mod run;
+mod schedule;
 mod sessions;
+mod signal;
 mod state;
 mod tickets;
+mod top;
 mod up;
 
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use ephor_chain::Signal;
 
 use crate::{
     cli::{Chain, Cli, Command},
@@ -33,6 +40,15 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
         Command::Up(args) => up::up(home, &args),
+        Command::Top => runtime(1)?.block_on(top::top(&home)),
+        Command::Inspect(args) => runtime(1)?.block_on(inspect::inspect(&home, &args)),
+        Command::Suspend(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Suspend, args)),
+        Command::Resume(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Resume, args)),
+        Command::Stop(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Stop, args)),
+        Command::Kill(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Kill, args)),
+        Command::Budget(args) => runtime(1)?.block_on(budget::budget(&home, args)),
+        Command::Dead(args) => dead::dead(&home, args),
+        Command::Schedule(args) => runtime(1)?.block_on(schedule::schedule(&home, args)),
         Command::Ps(args) => runtime(1)?.block_on(ps::ps(&home, &args)),
         Command::Sessions(args) => sessions::sessions(&home, &args),
         Command::Tickets(args) => tickets::tickets(&home, &args),

@@ -75,12 +75,13 @@ pub(crate) struct BudgetLimits {
     usd: f64,
     wall_seconds: u64,
     tool_calls: u64,
+    messages: u64,
 }
 
 impl Default for BudgetLimits {
-    /// A million tokens, five dollars, an hour in drivers, a thousand tool calls.
+    /// A million tokens, five dollars, an hour in drivers, a thousand tool calls, ten thousand messages.
     fn default() -> Self {
-        Self { tokens: 1_000_000, usd: 5.0, wall_seconds: 3600, tool_calls: 1000 }
+        Self { tokens: 1_000_000, usd: 5.0, wall_seconds: 3600, tool_calls: 1000, messages: 10_000 }
     }
 }
 
@@ -182,6 +183,8 @@ impl Config {
             micro_usd,
             wall_ms: self.budget.wall_seconds.saturating_mul(1000),
             tool_calls: self.budget.tool_calls,
+            messages: self.budget.messages,
+            ..Budget::ZERO
         }
     }
 

@@ -12,6 +12,7 @@ mod config;
 mod constitution;
 mod home;
 mod host;
+mod operation;
 mod operator;
 mod passphrase;
 mod progress;
@@ -19,6 +20,7 @@ mod projections;
 mod protocol;
 mod serving;
 mod terminal;
+mod timetable;
 
 use std::process::ExitCode;
 

@@ -7,12 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{CallId, Pid, Seq, SessionId, Timestamp, files::Files};
+use ephor_base::{CallId, Pid, Seat, Seq, SessionId, Timestamp, files::Files};
 use ephor_chain::{
     Head, State, VerifierKeys,
     disk::Disk,
     state::{
-        Broken, CaughtUp, Day, Figures, List, Order, Page, Progress, Reading, Session, Source, StateError, Ticket, View,
+        Broken, CaughtUp, Day, Dead, Figures, List, Order, Page, Progress, Reading, SeatLife, Session, Source,
+        StateError, Ticket, View,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,10 @@ pub(crate) enum Question {
     Sessions { behind: Option<u64>, most: usize },
     /// Tickets, by number.
     Tickets { behind: Option<u64>, most: usize },
+    /// Dead letters, by message; those that were replayed or dropped as well, if all are wanted.
+    Dead { behind: Option<u64>, most: usize, all: bool },
+    /// What the record says of a seat.
+    Seat { seat: Seat },
     /// The places of entries.
     Entries { of: Filter, behind: Option<u64>, most: usize },
     /// What there is how much of.
@@ -54,6 +59,7 @@ pub(crate) struct Filter {
     pub(crate) pid: Option<Pid>,
     pub(crate) call: Option<CallId>,
     pub(crate) kind: Option<String>,
+    pub(crate) seat: Option<Seat>,
     /// Those of the day of this time are all given.
     pub(crate) since: Option<Timestamp>,
 }
@@ -66,6 +72,10 @@ pub(crate) enum Found {
     Sessions { sessions: Vec<Session> },
     /// Tickets.
     Tickets { tickets: Vec<Ticket> },
+    /// Dead letters.
+    Dead { letters: Vec<Dead> },
+    /// What the record says of a seat.
+    Seat { life: Option<SeatLife> },
     /// Places, newest first.
     Entries { entries: Vec<Seq> },
     /// What there is how much of.
@@ -135,6 +145,13 @@ fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
         Question::Tickets { behind, most } => {
             Found::Tickets { tickets: view.tickets(newest(behind, most.min(&MOST)))?.collect::<Result<_, _>>()? }
         }
+        Question::Dead { behind, most, all } => {
+            let letters = view.dead(newest(behind, &usize::MAX))?;
+            let wanted =
+                letters.filter(|letter| letter.as_ref().map_or(true, |letter| *all || letter.became.is_none()));
+            Found::Dead { letters: wanted.take(*most.min(&MOST)).collect::<Result<_, _>>()? }
+        }
+        Question::Seat { seat } => Found::Seat { life: view.seat(seat)? },
         Question::Entries { of, behind, most } => {
             let since = of.since.map(|time| view.since(time)).transpose()?.unwrap_or(Seq(0));
             let entries = view.entries(&of.lists(), newest(behind, most.min(&MOST)))?;
@@ -161,9 +178,10 @@ fn count(view: &View<'_>) -> Result<Statistics, Broken> {
 
 impl Filter {
     fn lists(&self) -> Vec<List> {
-        let Self { session, pid, call, kind, since: _ } = self;
+        let Self { session, pid, call, kind, seat, since: _ } = self;
         let kind = kind.clone().map(List::Kind);
-        let lists = [session.map(List::Session), pid.map(List::Pid), call.map(List::Call), kind];
+        let seat = seat.clone().map(List::Seat);
+        let lists = [session.map(List::Session), pid.map(List::Pid), call.map(List::Call), kind, seat];
         lists.into_iter().flatten().collect()
     }
 

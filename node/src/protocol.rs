@@ -10,7 +10,10 @@ use ephor_chain::{Plan, RulingOn, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 
-use crate::projections::{Found, Question};
+use crate::{
+    operation::{Done, Operation},
+    projections::{Found, Question},
+};
 
 /// The version of this protocol. Client and node must have the same.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -94,6 +97,11 @@ pub(crate) enum Request {
     Space {},
     /// Asks that everything recorded so far is published now.
     Publish {},
+    /// Does or shows something beside conversations.
+    Operate {
+        /// What.
+        operation: Operation,
+    },
     /// Asks something of the projections of the record.
     Ask {
         /// What.
@@ -191,6 +199,11 @@ pub(crate) enum Answer {
     Found {
         /// What.
         found: Found,
+    },
+    /// Something beside conversations was done.
+    Operated {
+        /// What.
+        done: Done,
     },
     /// It was not done, and why, with what to do.
     Refused {

@@ -6,6 +6,8 @@ mod boot;
 mod connection;
 mod console;
 mod keys;
+mod operating;
+mod schedules;
 mod secrets;
 mod signals;
 mod upkeep;
@@ -123,7 +125,10 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
         // Whoever started it is gone, and others that come too late for this node start one of their own.
         Stay::UntilIdle if !report(&Report::Ready) => patience = Duration::ZERO,
         Stay::UntilIdle => {}
-        Stay::UntilStopped => eprintln!("ephor: a node runs on `{}`; Ctrl-C stops it", home.path().display()),
+        Stay::UntilStopped => {
+            node.start_schedules().await?;
+            eprintln!("ephor: a node runs on `{}`; Ctrl-C stops it", home.path().display());
+        }
     }
     let idle = async {
         match stay {

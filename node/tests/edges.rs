@@ -27,17 +27,20 @@ const GIVEN: [(&str, &[&str]); 7] = [
 ];
 
 /// Libraries that only these crates may name, so that what they do stays in one place.
-const CONFINED: [(&str, &[&str]); 17] = [
+const CONFINED: [(&str, &[&str]); 20] = [
     ("anyhow", &["node"]),
     ("argon2", &["chain"]),
     ("cedar-policy", &["governance"]),
     ("clap", &["node"]),
     ("crc32fast", &["chain"]),
+    ("croner", &["node"]),
     ("ed25519-dalek", &["chain", "kernel", "node"]),
     ("getrandom", &["node"]),
+    ("jiff", &["node"]),
     ("jsonschema", &["governance"]),
     ("pqcrypto-mldsa", &["chain"]),
     ("pqcrypto-traits", &["chain"]),
+    ("ratatui", &["node"]),
     ("reqwest", &["egress"]),
     ("sled", &["chain"]),
     ("tokio", &["chain", "kernel", "egress", "sandbox", "models", "node"]),

@@ -93,7 +93,11 @@ pub(crate) fn record(appender: u64, number: u64, with_content: bool) -> Record {
     let spans = (0..spans).map(|span| SpanId((1 << 40) + span)).collect();
     let part = Part { kind: PartKind::Typed, text: "x".repeat(959) };
     let content = with_content.then(|| Content::Parts(vec![part]));
-    Record { subject, fact: Fact::Message { id: MessageId(number), spans, from: None }, content }
+    Record {
+        subject,
+        fact: Fact::Message { id: MessageId(number), spans, from: None, because: None, owed: false },
+        content,
+    }
 }
 
 pub(crate) fn session(appender: u64) -> SessionId {

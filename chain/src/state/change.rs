@@ -4,11 +4,12 @@ use ephor_base::{Budget, Timestamp};
 
 use super::{
     key::List,
-    row::{Day, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts},
+    row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts},
 };
 use crate::{
     entry::Entry,
     record::{Fact, RulingOn, Subject},
+    standing::Because,
 };
 
 const MICROS_A_DAY: u64 = 86_400_000_000;
@@ -24,6 +25,10 @@ pub(super) enum Change {
     Asked(Ticket),
     /// A ticket was answered.
     Ruled(ephor_base::TicketId, TicketAnswer),
+    /// A message could not be delivered.
+    Died(Dead),
+    /// A dead letter was replayed or dropped.
+    Rose(ephor_base::MessageId, Became),
     /// Something is about to be done.
     Began(Unsettled),
     /// It was done, or not.
@@ -106,6 +111,14 @@ fn fact(entry: &Entry) -> Option<Change> {
             let by = operator.filter(|_| how == "answered");
             Some(Change::Ruled(*id, TicketAnswer { ruled: at, decision: *decision, how: how.clone(), by }))
         }
+        Fact::Dead { message, accepted, why } => {
+            let (message, accepted, why) = (*message, *accepted, *why);
+            Some(Change::Died(Dead { message, session, seat, accepted, died: at, why, became: None }))
+        }
+        Fact::Message { id, because: Some(Because::Replay(dead)), .. } => {
+            Some(Change::Rose(*dead, Became { when: at, replayed: Some(*id) }))
+        }
+        Fact::Buried { message, .. } => Some(Change::Rose(*message, Became { when: at, replayed: None })),
         Fact::Intent { action, attempt, reserved, .. } => {
             let (action, attempt, reserved) = (*action, *attempt, *reserved);
             Some(Change::Began(Unsettled { intent: at, session, seat, pid, call, action, attempt, reserved }))

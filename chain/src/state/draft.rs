@@ -9,7 +9,7 @@ use super::{
     change::{Change, changes},
     key::{self, List, Table},
     postings::Chunk,
-    row::{Day, Row, SeatLife, Session, Ticket, Unsettled},
+    row::{Day, Dead, Row, SeatLife, Session, Ticket, Unsettled},
     store::{Broken, Store, Write},
 };
 use crate::read::Stored;
@@ -20,6 +20,7 @@ pub(super) struct Draft<'a> {
     applied: Applied,
     sessions: Slots<Session>,
     tickets: Slots<Ticket>,
+    dead: Slots<Dead>,
     unsettled: Slots<Unsettled>,
     seats: Slots<SeatLife>,
     days: Slots<Day>,
@@ -72,6 +73,7 @@ impl<'a> Draft<'a> {
             applied,
             sessions: Slots::new(),
             tickets: Slots::new(),
+            dead: Slots::new(),
             unsettled: Slots::new(),
             seats: Slots::new(),
             days: Slots::new(),
@@ -109,6 +111,11 @@ impl<'a> Draft<'a> {
                 let ruled = |row: Option<Ticket>| row.map(|row| Ticket { answer: row.answer.or(Some(answer)), ..row });
                 self.tickets.edit(store, key::ticket(id), ruled)
             }
+            Change::Died(row) => self.dead.merge(store, key::dead(row.message), row),
+            Change::Rose(id, became) => {
+                let rose = |row: Option<Dead>| row.map(|row| Dead { became: row.became.or(Some(became)), ..row });
+                self.dead.edit(store, key::dead(id), rose)
+            }
             Change::Began(row) => self.unsettled.merge(store, key::unsettled(row.intent.seq), row),
             Change::Settled(intent) => self.unsettled.edit(store, key::unsettled(intent), |_| None),
             Change::Seat(row) => self.seats.merge(store, key::seat(&row.seat), row),
@@ -118,7 +125,7 @@ impl<'a> Draft<'a> {
 
     /// The rows to write, what was applied among them, and that itself.
     pub(super) fn finish(self) -> Result<(Vec<Write>, Applied), Broken> {
-        let Self { store, applied, sessions, tickets, unsettled, seats, days, lists } = self;
+        let Self { store, applied, sessions, tickets, dead, unsettled, seats, days, lists } = self;
         let mut into = Writes { applied, writes: Vec::new() };
         for slot in sessions.0.values().filter(|slot| slot.old.is_none()) {
             if let Some(row) = &slot.new {
@@ -127,6 +134,7 @@ impl<'a> Draft<'a> {
         }
         into.table(sessions);
         into.table(tickets);
+        into.table(dead);
         into.table(unsettled);
         into.table(seats);
         into.table(days);

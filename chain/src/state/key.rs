@@ -1,7 +1,7 @@
 //! Where a row stands: one byte for the table, then what it is found by. Numbers are big-endian, so that rows stand in
 //! the order of their numbers.
 
-use ephor_base::{CallId, Pid, Seat, Seq, SessionId, TicketId};
+use ephor_base::{CallId, MessageId, Pid, Seat, Seq, SessionId, TicketId};
 
 /// The tables. A number is never used for another table without a new layout version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,8 @@ pub(super) enum Table {
     Days = 6,
     /// Chunks of postings by list and first place.
     Postings = 7,
+    /// Dead letters by message.
+    Dead = 8,
 }
 
 /// What entries are found by.
@@ -82,6 +84,10 @@ pub(super) fn begun(first: Seq) -> Vec<u8> {
 
 pub(super) fn ticket(id: TicketId) -> Vec<u8> {
     Table::Tickets.key(&id.0.to_be_bytes())
+}
+
+pub(super) fn dead(message: MessageId) -> Vec<u8> {
+    Table::Dead.key(&message.0.to_be_bytes())
 }
 
 pub(super) fn unsettled(intent: Seq) -> Vec<u8> {

@@ -3,10 +3,12 @@
 //! Rows hold what the public part of entries says and nothing else, so an erasure has nothing to erase here.
 
 use ephor_base::{
-    ActionKind, Budget, CallId, Decision, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, cbor,
+    ActionKind, Budget, CallId, Decision, MessageId, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, cbor,
 };
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
+
+use crate::standing::Undelivered;
 
 /// A place in the chain and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
@@ -124,6 +126,44 @@ pub struct TicketAnswer {
     /// The operator, where a person answered.
     #[n(3)]
     pub by: Option<OperatorId>,
+}
+
+/// A message that could not be delivered, and what became of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(map)]
+pub struct Dead {
+    /// The message.
+    #[n(0)]
+    pub message: MessageId,
+    /// The conversation it was for.
+    #[n(1)]
+    pub session: Option<SessionId>,
+    /// The seat it was for.
+    #[n(2)]
+    pub seat: Option<Seat>,
+    /// Where its acceptance stands.
+    #[n(3)]
+    pub accepted: Seq,
+    /// When it died.
+    #[n(4)]
+    pub died: Moment,
+    /// Why.
+    #[n(5)]
+    pub why: Undelivered,
+    /// What became of it; nothing while it is dead.
+    #[n(6)]
+    pub became: Option<Became>,
+}
+
+/// What became of a dead letter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct Became {
+    /// When.
+    #[n(0)]
+    pub when: Moment,
+    /// The message it was accepted as again; nothing if it was dropped.
+    #[n(1)]
+    pub replayed: Option<MessageId>,
 }
 
 /// An intent that has no outcome yet.
@@ -253,6 +293,13 @@ impl Row for Ticket {
     /// A number is used once, so a later account is of the same question.
     fn and_then(self, later: Self) -> Self {
         Self { answer: self.answer.or(later.answer), ..self }
+    }
+}
+
+impl Row for Dead {
+    /// A message dies once.
+    fn and_then(self, later: Self) -> Self {
+        Self { became: self.became.or(later.became), ..self }
     }
 }
 

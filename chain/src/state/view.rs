@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use ephor_base::{Seq, SessionId, TicketId, Timestamp};
+use ephor_base::{MessageId, Seat, Seq, SessionId, TicketId, Timestamp};
 
 use super::{
     change::day_of,
     draft::{key_after, parsed},
     key::{self, List, Table},
     postings::Chunk,
-    row::{Day, Row, SeatLife, Session, Ticket, Unsettled},
+    row::{Day, Dead, Row, SeatLife, Session, Ticket, Unsettled},
     store::{Broken, Pair, Rows, Store},
 };
 
@@ -104,6 +104,22 @@ impl<'a> View<'a> {
         Ok(self.numbered(Table::Tickets, page)?.map(read_row))
     }
 
+    /// A dead letter.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn dead_letter(&self, message: MessageId) -> Result<Option<Dead>, Broken> {
+        self.row(&key::dead(message))
+    }
+
+    /// Dead letters, also those that were replayed or dropped, by message.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn dead(&self, page: Page) -> Result<impl Iterator<Item = Result<Dead, Broken>> + use<'a>, Broken> {
+        Ok(self.numbered(Table::Dead, page)?.map(read_row))
+    }
+
     /// Intents without an outcome, by place.
     ///
     /// # Errors
@@ -118,6 +134,14 @@ impl<'a> View<'a> {
     /// [`Broken`].
     pub fn days(&self, page: Page) -> Result<impl Iterator<Item = Result<Day, Broken>> + use<'a>, Broken> {
         Ok(self.numbered(Table::Days, page)?.map(read_row))
+    }
+
+    /// What the record says of a seat.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn seat(&self, seat: &Seat) -> Result<Option<SeatLife>, Broken> {
+        self.row(&key::seat(seat))
     }
 
     /// All seats in which anything ever started or ended, by path.

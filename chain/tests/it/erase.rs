@@ -7,7 +7,9 @@ use chacha20poly1305::{
     aead::{Aead as _, Payload},
 };
 use ephor_base::{MessageId, Part, PartKind, SessionId};
-use ephor_chain::{AppendError, Content, EraseError, Fact, Log, Private, Record, Subject, entry::Entry};
+use ephor_chain::{
+    AppendError, Because, Content, EraseError, Fact, Log, Private, Record, Subject, Undelivered, entry::Entry,
+};
 
 use crate::common::{
     OPERATOR, World, block_on,
@@ -38,7 +40,7 @@ fn said(session: SessionId, number: u64, text: &str, from: Option<SessionId>) ->
     let parts = vec![Part { kind: PartKind::Typed, text: text.to_owned() }];
     Record {
         subject,
-        fact: Fact::Message { id: MessageId(number), spans: Vec::new(), from },
+        fact: Fact::Message { id: MessageId(number), spans: Vec::new(), from, because: None, owed: false },
         content: Some(Content::Parts(parts)),
     }
 }
@@ -158,6 +160,26 @@ fn what_was_delegated_from_an_erased_session_is_named_however_far() {
     assert_eq!(opened(&log, CARL), [true], "they are told, not erased");
     assert_eq!(erase(&log, BERT).unwrap().derived, [ANNA, CARL]);
     assert_eq!((opened(&log, BERT), opened(&log, CARL)), (vec![false, false], vec![true]));
+}
+
+#[test]
+fn a_session_that_a_dead_letter_was_replayed_into_came_out_of_that_of_the_letter() {
+    let (_, world) = world();
+    let (log, _) = world.open().unwrap();
+    let message = |session, number, because, owed| {
+        let record = said(session, number, SECRET, None);
+        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed };
+        Record { fact, ..record }
+    };
+    let accepted = block_on(log.append(message(ANNA, 1, None, true))).unwrap().seq;
+    let fact = Fact::Dead { message: MessageId(1), accepted, why: Undelivered::Stopped };
+    let subject = Subject { session: Some(ANNA), ..Subject::default() };
+    block_on(log.append(Record { subject, fact, content: None })).unwrap();
+    block_on(log.append(message(BERT, 2, None, false))).unwrap();
+    assert_eq!(log.derived(ANNA).unwrap(), []);
+    block_on(log.append(message(BERT, 3, Some(Because::Replay(MessageId(1))), false))).unwrap();
+    assert_eq!(log.derived(ANNA).unwrap(), [BERT]);
+    assert_eq!(log.derived(BERT).unwrap(), []);
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod prover;
 mod prune;
 mod quota;
 mod rotate;
+mod standing;
 mod state;
 mod story;
 mod tamper;

@@ -1,5 +1,7 @@
 //! One call on its way through the door.
 
+mod passing;
+
 use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
@@ -7,7 +9,7 @@ use ephor_base::{
     Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
 };
 use ephor_chain::{
-    AppendError, IntentRecord, Log,
+    AppendError, HoldKind, IntentRecord, Log,
     record::{Chosen, Content, Fact, Grounds, Record, RulingOn, Subject},
 };
 use ephor_governance::{Ask, Ruled};
@@ -23,13 +25,15 @@ use super::{
     session::{Moment, Session, Turn},
 };
 use crate::{
-    driver::{CallContext, Driver, DriverResult, Preview, PreviewItem},
+    driver::{CallContext, Driver, DriverResult, Preview},
     ledger::Reservation,
     seen::{Question, Seen},
 };
 
 /// How long a cancelled driver may take to end by itself, so that it can say what it used.
 const GRACE: Duration = Duration::from_millis(500);
+/// The same, where an operator stopped it: somebody wants quiet within a tenth of a second.
+const STOP_GRACE: Duration = Duration::from_millis(50);
 /// How many preview items may wait between a driver and its watcher.
 const PREVIEW_DEPTH: usize = 32;
 
@@ -55,10 +59,10 @@ struct Weighed {
 }
 
 /// A permitting verdict and what it rests on.
-struct Permitted<'a> {
+struct Permitted {
     weighed: Weighed,
     ruling: Option<Seq>,
-    reservation: Reservation<'a>,
+    reservation: Reservation,
 }
 
 /// An answer to a deferred action.
@@ -99,6 +103,7 @@ impl Serving {
     async fn resolve(&self, action: &Action) -> Result<Asked, Refusal> {
         let fresh = self.door.fresh_call();
         loop {
+            drop(self.let_go(action.kind()).await?);
             if self.caller.fence.is_cancelled() || self.is_cancelled(action.kind()) {
                 return Err(Refusal::Fenced);
             }
@@ -128,7 +133,7 @@ impl Serving {
     }
 
     /// Asks governance, and if it defers, a person, until there is a permit or a refusal.
-    async fn decide(&self, asked: &Asked, answer: &mut Option<Answer>) -> Result<Permitted<'_>, Refusal> {
+    async fn decide(&self, asked: &Asked, answer: &mut Option<Answer>) -> Result<Permitted, Refusal> {
         let estimate = self.estimate(asked);
         loop {
             let reservation = self.reserve(asked.kind, estimate);
@@ -136,6 +141,12 @@ impl Serving {
             let ask = asked.ask(self.door.gate().registry());
             let weighed = self.weigh(ask, asked, spent, answer.map(|answer| answer.ruled));
             let ruling = answer.and_then(|answer| answer.ruling);
+            if weighed.grounds.suspended {
+                // It waits, and is weighed when the seat may act again.
+                let _none: Option<()> = reservation.ok().map(release);
+                drop(self.let_go(asked.kind).await?);
+                continue;
+            }
             match (weighed.verdict.decision, reservation) {
                 (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
@@ -163,7 +174,7 @@ impl Serving {
 
     /// Sets the budget aside. A nested call pays for all but its time, which is the outer call's already. A reply needs
     /// nothing set aside: where a budget is spent, it is what says so.
-    fn reserve(&self, kind: ActionKind, amount: Budget) -> Result<Reservation<'_>, Exhausted> {
+    fn reserve(&self, kind: ActionKind, amount: Budget) -> Result<Reservation, Exhausted> {
         let amount = match (kind, &self.within) {
             (ActionKind::Reply, _) => Budget::ZERO,
             (_, Some(_)) => Budget { wall_ms: 0, ..amount },
@@ -182,7 +193,7 @@ impl Serving {
         let position = position.flatten();
         let grounds = Grounds {
             context: asked.context,
-            suspended: false,
+            suspended: self.door.holds.on(&self.caller.seat) == Some(HoldKind::Suspended),
             over: position.is_none(),
             chosen: asked.chosen,
             within: self.within,
@@ -283,6 +294,10 @@ impl Serving {
         let Some(receipt) = self.note_verdict(asked, &weighed, ruling).await? else { return Ok(None) };
         let Weighed { verdict, grounds, .. } = weighed;
         let why = asked.fault().unwrap_or_else(|| verdict.why());
+        if let Some(exhausted) = grounds.spent {
+            let note = |turn: &mut Turn| turn.spent = Some(exhausted.resource);
+            self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(note));
+        }
         self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why }).await;
         // The person waits for this turn, whatever became of its reply.
         if asked.kind == ActionKind::Reply {
@@ -296,11 +311,14 @@ impl Serving {
 
     /// Records verdict and intent, makes the permit, runs the driver, records the outcome. Nothing, if something was
     /// recorded since it was decided.
-    async fn run(&self, asked: &Asked, permitted: Permitted<'_>) -> Result<Option<Answered>, Refusal> {
+    async fn run(&self, asked: &Asked, permitted: Permitted) -> Result<Option<Answered>, Refusal> {
         let Permitted { weighed, ruling, reservation } = permitted;
         let reserved = reservation.amount();
-        let ready = self.ready(asked, reserved).await;
-        let (task, driver, shows, intent) = match ready {
+        let ready = match self.ready(asked, reserved).await {
+            Ok(ready) => self.let_go(asked.kind).await.map(|passage| (ready, passage)),
+            Err(refusal) => Err(refusal),
+        };
+        let ((task, driver, shows, intent), passage) = match ready {
             Ok(ready) => ready,
             Err(refusal) => {
                 release(reservation);
@@ -309,7 +327,10 @@ impl Serving {
         };
         let limit = self.time_limit(&task);
         let record = self.verdict_record(asked, &weighed, ruling);
-        let durable = match self.log(weighed.at).intend(record, intent).await {
+        let durable = self.log(weighed.at).intend(record, intent).await;
+        // Kept until the intent is on the disk: whoever suspends the seat waits for that.
+        drop(passage);
+        let durable = match durable {
             Ok(durable) => durable,
             Err(error) => {
                 release(reservation);
@@ -324,6 +345,7 @@ impl Serving {
         };
         let intent = durable.receipt().seq;
         let Some(permit) = Permit::make(&weighed.verdict, durable, task, limit) else { return Err(Refusal::Fenced) };
+        let _flight = self.door.flights.take_off(self.flight(asked, intent));
         self.started(asked, intent).await;
         let begun = self.door.clock().monotonic();
         let inner = Arc::new(self.inner(asked));
@@ -442,50 +464,18 @@ impl Serving {
             end = &mut work => return outcome_of(end, reserved),
         }
         // What it used is known only if it ends by itself.
-        match tokio::time::timeout(GRACE, work).await {
+        let stopped = self.door.holds.on(&self.caller.seat) == Some(HoldKind::Stopped);
+        match tokio::time::timeout(if stopped { STOP_GRACE } else { GRACE }, work).await {
             Ok(Ok(DriverResult { end: Ok(product), used })) => (Outcome::Done(product), used),
             Ok(Ok(DriverResult { end: Err(_), used })) => (Outcome::Cancelled, used),
             Ok(Err(_)) | Err(_) => (Outcome::Cancelled, reserved),
         }
     }
 
-    /// Shows the driver's work until it has no more to show, or is over: a preview that it kept holds nothing up.
-    async fn forward(
-        &self,
-        mut items: mpsc::Receiver<PreviewItem>,
-        over: &CancellationToken,
-        call: CallId,
-        shows: bool,
-    ) {
-        let mut streaming = false;
-        loop {
-            let item = tokio::select! {
-                biased;
-                item = items.recv() => item,
-                () = over.cancelled(), if !items.is_closed() => {
-                    items.close();
-                    continue;
-                }
-            };
-            let Some(item) = item else { return };
-            if !streaming {
-                streaming = true;
-                let _left: Result<(), _> = self.states.try_send(CallState::Streaming);
-            }
-            let seen = match item {
-                PreviewItem::Text(text) => Seen::Text { call, text },
-                PreviewItem::ToolUse(_) => continue,
-                PreviewItem::Progress(text) => Seen::Progress { call, text },
-            };
-            if shows {
-                self.show(seen).await;
-            }
-        }
-    }
-
     /// Records the outcome and takes it into the session.
     async fn ended(&self, asked: &Asked, intent: Seq, outcome: Outcome, used: Budget) -> Result<Answered, Refusal> {
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
+        self.door.flights.landed(&self.caller.seat, asked, &outcome, receipt);
         let ended = Seen::Ended {
             call: asked.call,
             action: asked.kind,
@@ -554,6 +544,9 @@ impl Serving {
         let subject = Subject { call: None, ..self.subject(asked) };
         let fact = Fact::TurnEnd { message: turn.message, end, report: task.reply.report };
         self.append(subject, fact, None).await?;
+        if let Some(resource) = turn.spent {
+            self.door.spent(&self.caller, self.operator, resource).await;
+        }
         let head = self.door.log().head();
         self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;
         Ok(())
@@ -656,7 +649,7 @@ impl Serving {
     }
 }
 
-fn release(reservation: Reservation<'_>) {
+fn release(reservation: Reservation) {
     reservation.settle(Budget::ZERO);
 }
 

@@ -10,9 +10,10 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, CallId, Confidentiality, Digest, EndReason, FailureKind, Integrity, Label, Message, MessageId,
-    ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt, Registration,
-    Seat, Seq, SessionId, Source, Span, SpanId, Timestamp, ToolAction, ToolName, ToolUse, TurnReport, Workspace,
+    Action, ActionKind, CallId, Confidentiality, Digest, EndReason, Envelope, FailureKind, Integrity, Label, Message,
+    MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt,
+    Registration, Resource, Seat, Seq, SessionId, Source, Span, SpanId, Timestamp, ToolAction, ToolName, ToolUse,
+    TurnReport, Workspace,
 };
 use ephor_chain::record::Chosen;
 use ephor_governance::{Carried, Evidence, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
@@ -70,7 +71,7 @@ pub struct SessionSpec {
     pub model: ModelRef,
     /// The folder its tools see.
     pub workspace: Workspace,
-    /// What it may ask of the door.
+    /// What it wants to ask of the door. It may, as far as the seats above it may.
     pub rights: Rights,
     /// What every prompt begins with; the operator's words.
     pub instructions: String,
@@ -90,6 +91,8 @@ pub(crate) struct Session {
     /// The tools that have run in this session.
     pub(crate) familiar: BTreeSet<ToolName>,
     pub(crate) turn: Option<Turn>,
+    /// Once the session is being closed: the messages that nobody will answer any more.
+    pub(crate) left: Option<Vec<Envelope>>,
     pub(crate) standing: Vec<Standing>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) answered: u64,
@@ -117,6 +120,10 @@ pub(crate) struct Standing {
 /// The turn under way.
 pub(crate) struct Turn {
     pub(crate) message: MessageId,
+    /// Where the acceptance of the message stands.
+    pub(crate) accepted: Seq,
+    /// What ran out in it.
+    pub(crate) spent: Option<Resource>,
     pub(crate) started: Duration,
     /// Time spent waiting for a person; it does not count against the turn.
     pub(crate) waited: Duration,
@@ -199,6 +206,7 @@ impl Session {
             conduct: TurnState::default(),
             familiar: BTreeSet::new(),
             turn: None,
+            left: None,
             standing: Vec::new(),
             moments: Vec::new(),
             answered: 0,

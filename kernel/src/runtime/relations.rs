@@ -12,7 +12,7 @@ use ephor_base::{ExitReason, Pid};
 
 use super::{Host, NotSent, Shared, row::Row};
 use crate::{
-    links::{Links, MonitorId, NotNamed, Signal},
+    links::{Links, MonitorId, NotNamed, Related, Signal},
     supervisor::Kind,
 };
 
@@ -57,6 +57,11 @@ impl Groups {
 }
 
 impl<H: Host> Shared<H> {
+    /// Whom a process has to do with.
+    pub(super) fn related(&self, pid: Pid) -> Related {
+        self.relations().links.related(pid)
+    }
+
     fn relations(&self) -> MutexGuard<'_, Relations> {
         self.relations.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -332,7 +332,7 @@ async fn a_log_that_fails_lets_nothing_run() {
     assert_eq!(code(&done(&process, direct("t.read", "{}")).await), "Chain");
     assert_eq!(tool.runs(), 0);
     assert_eq!(world.account(&process).reserved, Budget::ZERO);
-    assert_eq!(world.account(&process).used, Budget::ZERO);
+    assert_eq!(world.account(&process).used, Budget { messages: 1, ..Budget::ZERO });
     let part = Part { kind: PartKind::Typed, text: "x".into() };
     assert!(matches!(world.kernel.send(puppet.session, vec![part]).await, Err(NotAccepted::Chain(_))));
 }

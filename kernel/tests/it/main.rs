@@ -9,10 +9,13 @@
 mod derived;
 mod ends;
 mod engine;
+mod letters;
 mod links;
 mod retrial;
 mod rulings;
 mod runtime;
+mod signals;
 mod spine;
 mod supervision;
+mod timers;
 mod world;

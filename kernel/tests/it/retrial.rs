@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
-use ephor_base::{Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId};
+use ephor_base::{
+    ActionKind, Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId,
+};
 use ephor_chain::{
-    Private, Stored,
+    Private, Signal, Stored,
     record::{Content, Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Environment};
-use ephor_kernel::{Incoming, Process, Retrial, Retried, Undecidable};
+use ephor_kernel::{Act, Incoming, Process, Retrial, Retried, Target, Undecidable};
 
 use crate::world::{
     Does, End, PLENTY, Setup, World, ask, asked, chosen, code, direct, done, model, name, question, reader, reply,
@@ -137,6 +139,13 @@ async fn live(world: &World) {
     let (process, _end) = busy.in_turn("read all of it").await;
     let calls: Vec<_> =
         (0..24).map(|n| process.call(direct(if n % 3 == 0 { "t.fails" } else { "t.read" }, "{}")).unwrap()).collect();
+    // An operator suspends it in the middle of that, and a seat that is suspended waits.
+    for signal in [Signal::Suspend, Signal::Resume].into_iter().cycle().take(8) {
+        let (operator, target) = (world.spec().operator, Target::Pid(process.pid()));
+        let act = Act { operator, signal, target, tree: false, note: String::new() };
+        world.kernel.signal(act).await.unwrap();
+        tokio::task::yield_now().await;
+    }
     for call in calls {
         let _ended: Result<_, _> = call.ended().await;
     }
@@ -217,9 +226,11 @@ fn every_verdict_of_a_run_is_decided_again_bit_for_bit() {
 fn a_verdict_that_was_altered_is_found() {
     let record = run();
     for (at, stored) in record.iter().enumerate().filter(|(_, one)| matches!(one.entry.fact, Fact::Verdict { .. })) {
-        for kind in 0..4 {
+        for kind in 0..5 {
             let mut altered = stored.clone();
-            let Fact::Verdict { verdict, .. } = &mut altered.entry.fact else { continue };
+            let Fact::Verdict { action, verdict, grounds: Some(grounds), .. } = &mut altered.entry.fact else {
+                continue;
+            };
             match kind {
                 0 => {
                     verdict.decision =
@@ -230,6 +241,9 @@ fn a_verdict_that_was_altered_is_found() {
                     let risk = verdict.effects.risk.value();
                     verdict.effects.risk = ephor_base::PerMille::saturating(if risk == 0 { 1 } else { risk - 1 });
                 }
+                // Whether its seat was suspended is among the grounds, and decides of tools.
+                3 if *action != ActionKind::Tool || verdict.decision != Decision::Permit => continue,
+                3 => grounds.suspended = true,
                 _ => verdict.policy = ephor_base::Digest::of(b"other"),
             }
             let mut retrial = Retrial::default();

@@ -319,7 +319,6 @@ impl Setup {
 
 /// A kernel at work.
 pub(crate) struct World {
-    #[expect(dead_code, reason = "it is removed when it is dropped")]
     folder: Arc<tempfile::TempDir>,
     pub(crate) kernel: Kernel,
     pub(crate) log: Log,
@@ -329,7 +328,7 @@ pub(crate) struct World {
 }
 
 pub(crate) const PLENTY: Budget =
-    Budget { tokens: 1_000_000, micro_usd: 1_000_000, wall_ms: 1_000_000_000, tool_calls: 1_000_000 };
+    Budget { tokens: 1_000_000, micro_usd: 1_000_000, wall_ms: 1_000_000_000, tool_calls: 1_000_000, ..Budget::ZERO };
 
 impl World {
     pub(crate) fn spec(&self) -> SessionSpec {
@@ -347,9 +346,16 @@ impl World {
     }
     pub(crate) async fn puppet_with(&self, budget: Budget, session: SessionSpec) -> Puppet {
         let (sender, births) = mpsc::unbounded_channel();
+        let budget = Budget { messages: 1000, ..budget };
         let spec = AgentSpec { session, budget, body: Arc::new(Strings(sender)) };
         let session = self.kernel.open_session(spec).await.unwrap();
         Puppet { session, births, kernel: self.kernel.clone() }
+    }
+    /// The home as a crash at this moment would leave it.
+    pub(crate) fn crashed(&self) -> Arc<tempfile::TempDir> {
+        let copy = Arc::new(tempfile::tempdir().unwrap());
+        copy_folder(self.folder.path(), copy.path());
+        copy
     }
     /// Everything on the record.
     pub(crate) async fn record(&self) -> Vec<Stored> {
@@ -378,6 +384,20 @@ impl World {
     /// What the session's seat holds and has used.
     pub(crate) fn account(&self, process: &Process) -> ephor_kernel::Account {
         self.kernel.account(process.seat()).unwrap()
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else if std::fs::copy(entry.path(), target).is_err() {
+            // A file that was replaced meanwhile.
+            assert!(entry.path().extension().is_some_and(|extension| extension == "tmp"));
+        }
     }
 }
 

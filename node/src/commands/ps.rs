@@ -1,48 +1,81 @@
 //! `ephor ps`: the processes of the running node, as a tree.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::Pid;
-use ephor_kernel::ProcessInfo;
 
+use super::budget;
 use crate::{
     bytes,
     cli::Ps,
     client::Client,
     home::Home,
+    operation::{Done, Operation, ProcessView, Survey},
     protocol::{Answer, Request},
-    terminal,
+    terminal::{self, plain},
 };
+
+/// Between two looks of `--watch`.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let Some(mut client) = Client::reach_running(home).await? else {
         bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
     };
-    let Answer::Processes { processes } = client.ask(&Request::Processes {}).await? else {
+    loop {
+        let survey = survey(&mut client).await?;
+        let text = if !args.json {
+            tree(&survey.processes) + &quota(&mut client).await?
+        } else if args.watch {
+            // One line a look.
+            serde_json::to_string(&survey.processes)? + "\n"
+        } else {
+            serde_json::to_string_pretty(&survey.processes)? + "\n"
+        };
+        // From the top of the screen, and nothing of the last look below.
+        let text = if args.watch && !args.json { format!("\x1b[H\x1b[J{text}") } else { text };
+        terminal::write(&text).context(terminal::UNWRITTEN)?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            stopped = tokio::signal::ctrl_c() => {
+                stopped.context("signals cannot be handled")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+    }
+}
+
+/// How much of the quota is used; nothing where there is none.
+async fn quota(client: &mut Client) -> anyhow::Result<String> {
+    let Answer::Space { space } = client.ask(&Request::Space {}).await? else {
         bail!("the node answered something else");
     };
-    let text = if args.json {
-        serde_json::to_string_pretty(&processes)? + "\n"
-    } else {
-        let Answer::Space { space } = client.ask(&Request::Space {}).await? else {
-            bail!("the node answered something else");
-        };
-        tree(&processes) + &space.map(|space| format!("\nquota   {}\n", bytes::of_quota(space))).unwrap_or_default()
-    };
-    terminal::write(&text).context(terminal::UNWRITTEN)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(space.map(|space| format!("\nquota   {}\n", bytes::of_quota(space))).unwrap_or_default())
+}
+
+/// Everything that runs.
+pub(super) async fn survey(client: &mut Client) -> anyhow::Result<Survey> {
+    match client.operate(Operation::Survey {}).await? {
+        Done::Survey { survey } => Ok(survey),
+        _ => bail!("the node answered something else"),
+    }
 }
 
 /// One line a process, each below its supervisor.
-fn tree(processes: &[ProcessInfo]) -> String {
-    let mut text = format!("{:>6}  {:<9} {:>8} {:>8}  {}\n", "PID", "STATE", "RESTARTS", "UP", "SEAT");
+pub(super) fn tree(processes: &[ProcessView]) -> String {
+    let heads = ("PID", "STATE", "RESTARTS", "UP", "BUDGET", "WAITS FOR", "SEAT");
+    let (pid, state, restarts, up, budget, waits, seat) = heads;
+    let mut text = format!("{pid:>6}  {state:<9} {restarts:>8} {up:>8}  {budget:>6}  {waits:<22}  {seat}\n");
     branch(processes, None, "", &mut text);
     text
 }
 
-fn branch(processes: &[ProcessInfo], parent: Option<Pid>, lead: &str, text: &mut String) {
-    let mut children = processes.iter().filter(|process| process.parent == parent).peekable();
+fn branch(processes: &[ProcessView], parent: Option<Pid>, lead: &str, text: &mut String) {
+    let mut children = processes.iter().filter(|process| process.info.parent == parent).peekable();
     while let Some(process) = children.next() {
         let is_last = children.peek().is_none();
         let (twig, below) = match (parent, is_last) {
@@ -50,13 +83,18 @@ fn branch(processes: &[ProcessInfo], parent: Option<Pid>, lead: &str, text: &mut
             (Some(_), true) => ("└─ ", "   "),
             (Some(_), false) => ("├─ ", "│  "),
         };
-        let state = format!("{:?}", process.state).to_lowercase();
-        let up = format!("{} s", process.uptime_ms / 1000);
-        let seat = process.seat.name();
+        let info = &process.info;
+        let state = format!("{:?}", info.state).to_lowercase();
+        let up = format!("{} s", info.uptime_ms / 1000);
+        let used =
+            process.account.as_ref().map_or_else(|| "-".to_owned(), |account| format!("{}%", budget::fullest(account)));
+        let waits: String = plain(process.waiting_for.as_deref().unwrap_or("-")).chars().take(22).collect();
         text.push_str(&format!(
-            "{:>6}  {state:<9} {:>8} {up:>8}  {lead}{twig}{seat}\n",
-            process.pid.0, process.restarts
+            "{:>6}  {state:<9} {:>8} {up:>8}  {used:>6}  {waits:<22}  {lead}{twig}{}\n",
+            info.pid.0,
+            info.restarts,
+            plain(&process.name)
         ));
-        branch(processes, Some(process.pid), &format!("{lead}{below}"), text);
+        branch(processes, Some(info.pid), &format!("{lead}{below}"), text);
     }
 }

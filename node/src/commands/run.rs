@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Digest, EndReason, ModelRef, SessionId};
+use ephor_base::{Digest, EndReason, MessageId, ModelRef, SessionId};
 use ephor_chain::record::RulingOn;
 use ephor_kernel::{Question, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
@@ -23,6 +23,7 @@ use crate::{
     client::Client,
     home::Home,
     host,
+    operation::Operation,
     protocol::{Answer, Request},
     terminal,
 };
@@ -33,6 +34,29 @@ const CANCELLED: u8 = 130;
 pub(crate) async fn run(home: &Home, args: Run) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::new(args.json);
     let ended = match Turn::prepare(home, &args, &mut screen).await {
+        Ok(turn) => turn.carry_through(&mut screen).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &ended {
+        screen.error(error);
+    }
+    let status = ended?;
+    screen.written()?;
+    Ok(status)
+}
+
+/// A dead letter that is to be answered in a session of its own.
+pub(crate) struct Replay {
+    pub(crate) message: MessageId,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) model: Option<String>,
+    pub(crate) json: bool,
+}
+
+/// Replays a dead letter: one turn, one answer.
+pub(crate) async fn replay(home: &Home, replay: Replay) -> anyhow::Result<ExitCode> {
+    let mut screen = Screen::new(replay.json);
+    let ended = match Turn::replay(home, &replay, &mut screen).await {
         Ok(turn) => turn.carry_through(&mut screen).await,
         Err(error) => Err(error),
     };
@@ -87,6 +111,21 @@ impl Turn {
             client.ask(&ruling).await.context("--allow")?;
         }
         client.say(&Request::Send { session, parts }).await?;
+        let said = VecDeque::from([Said::Message]);
+        Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
+    }
+
+    async fn replay(home: &Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
+        let model = replay.model.as_deref().map(model).transpose()?;
+        let workspace = workspace(replay.directory.as_deref(), home)?;
+        let mut client = Client::reach(home).await?;
+        let answers = terminal::has_terminal();
+        let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
+        screen.opened(&opened);
+        let Answer::Opened { session, .. } = opened else { bail!("the node answered something else") };
+        let operation = Operation::Replay { message: replay.message, session };
+        client.say(&Request::Operate { operation }).await?;
         let said = VecDeque::from([Said::Message]);
         Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
     }
@@ -192,7 +231,7 @@ fn model(text: &str) -> anyhow::Result<ModelRef> {
 }
 
 /// The folder to work in. It is checked here for a quick answer, and by the node because that is what counts.
-fn workspace(directory: Option<&Path>, home: &Home) -> anyhow::Result<PathBuf> {
+pub(super) fn workspace(directory: Option<&Path>, home: &Home) -> anyhow::Result<PathBuf> {
     let path = match directory {
         Some(path) => path.to_owned(),
         None => std::env::current_dir().context("the current folder is gone; name one with -C")?,

@@ -30,6 +30,7 @@ use super::{
     Clients, api,
     console::Console,
     keys::{self, Keys},
+    schedules::Schedules,
     secrets,
     upkeep::Upkeep,
 };
@@ -55,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
     pub(crate) projections: Arc<Projections>,
+    /// Told when a schedule was made or ended.
+    pub(crate) schedules_changed: Arc<tokio::sync::Notify>,
     tools: Vec<ToolName>,
     log: Log,
     protection: Arc<Protection>,
@@ -99,7 +102,18 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
     let (projections, operators) = (Arc::new(Projections::new(&home, &origin)), Arc::new(operators()));
-    Ok(Node { kernel, models, config, home, operators, projections, tools: names, log, protection })
+    Ok(Node {
+        kernel,
+        models,
+        config,
+        home,
+        operators,
+        projections,
+        schedules_changed: Arc::default(),
+        tools: names,
+        log,
+        protection,
+    })
 }
 
 /// Whether the quota of a home leaves room for a node. Nothing is written.
@@ -244,6 +258,21 @@ impl Node {
         let listener = api::bind(home)?;
         self.kernel.start_service("api", Arc::new(api::Api::new(self.clone(), listener, clients))).await?;
         Ok(())
+    }
+
+    /// Sends what is scheduled from here on.
+    pub(crate) async fn start_schedules(self: &Arc<Self>) -> anyhow::Result<()> {
+        self.kernel.start_service("schedules", Arc::new(Schedules::new(self))).await?;
+        Ok(())
+    }
+
+    pub(super) const fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// How many entries the record has.
+    pub(crate) fn entries(&self) -> u64 {
+        self.log.head().size
     }
 
     /// The model that was asked for, or the configured one.

@@ -185,6 +185,10 @@ impl Talk {
                 let answer = |(seq, keys): (_, VerifierKeys)| Answer::Rotated { seq, keys: keys.to_string() };
                 rotated.map(answer).map_err(|error| format!("{error:#}"))
             }
+            Request::Operate { operation } => {
+                let done = Box::pin(self.node.operate(operator, operation)).await;
+                done.map(|done| Answer::Operated { done }).map_err(|error| format!("{error:#}"))
+            }
             Request::Space {} => Ok(Answer::Space { space: self.node.space() }),
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };

@@ -26,5 +26,6 @@ mod projections;
 mod prune;
 mod quota;
 mod scripts;
+mod signals;
 mod socket;
 mod terminal;

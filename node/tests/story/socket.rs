@@ -14,7 +14,7 @@ use ephor_kernel::{Statement, operator_id};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Place, Running};
+use crate::place::{Place, Running, wait_until};
 
 /// A node that runs, and its place.
 struct Node {
@@ -323,4 +323,70 @@ fn a_line_without_end_does_not_hurt_the_node() {
     }
     drop(talk);
     node.stays_well();
+}
+
+#[test]
+fn nobody_but_an_operator_stops_resumes_or_raises_a_budget() {
+    let node = Node::start();
+    let stop = json!({"do": "signal", "signal": "stop", "target": null, "tree": true, "note": ""});
+    let raise = json!({"do": "budget", "target": "1", "changes": {"tokens": {"to": 9}}, "note": ""});
+    let bury = json!({"do": "bury", "message": 1, "note": ""});
+    for operation in [&stop, &raise, &bury] {
+        let request = json!({"say": "operate", "operation": operation});
+        // Before the challenge is answered; with another's key; and in the operator's name under another's signature.
+        let (mut talk, _) = node.connect();
+        talk.say(&request);
+        assert_eq!(talk.hear().unwrap()["say"], "refused");
+        assert!(talk.hear().is_none());
+        let other = SigningKey::from_bytes(&[1; 32]);
+        let (mut talk, challenge) = node.connect();
+        talk.say(&authentication(&other, &challenge));
+        assert_eq!(talk.hear().unwrap()["say"], "refused");
+        assert!(talk.hear().is_none(), "it hears no more");
+        let (mut talk, challenge) = node.connect();
+        let mut forged = authentication(&other, &challenge);
+        forged["operator"] = json!(operator_id(&node.key().verifying_key()));
+        talk.say(&forged);
+        assert_eq!(talk.hear().unwrap()["say"], "refused");
+    }
+    // Who acts is never data.
+    let mut talk = node.operator();
+    let mut named = stop.clone();
+    named["operator"] = json!("00000000000000000000000000000000");
+    assert_eq!(talk.ask(&json!({"say": "operate", "operation": named}))["say"], "refused");
+    drop(talk);
+    let place = node.stays_well();
+    assert_eq!(place.facts("signal").len(), 0);
+}
+
+#[test]
+fn a_spent_budget_suspends_the_agent_until_it_is_raised_from_the_command_line() {
+    let node = Node::start();
+    let place = &node.place;
+    let read = json!({"tool_calls": [{"name": "fs.list", "arguments": {"path": "."}}]});
+    let mut talk = node.operator();
+    let (session, _) = talk.open(place, false, &[read.clone(), json!({"text": "listed"}), json!({"text": "again"})]);
+    let agent = format!("node/agents/{}/loop", session.to_string().get(..8).unwrap());
+    place.run(&["budget", &agent, "--tool-calls", "0"]).succeeded();
+    talk.send(session);
+    talk.until(|answer| answer["event"] == "held" && answer["by"] == "spent");
+    talk.turn_ended();
+    // What is sent now is taken, and waits.
+    talk.send(session);
+    let waiting = || {
+        let out = place.run(&["ps", "--json"]).succeeded().stdout;
+        let all: Vec<Value> = serde_json::from_str(&out).unwrap();
+        all.into_iter().find(|process| process["seat"] == agent.as_str()).unwrap()
+    };
+    wait_until("the message waits", || waiting()["waiting"] == 1);
+    assert_eq!(waiting()["held"], "spent");
+    place.run(&["resume", &agent]).succeeded();
+    assert_eq!(waiting()["held"], "spent", "an operator who only resumes gives it nothing to spend");
+    place.run(&["budget", &agent, "--tool-calls", "+5", "--note", "go on"]).succeeded();
+    talk.until(|answer| answer["event"] == "held" && answer["by"].is_null());
+    talk.turn_ended();
+    drop(talk);
+    let limits = node.stays_well().facts("limit");
+    assert_eq!(limits.len(), 2);
+    assert_eq!(limits[1]["note"], "go on");
 }

@@ -49,6 +49,7 @@ fn state(forge: &Forge) -> Snapshot {
         earlier: Vec::new(),
         erased: Vec::new(),
         pruned: None,
+        standing: None,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use ephor_base::{Decision, OperatorId, Seq, Timestamp};
+use ephor_base::{Decision, MessageId, OperatorId, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Checkpoint, Fact, Private, ProveError, Prover, PruneError, Record, Retention, RulingOn, ScanError,
-    State, Subject, Wish,
+    AppendError, Because, Checkpoint, Fact, Log, Missed, Private, ProveError, Prover, PruneError, Record, Retention,
+    RulingOn, ScanError, State, Subject, Undelivered, Wish,
     disk::Disk,
     pruning::Why,
     read,
@@ -103,7 +103,7 @@ fn a_node_goes_on_from_a_pruned_home_as_from_one_that_was_not() {
     assert!(seen[0].3.len() == 3 && matches!(seen[0].3[0].content, Private::Open(_)));
 }
 
-fn held(world: &World, what: impl FnOnce(&ephor_chain::Log)) -> (u64, Vec<Why>) {
+fn held(world: &World, what: impl FnOnce(&Log)) -> (u64, Vec<Why>) {
     let (log, _) = world.open().unwrap();
     live(&log, world, 0..10);
     let oldest = log.head().size;
@@ -125,7 +125,7 @@ fn fresh() -> World {
 
 #[test]
 fn what_is_left_to_do_is_held_from_its_first_entry_on() {
-    let note = |log: &ephor_chain::Log, record| {
+    let note = |log: &Log, record| {
         block_on(log.append(record)).unwrap();
     };
     let (_, why) = held(&fresh(), |log| note(log, asked(1000)));
@@ -168,6 +168,50 @@ fn what_is_left_to_do_is_held_from_its_first_entry_on() {
         note(log, Record { subject: Subject::default(), fact, content: None });
     });
     assert!(why.is_empty());
+}
+
+#[test]
+fn a_dead_letter_is_held_until_it_is_replayed_or_dropped_and_a_schedule_until_it_ends() {
+    let write = |log: &Log, of: Option<u64>, fact| {
+        let subject = Subject { session: of.map(session), operator: Some(OPERATOR), ..Subject::default() };
+        block_on(log.append(Record { subject, fact, content: None })).unwrap().seq
+    };
+    let message = |id, because| Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true };
+    let dies = |log: &Log| {
+        let accepted = write(log, Some(1000), message(1000, None));
+        write(log, Some(1000), Fact::Dead { message: MessageId(1000), accepted, why: Undelivered::Stopped });
+    };
+    let (_, why) = held(&fresh(), dies);
+    assert!(matches!(why[..], [Why::Unanswered { session: held, .. }] if held == session(1000)), "{why:?}");
+    let (_, why) = held(&fresh(), |log| {
+        dies(log);
+        write(log, None, Fact::Buried { message: MessageId(1000), note: String::new() });
+    });
+    assert!(why.is_empty(), "{why:?}");
+    // Replayed into another session it waits there.
+    let again = |log: &Log| {
+        dies(log);
+        write(log, Some(1001), message(1001, Some(Because::Replay(MessageId(1000)))));
+    };
+    let (_, why) = held(&fresh(), again);
+    assert!(matches!(why[..], [Why::Unanswered { session: held, .. }] if held == session(1001)), "{why:?}");
+    let (_, why) = held(&fresh(), |log| {
+        again(log);
+        block_on(log.append(answered(1001))).unwrap();
+    });
+    assert!(why.is_empty(), "{why:?}");
+    let schedule = |log: &Log| {
+        let (cron, zone) = ("30 2 * * *".into(), "UTC".into());
+        write(log, Some(1000), Fact::Schedule { name: "a".into(), cron, zone, missed: Missed::Skip })
+    };
+    let mut at = None;
+    let (_, why) = held(&fresh(), |log| at = Some(schedule(log)));
+    assert!(matches!(why[..], [Why::Scheduled { made }] if Some(made) == at), "{why:?}");
+    let (_, why) = held(&fresh(), |log| {
+        schedule(log);
+        write(log, None, Fact::Unscheduled { name: "a".into() });
+    });
+    assert!(why.is_empty(), "{why:?}");
 }
 
 #[test]
@@ -302,7 +346,7 @@ fn projections_are_those_of_what_is_left() {
 }
 
 /// Prunes what is older than the entry `seq`.
-fn prune_before(log: &ephor_chain::Log, seq: u64) -> ephor_chain::Pruned {
+fn prune_before(log: &Log, seq: u64) -> ephor_chain::Pruned {
     block_on(log.publish()).unwrap();
     let before = log.entry(Seq(seq)).unwrap().unwrap().entry.time;
     let plan = log.plan_pruning(Wish { keep: None, before: Some(before), ..Wish::default() }, |_, _| ()).unwrap();
@@ -327,7 +371,7 @@ fn a_session_that_is_partly_pruned_can_still_be_erased() {
     // Messages share a number here, so one answer ends them.
     live(&log, &world, 50..400);
     let pruned = prune_before(&log, 400);
-    let left = |log: &ephor_chain::Log| {
+    let left = |log: &Log| {
         let own =
             log.entries().map(Result::unwrap).filter(|stored| stored.entry.subject.session == Some(session(5000)));
         own.map(|stored| stored.content).collect::<Vec<_>>()
@@ -386,7 +430,7 @@ fn pruning_gives_room_within_a_quota_and_an_operator_is_told() {
     live_without_quota(&log);
 }
 
-fn live_without_quota(log: &ephor_chain::Log) {
+fn live_without_quota(log: &Log) {
     assert!(matches!(prune(log), Err(PruneError::Nothing)));
 }
 

@@ -95,13 +95,13 @@ impl History {
         let digest = Digest::of(&[kind]);
         let decision = [Decision::Permit, Decision::Defer, Decision::Deny][usize::try_from(call % 3).unwrap()];
         let action = [ActionKind::Model, ActionKind::Tool, ActionKind::Reply][usize::try_from(who % 3).unwrap()];
-        let budget = Budget { tokens: call, micro_usd: who, wall_ms: 1, tool_calls: 1 };
+        let budget = Budget { tokens: call, micro_usd: who, wall_ms: 1, tool_calls: 1, ..Budget::ZERO };
         let verdict = Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: digest };
         let (attempt, arguments) = (1, digest);
         match kind % 13 {
             0 => Fact::Boot { number: 1, version: "0".into(), clean: true, trimmed_bytes: 0 },
             1 => Fact::Lease { secret: format!("s{call}") },
-            2 => Fact::Message { id: MessageId(call), spans: Vec::new(), from: None },
+            2 => Fact::Message { id: MessageId(call), spans: Vec::new(), from: None, because: None, owed: false },
             3 => Fact::Spawn { parent: None, incarnation: call % 4 },
             4 => Fact::Exit {
                 reason: ["normal", "panicked", "error", "killed"][usize::try_from(call % 4).unwrap()].into(),

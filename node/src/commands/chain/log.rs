@@ -8,8 +8,8 @@ use std::{
 };
 
 use anyhow::Context;
-use ephor_base::{CallId, Pid, Seq, files::Files};
-use ephor_chain::{Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
+use ephor_base::{Budget, CallId, Pid, Seq, files::Files};
+use ephor_chain::{Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
 use serde_json::{Value, json};
 
 use super::used;
@@ -23,7 +23,14 @@ use crate::{
 
 pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
     let ChainLog { session, pid, call, kind, since, last, json, content } = args;
-    let of = Filter { session: *session, pid: pid.map(Pid), call: call.map(CallId), kind: kind.clone(), since: *since };
+    let of = Filter {
+        session: *session,
+        pid: pid.map(Pid),
+        call: call.map(CallId),
+        kind: kind.clone(),
+        seat: None,
+        since: *since,
+    };
     let mut found = found(used(home)?, &of, *last);
     if last.is_some() && found.is_none() {
         // Whatever keeps the index from being asked: the record itself can still be read, twice.
@@ -90,6 +97,7 @@ fn is_wanted(stored: &Stored, of: &Filter) -> bool {
         of.pid.is_none_or(|pid| subject.pid == Some(pid)),
         of.call.is_none_or(|call| subject.call == Some(call)),
         of.kind.as_ref().is_none_or(|kind| fact.kind() == kind),
+        of.seat.is_none() || subject.seat == of.seat,
         of.since.is_none_or(|since| *time >= since),
     ];
     is.into_iter().all(|is| is)
@@ -120,6 +128,10 @@ fn as_text(stored: &Stored, content: bool) -> String {
     }
 }
 
+fn noted(note: &str) -> String {
+    if note.is_empty() { String::new() } else { format!(": {}", plain(note)) }
+}
+
 /// A fact in a few words.
 pub(super) fn told(fact: &Fact) -> String {
     match fact {
@@ -141,8 +153,15 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("incarnation {incarnation}, supervised by {parent}")
         }
         Fact::Exit { reason } => reason.clone(),
-        Fact::Message { id, spans, from: None } => format!("{id} in {} spans", spans.len()),
-        Fact::Message { id, spans, from: Some(from) } => format!("{id} in {} spans, from session {from}", spans.len()),
+        Fact::Message { id, spans, from, because, owed: _ } => {
+            let from = from.map_or_else(String::new, |from| format!(", from session {from}"));
+            let because = match because {
+                None => String::new(),
+                Some(Because::Replay(dead)) => format!(", replays dead letter {dead}"),
+                Some(Because::Fire { name, at }) => format!(", schedule {}, due {at}", plain(name)),
+            };
+            format!("{id} in {} spans{from}{because}", spans.len())
+        }
         Fact::Verdict { action, target, verdict, .. } => {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
         }
@@ -161,6 +180,19 @@ pub(super) fn told(fact: &Fact) -> String {
             let first = restarts.first().map(|one| format!(": {} ({})", plain(&one.name), one.reason));
             format!("{} children started again{}", restarts.len(), first.unwrap_or_default())
         }
+        Fact::Signal { signal, tree, cause, note } => {
+            let tree = if *tree { " and all below" } else { "" };
+            format!("{signal:?}{tree}, by {cause:?}").to_lowercase() + &noted(note)
+        }
+        Fact::Limit { limit, note } => {
+            let Budget { tokens, micro_usd, tool_calls, .. } = limit;
+            format!("{tokens} tokens, {micro_usd} micro-USD, {tool_calls} tool calls{}", noted(note))
+        }
+        Fact::Dead { message, why, .. } => format!("letter {message}, {why:?}").to_lowercase(),
+        Fact::Buried { message, note } => format!("letter {message}{}", noted(note)),
+        Fact::Schedule { name, cron, zone, .. } => format!("{} at {} in {}", plain(name), plain(cron), plain(zone)),
+        Fact::Skipped { name, at } => format!("{}, due {at}", plain(name)),
+        Fact::Unscheduled { name } => plain(name),
         Fact::Opened { rights, role, namespace } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
             format!("as {} in {}: {}", plain(role), plain(namespace), rights.join(", "))

@@ -133,6 +133,9 @@ fn stays(plan: &Plan) -> String {
             ),
             Why::Unfinished { intent } => format!("intent {intent} has no outcome, and belongs to what began {since}"),
             Why::Asked { ticket } => format!("ticket {ticket} waits for an answer, and belongs to what began {since}"),
+            Why::Scheduled { made } => {
+                format!("a schedule stands that entry {made} made, and belongs to what began {since}")
+            }
             Why::InForce => format!("the policy, operators and tools in force were recorded from {since} on"),
         };
         text.push_str(&format!("What comes from entry {seq} on stays: {what}.\n"));

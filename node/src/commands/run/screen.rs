@@ -4,6 +4,7 @@ use std::io;
 
 use anyhow::Context;
 use ephor_base::{ActionKind, CallId, ModelRef, Reply};
+use ephor_chain::HoldKind;
 use ephor_kernel::Seen;
 use serde_json::json;
 
@@ -14,6 +15,16 @@ use crate::{
 
 /// How much of a tool's arguments and result is worth a line.
 const LINE: usize = 100;
+
+/// What a person is told when the agent is held, or goes on.
+const fn held(by: Option<HoldKind>) -> &'static str {
+    match by {
+        None => "the agent goes on",
+        Some(HoldKind::Suspended) => "an operator suspended the agent; it goes on after `ephor resume`",
+        Some(HoldKind::Spent) => "the agent is suspended until its budget is raised: `ephor budget`",
+        Some(HoldKind::Stopped) => "an operator stopped the agent",
+    }
+}
 
 /// How governance words the refusal of a deferred call where no person could be asked.
 const NOBODY: &str = "nobody is there to ask";
@@ -120,6 +131,10 @@ impl Screen {
             }
             Seen::Ended { .. } => {}
             Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
+            Seen::Held { by } => {
+                self.break_line();
+                self.dim(held(*by));
+            }
             Seen::Reply(reply) => self.reply(reply),
             Seen::TurnEnded { size, root } => self.footer(*size, &root.to_string()),
         }

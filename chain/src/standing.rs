@@ -1,0 +1,477 @@
+//! What stands until it is taken back: holds on seats, dead letters, schedules, and answers that are owed.
+//!
+//! The entries alone say what stands, and a snapshot repeats it, so that neither a reboot nor the end of old entries loses
+//! it. A replay is the acceptance of a message that names the dead letter it comes from, and so is a firing: one entry does
+//! both, and there is no moment at which a message is both dead and accepted again, or a schedule due again.
+
+use std::collections::BTreeMap;
+
+use ephor_base::{MessageId, Seat, Seq, SessionId, Timestamp};
+use minicbor::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+use crate::{entry::Entry, record::Fact};
+
+/// What is done to processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// Nothing new begins until it is resumed; what is under way ends.
+    #[n(0)]
+    Suspend,
+    /// It may go on: ends what an operator suspended or stopped.
+    #[n(1)]
+    Resume,
+    /// What is under way is cancelled, and nothing runs until it is resumed.
+    #[n(2)]
+    Stop,
+    /// It ends at once; its supervisor decides what follows.
+    #[n(3)]
+    Kill,
+}
+
+/// Why a signal was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// An operator wants it.
+    #[n(0)]
+    Operator,
+    /// The budget of the seat is spent. Only a suspension has this cause, and only another limit ends it.
+    #[n(1)]
+    Budget,
+    /// The seat is gone for good. Only a resumption has this cause; it ends every hold at and below the seat.
+    #[n(2)]
+    Gone,
+}
+
+/// What holds a seat.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldKind {
+    /// An operator suspended it.
+    #[n(0)]
+    Suspended,
+    /// Its budget is spent.
+    #[n(1)]
+    Spent,
+    /// An operator stopped it.
+    #[n(2)]
+    Stopped,
+}
+
+/// A hold on a seat.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct Hold {
+    /// Which seat.
+    #[n(0)]
+    pub seat: Seat,
+    /// What holds it.
+    #[n(1)]
+    pub kind: HoldKind,
+    /// Whether it holds everything below as well.
+    #[n(2)]
+    pub tree: bool,
+}
+
+/// Why a message was accepted that no person sent just now.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum Because {
+    /// An operator replayed this dead letter, which is none any more.
+    #[n(0)]
+    Replay(#[n(0)] MessageId),
+    /// A schedule was due.
+    #[n(1)]
+    Fire {
+        /// Its name.
+        #[n(0)]
+        name: String,
+        /// The instant it was due.
+        #[n(1)]
+        at: Timestamp,
+    },
+}
+
+/// Why a message could not be delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Undelivered {
+    /// The mailbox was full.
+    #[n(0)]
+    Full,
+    /// Nobody was there to take it.
+    #[n(1)]
+    Nobody,
+    /// Its agent crashed more often than its supervisor allows.
+    #[n(2)]
+    GaveUp,
+    /// Its agent was stopped.
+    #[n(3)]
+    Stopped,
+    /// The node ended before it was answered.
+    #[n(4)]
+    NodeEnded,
+}
+
+/// A message that could not be delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct DeadLetter {
+    /// The message.
+    #[n(0)]
+    pub message: MessageId,
+    /// Where its acceptance stands, with its content.
+    #[n(1)]
+    pub accepted: Seq,
+    /// The conversation it was for.
+    #[n(2)]
+    pub session: SessionId,
+    /// Why it could not.
+    #[n(3)]
+    pub why: Undelivered,
+}
+
+/// What becomes of instants that pass while nobody can act on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Missed {
+    /// The latest of them fires, once.
+    #[n(0)]
+    Once,
+    /// They are passed over.
+    #[n(1)]
+    Skip,
+}
+
+/// A schedule, and how far it has come.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct Scheduled {
+    /// Its name.
+    #[n(0)]
+    pub name: String,
+    /// When: a cron expression of five fields.
+    #[n(1)]
+    pub cron: String,
+    /// The time zone it is read in, as the IANA names it.
+    #[n(2)]
+    pub zone: String,
+    /// What becomes of missed instants.
+    #[n(3)]
+    pub missed: Missed,
+    /// Where it was made, with its content.
+    #[n(4)]
+    pub made: Seq,
+    /// When it was made.
+    #[n(5)]
+    pub since: Timestamp,
+    /// The conversation under whose key its content is sealed.
+    #[n(6)]
+    pub session: SessionId,
+    /// The latest instant that fired or was passed over.
+    #[n(7)]
+    pub last: Option<Timestamp>,
+}
+
+/// A message that is owed an answer, and has neither been answered nor died.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+pub struct Unanswered {
+    /// The message.
+    #[n(0)]
+    pub message: MessageId,
+    /// Where its acceptance stands.
+    #[n(1)]
+    pub accepted: Seq,
+    /// The conversation.
+    #[n(2)]
+    pub session: SessionId,
+}
+
+/// Which seats are held, and by what.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Holds(BTreeMap<(Seat, HoldKind), bool>);
+
+/// Everything that stands.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    holds: Holds,
+    dead: BTreeMap<MessageId, DeadLetter>,
+    schedules: BTreeMap<String, Scheduled>,
+    unanswered: BTreeMap<MessageId, Unanswered>,
+}
+
+/// A part of what stands, as a snapshot has it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Encode, Decode)]
+pub struct StandingPart {
+    /// Holds, by seat and kind.
+    #[n(0)]
+    pub holds: Vec<Hold>,
+    /// Dead letters, by message.
+    #[n(1)]
+    pub dead: Vec<DeadLetter>,
+    /// Schedules, by name.
+    #[n(2)]
+    pub schedules: Vec<Scheduled>,
+    /// Messages that are owed an answer, by number.
+    #[n(3)]
+    pub unanswered: Vec<Unanswered>,
+}
+
+/// One thing that stands.
+pub(crate) enum Item {
+    Hold(Hold),
+    Dead(DeadLetter),
+    Schedule(Scheduled),
+    Unanswered(Unanswered),
+}
+
+/// Whether `seat` is `above` or lies below it.
+#[must_use]
+pub fn is_at_or_below(seat: &Seat, above: &Seat) -> bool {
+    seat.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Holds {
+    /// The holds, by seat and kind.
+    pub fn iter(&self) -> impl Iterator<Item = Hold> {
+        self.0.iter().map(|((seat, kind), tree)| Hold { seat: seat.clone(), kind: *kind, tree: *tree })
+    }
+
+    /// What holds `seat`: it itself, or with its tree a seat above it. Of several the one that holds hardest.
+    #[must_use]
+    pub fn on(&self, seat: &Seat) -> Option<HoldKind> {
+        // Most of the time nothing is held at all.
+        let holding =
+            |((held, _), tree): &(&(Seat, HoldKind), &bool)| held == seat || (**tree && is_at_or_below(seat, held));
+        self.0.iter().filter(holding).map(|((_, kind), _)| *kind).max_by_key(|kind| match kind {
+            HoldKind::Spent => 0,
+            HoldKind::Suspended => 1,
+            HoldKind::Stopped => 2,
+        })
+    }
+
+    /// Takes a signal in.
+    ///
+    /// # Errors
+    /// The rule it breaks: a cause that such a signal does not have. Then nothing changed.
+    pub fn apply(&mut self, signal: Signal, seat: &Seat, tree: bool, cause: Cause) -> Result<(), &'static str> {
+        match (signal, cause) {
+            (Signal::Suspend, Cause::Operator) => self.hold(seat, HoldKind::Suspended, tree),
+            (Signal::Suspend, Cause::Budget) => self.hold(seat, HoldKind::Spent, tree),
+            (Signal::Stop, Cause::Operator) => self.hold(seat, HoldKind::Stopped, tree),
+            (Signal::Kill, Cause::Operator) => {}
+            (Signal::Resume, Cause::Operator) => self.0.retain(|(held, kind), _| {
+                let meant = held == seat || (tree && is_at_or_below(held, seat));
+                !meant || *kind == HoldKind::Spent
+            }),
+            (Signal::Resume, Cause::Gone) => self.0.retain(|(held, _), _| !is_at_or_below(held, seat)),
+            _ => return Err("its cause is not one that such a signal has"),
+        }
+        Ok(())
+    }
+
+    /// The seat was given another limit.
+    pub fn raised(&mut self, seat: &Seat) {
+        self.0.remove(&(seat.clone(), HoldKind::Spent));
+    }
+
+    fn hold(&mut self, seat: &Seat, kind: HoldKind, tree: bool) {
+        // A narrower signal does not take a wider hold back.
+        let held = self.0.entry((seat.clone(), kind)).or_default();
+        *held = *held || tree;
+    }
+}
+
+impl Standing {
+    /// The holds.
+    #[must_use]
+    pub const fn holds(&self) -> &Holds {
+        &self.holds
+    }
+
+    /// The dead letters, by message.
+    pub fn dead(&self) -> impl Iterator<Item = &DeadLetter> {
+        self.dead.values()
+    }
+
+    /// The schedules, by name.
+    pub fn schedules(&self) -> impl Iterator<Item = &Scheduled> {
+        self.schedules.values()
+    }
+
+    /// The messages that are owed an answer, by number.
+    pub fn unanswered(&self) -> impl Iterator<Item = &Unanswered> {
+        self.unanswered.values()
+    }
+
+    /// Takes an entry in, or says which rule it breaks; then nothing changed.
+    pub(crate) fn admit(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        match &entry.fact {
+            Fact::Message { id, because, owed, .. } => self.accept(entry, *id, because.as_ref(), *owed),
+            Fact::TurnEnd { message, .. } => self.answer(*message),
+            Fact::Signal { signal, tree, cause, .. } => self.signal(entry, *signal, *tree, *cause),
+            Fact::Limit { .. } => self.limit(entry),
+            Fact::Dead { message, accepted, why } => self.die(entry, *message, *accepted, *why),
+            Fact::Buried { message, .. } => self.bury(entry, *message),
+            Fact::Schedule { .. } => self.schedule(entry),
+            Fact::Skipped { name, at } => self.pass(name, *at),
+            Fact::Unscheduled { name } => self.unschedule(entry, name),
+            _ => Ok(()),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        entry: &Entry,
+        id: MessageId,
+        because: Option<&Because>,
+        owed: bool,
+    ) -> Result<(), &'static str> {
+        let session = entry.subject.session;
+        if owed && (session.is_none() || self.unanswered.contains_key(&id)) {
+            return Err("it is owed an answer in no session, or is owed one already");
+        }
+        match because {
+            None => {}
+            Some(Because::Replay(dead)) => {
+                self.dead.remove(dead).ok_or("it replays what is no dead letter")?;
+            }
+            Some(Because::Fire { name, at }) => self.pass(name, *at)?,
+        }
+        if let Some(session) = session.filter(|_| owed) {
+            self.unanswered.insert(id, Unanswered { message: id, accepted: entry.seq, session });
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, message: MessageId) -> Result<(), &'static str> {
+        if self.dead.contains_key(&message) {
+            return Err("it answers a dead letter");
+        }
+        self.unanswered.remove(&message);
+        Ok(())
+    }
+
+    fn signal(&mut self, entry: &Entry, signal: Signal, tree: bool, cause: Cause) -> Result<(), &'static str> {
+        let subject = &entry.subject;
+        let Some(seat) = &subject.seat else { return Err("it signals no seat") };
+        if cause == Cause::Operator && subject.operator.is_none() {
+            return Err("it is an operator's act, and names none");
+        }
+        self.holds.apply(signal, seat, tree, cause)
+    }
+
+    fn limit(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        let subject = &entry.subject;
+        let (Some(seat), Some(_)) = (&subject.seat, subject.operator) else {
+            return Err("it limits no seat, or for nobody");
+        };
+        self.holds.raised(seat);
+        Ok(())
+    }
+
+    fn die(&mut self, entry: &Entry, message: MessageId, accepted: Seq, why: Undelivered) -> Result<(), &'static str> {
+        let Some(Unanswered { session, .. }) = self.unanswered.get(&message).copied() else {
+            return Err("the message is owed no answer: it was answered, or died before");
+        };
+        if entry.subject.session != Some(session)
+            || self.unanswered.get(&message).is_none_or(|one| one.accepted != accepted)
+        {
+            return Err("the dead letter is of another session or was accepted elsewhere");
+        }
+        self.unanswered.remove(&message);
+        self.dead.insert(message, DeadLetter { message, accepted, session, why });
+        Ok(())
+    }
+
+    fn bury(&mut self, entry: &Entry, message: MessageId) -> Result<(), &'static str> {
+        entry.subject.operator.ok_or("it buries a dead letter for nobody")?;
+        self.dead.remove(&message).map(drop).ok_or("it buries what is no dead letter")
+    }
+
+    fn schedule(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        let Fact::Schedule { name, cron, zone, missed } = &entry.fact else { return Ok(()) };
+        let (Some(session), Some(_)) = (entry.subject.session, entry.subject.operator) else {
+            return Err("it schedules without a session, or for nobody");
+        };
+        if self.schedules.contains_key(name) {
+            return Err("there is a schedule of that name");
+        }
+        let made = Scheduled {
+            name: name.clone(),
+            cron: cron.clone(),
+            zone: zone.clone(),
+            missed: *missed,
+            made: entry.seq,
+            since: entry.time,
+            session,
+            last: None,
+        };
+        self.schedules.insert(name.clone(), made);
+        Ok(())
+    }
+
+    /// An instant is used up; it and those before it never come again.
+    fn pass(&mut self, name: &str, at: Timestamp) -> Result<(), &'static str> {
+        let schedule = self.schedules.get_mut(name).ok_or("there is no schedule of that name")?;
+        if schedule.last.is_some_and(|last| at <= last) {
+            return Err("the schedule has come past that instant before");
+        }
+        schedule.last = Some(at);
+        Ok(())
+    }
+
+    fn unschedule(&mut self, entry: &Entry, name: &str) -> Result<(), &'static str> {
+        entry.subject.operator.ok_or("it ends a schedule for nobody")?;
+        self.schedules.remove(name).map(drop).ok_or("there is no schedule of that name")
+    }
+
+    /// Everything a snapshot repeats, in its order.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Item> {
+        let dead = self.dead.values().map(|letter| Item::Dead(*letter));
+        let schedules = self.schedules.values().cloned().map(Item::Schedule);
+        let unanswered = self.unanswered.values().map(|one| Item::Unanswered(*one));
+        self.holds.iter().map(Item::Hold).chain(dead).chain(schedules).chain(unanswered)
+    }
+
+    /// Takes a part of a snapshot in.
+    pub(crate) fn load(&mut self, part: &StandingPart) {
+        let StandingPart { holds, dead, schedules, unanswered } = part;
+        self.holds.0.extend(holds.iter().map(|hold| ((hold.seat.clone(), hold.kind), hold.tree)));
+        self.dead.extend(dead.iter().map(|letter| (letter.message, *letter)));
+        self.schedules.extend(schedules.iter().map(|schedule| (schedule.name.clone(), schedule.clone())));
+        self.unanswered.extend(unanswered.iter().map(|one| (one.message, *one)));
+    }
+}
+
+impl StandingPart {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.holds.is_empty() && self.dead.is_empty() && self.schedules.is_empty() && self.unanswered.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, item: Item) {
+        match item {
+            Item::Hold(hold) => self.holds.push(hold),
+            Item::Dead(letter) => self.dead.push(letter),
+            Item::Schedule(schedule) => self.schedules.push(schedule),
+            Item::Unanswered(one) => self.unanswered.push(one),
+        }
+    }
+}
+
+impl Item {
+    /// How many bytes it takes in a snapshot.
+    pub(crate) fn length(&self) -> usize {
+        let bytes = match self {
+            Self::Hold(hold) => ephor_base::cbor::to_vec(hold),
+            Self::Dead(letter) => ephor_base::cbor::to_vec(letter),
+            Self::Schedule(schedule) => ephor_base::cbor::to_vec(schedule),
+            Self::Unanswered(one) => ephor_base::cbor::to_vec(one),
+        };
+        bytes.len()
+    }
+}

@@ -1,0 +1,317 @@
+//! What an operator does to processes, budgets and dead letters: each an act on the record.
+//!
+//! An act is on the disk before it takes effect. A stop and a kill are the exception: they wait for the disk no longer than
+//! [`URGENT`], and then take effect first and say whether they are on the record.
+
+use std::time::Duration;
+
+use ephor_base::{Budget, OperatorId, Pid, Resource, Seat, Seq, SessionId};
+use ephor_chain::{
+    AppendError, Cause, Hold, HoldKind, Signal,
+    record::{Fact, Record, Subject},
+    standing::is_at_or_below,
+};
+use futures_util::future;
+
+use crate::{
+    door::{Caller, Door, Flight, Landed},
+    kernel::Kernel,
+    ledger::Account,
+    seen::Seen,
+};
+
+/// How long a stop or a kill waits for an act before it, and then for the disk. A batch takes a few milliseconds; with the grace of
+/// a driver it is less than a tenth of a second until everything is quiet.
+const URGENT: Duration = Duration::from_millis(20);
+
+/// The longest note of an act, in bytes. It is public for good, and not a place for much.
+pub const MAX_NOTE: usize = 1024;
+
+/// Whom an act is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Every agent, and every one to come.
+    All,
+    /// Whoever has this seat.
+    Seat(Seat),
+    /// This process.
+    Pid(Pid),
+}
+
+/// A signal an operator gives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Act {
+    /// The operator, as the node knows them: never from data.
+    pub operator: OperatorId,
+    /// What is done.
+    pub signal: Signal,
+    /// To whom.
+    pub target: Target,
+    /// Whether to everything below as well. With [`Target::All`] it always is.
+    pub tree: bool,
+    /// Why, in the operator's words. Public for good.
+    pub note: String,
+}
+
+/// What an act did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Acted {
+    /// The seat it is for.
+    pub seat: Seat,
+    /// Where it stands. An error says why a stop or kill that took effect is not on the record: it does not outlive the
+    /// node.
+    pub recorded: Result<Seq, String>,
+    /// The sessions whose turn or agent it concerned.
+    pub sessions: Vec<SessionId>,
+}
+
+/// An act was not done. Nothing changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotDone {
+    /// There is nobody such. The caller's fault.
+    #[error("there is no process {0}")]
+    NoProcess(Pid),
+    /// There is no such seat. The caller's fault.
+    #[error("nobody is in the seat `{0}`")]
+    NoSeat(Seat),
+    /// The seat has no budget of its own. The caller's fault.
+    #[error("the seat `{0}` has no budget")]
+    NoBudget(Seat),
+    /// The node itself is stopped in another way. The caller's fault.
+    #[error("`{0}` belongs to the node itself; end the node instead")]
+    Node(Seat),
+    /// The note is too long. The caller's fault.
+    #[error("a note has at most {MAX_NOTE} bytes")]
+    LongNote,
+    /// The log could not take it.
+    #[error("the chain cannot be written: {0}")]
+    Chain(String),
+}
+
+/// Where an act goes.
+struct Place {
+    seat: Seat,
+    pid: Option<Pid>,
+    tree: bool,
+}
+
+impl Kernel {
+    /// Suspends, resumes, stops or kills.
+    ///
+    /// # Errors
+    /// [`NotDone`]: nothing changed.
+    pub async fn signal(&self, act: Act) -> Result<Acted, NotDone> {
+        if act.note.len() > MAX_NOTE {
+            return Err(NotDone::LongNote);
+        }
+        let place = self.place(&act)?;
+        // Acts take turns, so that they take effect in the order in which the record has them.
+        match act.signal {
+            Signal::Suspend => {
+                let _turn = self.acting().lock().await;
+                self.suspend(&act, place).await
+            }
+            Signal::Resume => {
+                let _turn = self.acting().lock().await;
+                self.resume(&act, place).await
+            }
+            Signal::Stop | Signal::Kill => Ok(self.end(&act, place).await),
+        }
+    }
+
+    /// Gives a seat another limit, and lets it go on if its budget was spent. What it has used stays used, and no limit goes
+    /// beyond that of a seat above.
+    ///
+    /// # Errors
+    /// [`NotDone`]: nothing changed.
+    pub async fn limit(
+        &self,
+        operator: OperatorId,
+        seat: &Seat,
+        limit: Budget,
+        note: String,
+    ) -> Result<(Account, Seq), NotDone> {
+        if note.len() > MAX_NOTE {
+            return Err(NotDone::LongNote);
+        }
+        self.account(seat).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
+        let _turn = self.acting().lock().await;
+        let subject = Subject { operator: Some(operator), seat: Some(seat.clone()), ..Subject::default() };
+        let record = Record { subject, fact: Fact::Limit { limit, note }, content: None };
+        let receipt = self.door().log().append(record).await.map_err(not_written)?;
+        let account = self.door().ledger.grant(seat, limit).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
+        self.door().holds.raised(seat);
+        for session in self.sessions_at(seat, false) {
+            self.tell(session).await;
+        }
+        Ok((account, receipt.seq))
+    }
+
+    /// The calls in flight, the oldest first.
+    #[must_use]
+    pub fn flights(&self) -> Vec<Flight> {
+        self.door().flights.flying()
+    }
+
+    /// The last calls of a seat that ended, the oldest first.
+    #[must_use]
+    pub fn landed(&self, seat: &Seat) -> Vec<Landed> {
+        self.door().flights.of(seat)
+    }
+
+    /// Everything that is held.
+    #[must_use]
+    pub fn holds(&self) -> Vec<Hold> {
+        self.door().holds.all()
+    }
+
+    /// What holds a seat: it itself, or a seat above it.
+    #[must_use]
+    pub fn held(&self, seat: &Seat) -> Option<HoldKind> {
+        self.door().holds.on(seat)
+    }
+
+    /// The seat that is meant, which must be one that such an act can be done to.
+    fn place(&self, act: &Act) -> Result<Place, NotDone> {
+        let tree = act.tree;
+        let place = match &act.target {
+            Target::All => Place { seat: Seat::root("node"), pid: None, tree: true },
+            Target::Pid(pid) => {
+                let seat = self.seat_of(*pid).ok_or(NotDone::NoProcess(*pid))?;
+                Place { seat, pid: Some(*pid), tree }
+            }
+            Target::Seat(seat) => Place { seat: seat.clone(), pid: None, tree },
+        };
+        let agents = Seat::root("node").child("agents");
+        let is_all = place.seat == Seat::root("node") && place.tree;
+        let is_held = self.door().holds.all().iter().any(|hold| hold.seat == place.seat);
+        let is_there = self.is_live(&place.seat) || (act.signal == Signal::Resume && is_held);
+        if !is_all && !is_there {
+            return Err(NotDone::NoSeat(place.seat));
+        }
+        // What runs the node can be killed, and is started again; to hold it would shut the operator out.
+        let may = match act.signal {
+            Signal::Kill => is_all || place.seat != Seat::root("node"),
+            Signal::Resume => true,
+            Signal::Suspend | Signal::Stop => is_all || is_at_or_below(&place.seat, &agents),
+        };
+        if may { Ok(place) } else { Err(NotDone::Node(place.seat)) }
+    }
+
+    async fn suspend(&self, act: &Act, place: Place) -> Result<Acted, NotDone> {
+        let holds = &self.door().holds;
+        // What was let through before is on the record before the suspension, and nothing is let through from here on.
+        holds.about_to_suspend(&place.seat, place.tree);
+        holds.quiet().await;
+        let recorded = self.door().log().append(record(act, &place)).await;
+        if recorded.is_ok() {
+            holds.apply(Signal::Suspend, &place.seat, place.tree, Cause::Operator);
+        }
+        holds.settled(&place.seat, place.tree);
+        let receipt = recorded.map_err(not_written)?;
+        Ok(self.acted(place, Ok(receipt.seq)).await)
+    }
+
+    async fn resume(&self, act: &Act, place: Place) -> Result<Acted, NotDone> {
+        let receipt = self.door().log().append(record(act, &place)).await.map_err(not_written)?;
+        self.door().holds.apply(Signal::Resume, &place.seat, place.tree, Cause::Operator);
+        Ok(self.acted(place, Ok(receipt.seq)).await)
+    }
+
+    /// Stops or kills: after the record if that is quick, and otherwise before it.
+    async fn end(&self, act: &Act, place: Place) -> Acted {
+        // One that waits for the disk does not hold this one up.
+        let turn = tokio::time::timeout(URGENT, self.acting().lock()).await;
+        let mut written = std::pin::pin!(self.door().log().append(record(act, &place)));
+        let early = tokio::time::timeout(URGENT, &mut written).await;
+        let sessions = self.sessions_at(&place.seat, place.tree);
+        if act.signal == Signal::Stop {
+            self.door().holds.apply(Signal::Stop, &place.seat, place.tree, Cause::Operator);
+            for session in &sessions {
+                let _was_in_turn: bool = self.cancel_turn(*session);
+            }
+            drop(turn);
+            let mut stops: Vec<future::BoxFuture<'_, ()>> = Vec::new();
+            for session in &sessions {
+                stops.push(Box::pin(self.stop_session(*session)));
+            }
+            future::join_all(stops).await;
+        } else {
+            self.kill_at(&place.seat, place.pid, place.tree);
+        }
+        let written = match early {
+            Ok(written) => written,
+            Err(_) => written.await,
+        };
+        let recorded = written.map(|receipt| receipt.seq).map_err(|error| error.to_string());
+        if let Err(error) = &recorded {
+            tracing::error!(seat = %place.seat, %error, "a stop or kill took effect and is not on the record");
+        }
+        Acted { seat: place.seat, recorded, sessions }
+    }
+
+    async fn stop_session(&self, session: SessionId) {
+        self.tell(session).await;
+        self.close_session(session).await;
+    }
+
+    async fn acted(&self, place: Place, recorded: Result<Seq, String>) -> Acted {
+        let sessions = self.sessions_at(&place.seat, place.tree);
+        for session in &sessions {
+            self.tell(*session).await;
+        }
+        Acted { seat: place.seat, recorded, sessions }
+    }
+
+    /// Tells whoever watches a session what holds it now.
+    async fn tell(&self, session: SessionId) {
+        let held = self.door().with_session(session, |session| session.seat.clone());
+        let held = held.and_then(|seat| self.door().holds.on(&seat));
+        self.door().watchers().show(session, Seen::Held { by: held }).await;
+    }
+}
+
+impl Door {
+    /// A turn ended because the budget of its seat is spent: it begins none until that is raised.
+    pub(crate) async fn spent(&self, caller: &Caller, operator: Option<OperatorId>, resource: Resource) {
+        self.holds.apply(Signal::Suspend, &caller.seat, false, Cause::Budget);
+        let subject = Subject {
+            session: Some(caller.session),
+            operator,
+            seat: Some(caller.seat.clone()),
+            pid: Some(caller.pid),
+            call: None,
+        };
+        let note = format!("the budget is spent: {}", resource.name());
+        let fact = Fact::Signal { signal: Signal::Suspend, tree: false, cause: Cause::Budget, note };
+        if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
+            tracing::error!(seat = %caller.seat, %error, "a seat whose budget is spent could not be recorded as suspended");
+        }
+        self.watchers().show(caller.session, Seen::Held { by: Some(HoldKind::Spent) }).await;
+    }
+
+    /// A seat is gone for good, and what held it with it.
+    pub(crate) async fn release(&self, seat: &Seat) {
+        if !self.holds.all().iter().any(|hold| is_at_or_below(&hold.seat, seat)) {
+            return;
+        }
+        self.holds.apply(Signal::Resume, seat, true, Cause::Gone);
+        let subject = Subject { seat: Some(seat.clone()), ..Subject::default() };
+        let fact = Fact::Signal { signal: Signal::Resume, tree: true, cause: Cause::Gone, note: String::new() };
+        if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
+            tracing::error!(%seat, %error, "what held a seat that is gone is still on the record");
+        }
+    }
+}
+
+fn record(act: &Act, place: &Place) -> Record {
+    let subject =
+        Subject { operator: Some(act.operator), seat: Some(place.seat.clone()), pid: place.pid, ..Subject::default() };
+    let fact = Fact::Signal { signal: act.signal, tree: place.tree, cause: Cause::Operator, note: act.note.clone() };
+    Record { subject, fact, content: None }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
+fn not_written(error: AppendError) -> NotDone {
+    NotDone::Chain(error.to_string())
+}

@@ -1,0 +1,173 @@
+//! What keeps seats from acting, while the kernel runs.
+//!
+//! A call passes here right before its intent is recorded, and what it was let through with is kept until that is on the
+//! disk. Whoever suspends a seat waits for those, so that on the record no intent of the seat stands behind its suspension.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use ephor_base::Seat;
+use ephor_chain::{
+    Cause, Hold, HoldKind, Signal,
+    standing::{self, is_at_or_below},
+};
+use tokio::sync::watch;
+
+/// The holds of a running kernel.
+pub(crate) struct Holds {
+    state: Mutex<State>,
+    /// Called when something changed.
+    told: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Counts what changed, for whoever waits.
+    changes: watch::Sender<u64>,
+    /// Counts the calls that have passed, for whoever waits for them: nobody else is woken by each call.
+    passed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: standing::Holds,
+    /// What is about to be suspended, while that is recorded: the seat, and whether with everything below.
+    pending: Vec<(Seat, bool)>,
+    /// The calls that were let through and whose intent is not on the disk yet, by a number that counts up.
+    passing: BTreeSet<u64>,
+    next: u64,
+}
+
+impl std::fmt::Debug for Holds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Holds").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// A call that was let through. Keep it until its intent is on the disk.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    holds: Arc<Holds>,
+    number: u64,
+}
+
+impl Holds {
+    pub(crate) fn new(held: standing::Holds) -> Self {
+        Self {
+            state: Mutex::new(State { held, ..State::default() }),
+            told: OnceLock::new(),
+            changes: watch::Sender::new(0),
+            passed: watch::Sender::new(0),
+        }
+    }
+
+    /// Has `told` called whenever something changed; once and for all.
+    pub(crate) fn on_change(&self, told: impl Fn() + Send + Sync + 'static) {
+        let _kept: Result<(), _> = self.told.set(Box::new(told));
+    }
+
+    /// What holds `seat`.
+    pub(crate) fn on(&self, seat: &Seat) -> Option<HoldKind> {
+        self.state().on(seat)
+    }
+
+    /// Lets a call of `seat` through, or says what holds it.
+    pub(crate) fn pass(self: &Arc<Self>, seat: &Seat, may: impl Fn(HoldKind) -> bool) -> Result<Passage, HoldKind> {
+        let mut state = self.state();
+        if let Some(kind) = state.on(seat).filter(|kind| !may(*kind)) {
+            return Err(kind);
+        }
+        let number = state.next;
+        state.next = number.wrapping_add(1);
+        state.passing.insert(number);
+        Ok(Passage { holds: self.clone(), number })
+    }
+
+    /// Takes a signal in. What has no such cause changes nothing.
+    pub(crate) fn apply(&self, signal: Signal, seat: &Seat, tree: bool, cause: Cause) {
+        let _no_such_cause: Result<(), _> = self.state().held.apply(signal, seat, tree, cause);
+        self.tell();
+    }
+
+    /// The seat was given another limit.
+    pub(crate) fn raised(&self, seat: &Seat) {
+        self.state().held.raised(seat);
+        self.tell();
+    }
+
+    /// Lets nothing of `seat` through while its suspension is recorded. Take it back with [`Holds::settled`].
+    pub(crate) fn about_to_suspend(&self, seat: &Seat, tree: bool) {
+        self.state().pending.push((seat.clone(), tree));
+        self.tell();
+    }
+
+    /// The suspension is recorded and was applied, or could not be.
+    pub(crate) fn settled(&self, seat: &Seat, tree: bool) {
+        let mut state = self.state();
+        if let Some(at) = state.pending.iter().position(|one| one.0 == *seat && one.1 == tree) {
+            state.pending.swap_remove(at);
+        }
+        drop(state);
+        self.tell();
+    }
+
+    /// Everything that is held.
+    pub(crate) fn all(&self) -> Vec<Hold> {
+        self.state().held.iter().collect()
+    }
+
+    /// Waits until every call that was let through by now has its intent on the disk.
+    pub(crate) async fn quiet(&self) {
+        let mark = self.state().next;
+        let mut passed = Changes(self.passed.subscribe());
+        while self.state().passing.first().is_some_and(|first| *first < mark) {
+            passed.changed().await;
+        }
+    }
+
+    /// Tells of changes from here on.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes(self.changes.subscribe())
+    }
+
+    fn tell(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        if let Some(told) = self.told.get() {
+            told();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn on(&self, seat: &Seat) -> Option<HoldKind> {
+        let about = |(held, tree): &(Seat, bool)| held == seat || (*tree && is_at_or_below(seat, held));
+        let pending = self.pending.iter().any(about).then_some(HoldKind::Suspended);
+        match self.held.on(seat) {
+            // A reply may pass what is spent, and not what is suspended.
+            None | Some(HoldKind::Spent) => pending.or(self.held.on(seat)),
+            held => held,
+        }
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        self.holds.state().passing.remove(&self.number);
+        self.holds.passed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+/// What is told when something changed.
+#[derive(Debug)]
+pub(crate) struct Changes(watch::Receiver<u64>);
+
+impl Changes {
+    /// Resolves at the next change; never once there can be none.
+    pub(crate) async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Dead letters: messages that could not be delivered, and what an operator does with them.
+//!
+//! The record alone says what is dead. A replay is the acceptance of a new message that names the old one, in one entry, so
+//! that whatever dies at whatever moment, a message is never both dead and delivered, and never delivered twice.
+
+use ephor_base::{Envelope, MessageId, OperatorId, Part, Seat, Seq, SessionId, Timestamp};
+use ephor_chain::{
+    AppendError, Because, Content, DeadLetter, Private, Undelivered,
+    record::{Fact, Record, Subject},
+};
+
+use crate::{
+    acts::{MAX_NOTE, NotDone},
+    door::{Door, NotAccepted},
+    kernel::Kernel,
+};
+
+/// A dead letter was not replayed or dropped. It is one still.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotRaised {
+    /// There is no such dead letter: it was answered, replayed or dropped, or never was. The caller's fault.
+    #[error("message {0} is no dead letter")]
+    NotDead(MessageId),
+    /// What it said cannot be read any more: its session was erased, or its entry is gone.
+    #[error("what message {0} said cannot be read any more")]
+    Unreadable(MessageId),
+    /// The session does not take it.
+    #[error(transparent)]
+    NotAccepted(#[from] NotAccepted),
+    /// The note is too long, or the log could not take it.
+    #[error(transparent)]
+    NotDone(#[from] NotDone),
+}
+
+/// A message that will not be delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    pub(crate) message: MessageId,
+    pub(crate) accepted: Seq,
+    pub(crate) session: SessionId,
+}
+
+impl From<&Envelope> for Lost {
+    fn from(envelope: &Envelope) -> Self {
+        Self { message: envelope.id, accepted: envelope.seq, session: envelope.session }
+    }
+}
+
+impl Door {
+    /// Records that messages for `seat` will not be delivered. If the log cannot take that, they are owed an answer still,
+    /// and the next boot finds them.
+    pub(crate) async fn bury(&self, seat: Option<&Seat>, lost: Vec<Lost>, why: Undelivered) {
+        for Lost { message, accepted, session } in lost {
+            let subject = Subject { session: Some(session), seat: seat.cloned(), ..Subject::default() };
+            let fact = Fact::Dead { message, accepted, why };
+            if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
+                tracing::error!(%message, %error, "a message that was not delivered could not be recorded as dead");
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// The dead letters, by message.
+    #[must_use]
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        self.door().log().standing(|standing| standing.dead().copied().collect())
+    }
+
+    /// What a dead letter says.
+    ///
+    /// # Errors
+    /// [`NotRaised::NotDead`] and [`NotRaised::Unreadable`].
+    pub async fn read_letter(&self, message: MessageId) -> Result<Vec<Part>, NotRaised> {
+        self.open_letter(message).await.map(|(_, parts)| parts)
+    }
+
+    /// What a dead letter says, and the session it comes out of: replayed, it is trusted for no more than before.
+    async fn open_letter(&self, message: MessageId) -> Result<(Option<SessionId>, Vec<Part>), NotRaised> {
+        let letter = self.dead_letters().into_iter().find(|letter| letter.message == message);
+        let letter = letter.ok_or(NotRaised::NotDead(message))?;
+        let log = self.door().log().clone();
+        let read = tokio::task::spawn_blocking(move || log.entry(letter.accepted)).await;
+        match read {
+            Ok(Ok(Some(stored))) => match (stored.entry.fact, stored.content) {
+                (Fact::Message { from, .. }, Private::Open(Content::Parts(parts))) => Ok((from, parts)),
+                _ => Err(NotRaised::Unreadable(message)),
+            },
+            _ => Err(NotRaised::Unreadable(message)),
+        }
+    }
+
+    /// Delivers a dead letter into an open session, as a new message; it is dead no more.
+    ///
+    /// # Errors
+    /// [`NotRaised`]: it is dead still, or somebody else was quicker.
+    pub async fn replay(&self, message: MessageId, into: SessionId) -> Result<MessageId, NotRaised> {
+        let (from, parts) = self.open_letter(message).await?;
+        match self.deliver(into, from, Some(Because::Replay(message)), parts).await {
+            Err(NotAccepted::Again(_)) => Err(NotRaised::NotDead(message)),
+            accepted => Ok(accepted?),
+        }
+    }
+
+    /// Sends a message because a schedule was due at the instant `at`. That instant is used up by it.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before.
+    pub async fn fire(
+        &self,
+        session: SessionId,
+        parts: Vec<Part>,
+        name: &str,
+        at: Timestamp,
+    ) -> Result<MessageId, NotAccepted> {
+        self.deliver(session, None, Some(Because::Fire { name: name.to_owned(), at }), parts).await
+    }
+
+    /// Drops a dead letter, on the record.
+    ///
+    /// # Errors
+    /// [`NotRaised`]: it is dead still.
+    pub async fn drop_letter(&self, operator: OperatorId, message: MessageId, note: String) -> Result<Seq, NotRaised> {
+        if note.len() > MAX_NOTE {
+            return Err(NotDone::LongNote.into());
+        }
+        let letter = self.dead_letters().into_iter().find(|letter| letter.message == message);
+        let session = letter.ok_or(NotRaised::NotDead(message))?.session;
+        let subject = Subject { operator: Some(operator), session: Some(session), ..Subject::default() };
+        let record = Record { subject, fact: Fact::Buried { message, note }, content: None };
+        match self.door().log().append(record).await {
+            Ok(receipt) => Ok(receipt.seq),
+            Err(AppendError::Misplaced(_)) => Err(NotRaised::NotDead(message)),
+            Err(error) => Err(NotDone::Chain(error.to_string()).into()),
+        }
+    }
+}

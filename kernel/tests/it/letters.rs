@@ -1,0 +1,140 @@
+//! Dead letters: stored, read, replayed once, dropped; never both dead and delivered.
+
+use ephor_base::{MessageId, Part, PartKind};
+use ephor_chain::{Undelivered, record::Fact};
+use ephor_kernel::{Incoming, MAILBOX_CAPACITY, NotAccepted, NotRaised, operator_id};
+
+use crate::world::{PLENTY, Puppet, Setup, World, done, reply};
+
+fn typed(words: &str) -> Vec<Part> {
+    vec![Part { kind: PartKind::Typed, text: words.into() }]
+}
+
+/// A session that ended with this message waiting.
+async fn lost(world: &World, words: &str) -> MessageId {
+    let mut puppet = world.puppet(PLENTY).await;
+    let (_process, end) = puppet.born().await;
+    puppet.say(words).await;
+    drop(end);
+    world.kernel.close_session(puppet.session).await;
+    world.kernel.dead_letters().last().unwrap().message
+}
+
+/// What the session takes next, as words.
+async fn taken(world: &World, puppet: &mut Puppet) -> String {
+    let (process, _end) = puppet.born().await;
+    let Incoming::Message(envelope) = process.receive().await else { panic!("no message") };
+    assert!(done(&process, reply(None)).await.is_ok());
+    let record = world.record().await;
+    format!("{:?}", record[usize::try_from(envelope.seq.0).unwrap()].content)
+}
+
+#[tokio::test]
+async fn what_waited_when_its_session_ended_is_read_and_replayed_once() {
+    let world = Setup::new().boot().await;
+    let dead = lost(&world, "remember me").await;
+    assert_eq!(world.kernel.dead_letters()[0].why, Undelivered::Stopped);
+    assert_eq!(world.kernel.read_letter(dead).await.unwrap(), typed("remember me"));
+    let mut next = world.puppet(PLENTY).await;
+    let again = world.kernel.replay(dead, next.session).await.unwrap();
+    assert!(again > dead);
+    assert!(taken(&world, &mut next).await.contains("remember me"));
+    assert_eq!(world.kernel.dead_letters(), []);
+    let other = world.puppet(PLENTY).await;
+    assert_eq!(world.kernel.replay(dead, other.session).await, Err(NotRaised::NotDead(dead)));
+    let operator = operator_id(&world.operator.verifying_key());
+    assert_eq!(world.kernel.drop_letter(operator, dead, String::new()).await, Err(NotRaised::NotDead(dead)));
+}
+
+#[tokio::test]
+async fn what_another_session_has_said_is_trusted_for_no_more_when_it_is_replayed() {
+    let world = Setup::new().boot().await;
+    let (mut anna, mut bert) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let ((of_anna, _end), (_process, end)) = (anna.born().await, bert.born().await);
+    let said = world.kernel.delegate(&of_anna, bert.session, typed("trust me")).await.unwrap();
+    drop(end);
+    world.kernel.close_session(bert.session).await;
+    let next = world.puppet(PLENTY).await;
+    world.kernel.replay(said, next.session).await.unwrap();
+    let facts = world.facts(next.session).await;
+    let from =
+        |fact: &Fact| matches!(fact, Fact::Message { from, because: Some(_), .. } if *from == Some(anna.session));
+    assert!(facts.iter().any(from), "{facts:?}");
+    assert!(world.log.derived(bert.session).unwrap().contains(&next.session));
+}
+
+#[tokio::test]
+async fn of_many_who_replay_at_once_one_does() {
+    let world = Setup::new().boot().await;
+    let dead = lost(&world, "once").await;
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        sessions.push(world.puppet(PLENTY).await);
+    }
+    let replays = sessions.iter().map(|puppet| world.kernel.replay(dead, puppet.session));
+    let replayed = futures_util::future::join_all(replays).await;
+    assert_eq!(replayed.iter().filter(|one| one.is_ok()).count(), 1, "{replayed:?}");
+    let record = world.record().await;
+    let replays = record.iter().filter(|one| matches!(&one.entry.fact, Fact::Message { because: Some(_), .. }));
+    assert_eq!(replays.count(), 1);
+}
+
+#[tokio::test]
+async fn a_replay_survives_a_crash_as_one_message_and_not_as_two() {
+    let world = Setup::new().boot().await;
+    let dead = lost(&world, "only once").await;
+    let before = world.crashed();
+    let next = world.puppet(PLENTY).await;
+    let again = world.kernel.replay(dead, next.session).await.unwrap();
+    let after = world.crashed();
+
+    // It crashed before the replay: the letter is dead still.
+    let world = Setup::new().boot_in(before, 1 << 32).await;
+    assert_eq!(world.kernel.dead_letters().iter().map(|one| one.message).collect::<Vec<_>>(), [dead]);
+    // It crashed right behind it: what it became is dead, for nobody answered it, and it itself is not.
+    let world = Setup::new().boot_in(after, 1 << 32).await;
+    let letters = world.kernel.dead_letters();
+    assert_eq!(letters.iter().map(|one| (one.message, one.why)).collect::<Vec<_>>(), [(again, Undelivered::NodeEnded)]);
+    let next = world.puppet(PLENTY).await;
+    assert_eq!(world.kernel.replay(dead, next.session).await, Err(NotRaised::NotDead(dead)));
+    assert!(world.kernel.replay(again, next.session).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_answered_message_is_no_dead_letter_whatever_ends() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, end) = puppet.in_turn("go").await;
+    assert!(done(&process, reply(None)).await.is_ok());
+    drop(end);
+    world.kernel.close_session(puppet.session).await;
+    assert_eq!(world.kernel.dead_letters(), []);
+    let world = Setup::new().boot_in(world.crashed(), 1 << 32).await;
+    assert_eq!(world.kernel.dead_letters(), []);
+}
+
+#[tokio::test]
+async fn a_dropped_letter_is_gone_on_the_record() {
+    let world = Setup::new().boot().await;
+    let dead = lost(&world, "never mind").await;
+    let operator = operator_id(&world.operator.verifying_key());
+    let seq = world.kernel.drop_letter(operator, dead, "spam".into()).await.unwrap();
+    assert_eq!(world.kernel.dead_letters(), []);
+    let record = world.record().await;
+    let entry = &record[usize::try_from(seq.0).unwrap()].entry;
+    assert!(matches!(&entry.fact, Fact::Buried { message, note } if *message == dead && note == "spam"));
+    assert_eq!(entry.subject.operator, Some(operator));
+}
+
+#[tokio::test]
+async fn a_full_mailbox_refuses_a_replay_and_the_letter_stays() {
+    let world = Setup::new().boot().await;
+    let dead = lost(&world, "wait").await;
+    let full = world.puppet(PLENTY).await;
+    for n in 0..MAILBOX_CAPACITY {
+        full.say(&n.to_string()).await;
+    }
+    let refused = world.kernel.replay(dead, full.session).await;
+    assert!(matches!(refused, Err(NotRaised::NotAccepted(NotAccepted::Full(_)))), "{refused:?}");
+    assert_eq!(world.kernel.dead_letters()[0].message, dead);
+}

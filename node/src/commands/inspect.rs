@@ -1,0 +1,88 @@
+//! `ephor inspect`: all that is known of one process.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use anyhow::{Context, bail};
+use ephor_base::Pid;
+
+use super::budget;
+use crate::{
+    cli::Inspect,
+    client::Client,
+    home::Home,
+    operation::{Done, Inspection, Operation},
+    terminal::{self, plain},
+};
+
+pub(crate) async fn inspect(home: &Home, args: &Inspect) -> anyhow::Result<ExitCode> {
+    let Some(mut client) = Client::reach_running(home).await? else {
+        bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
+    };
+    let Done::Inspected { inspection } = client.operate(Operation::Inspect { target: args.target.clone() }).await?
+    else {
+        bail!("the node answered something else");
+    };
+    let text = if args.json { serde_json::to_string_pretty(&inspection)? + "\n" } else { told(&inspection)? };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(found: &Inspection) -> Result<String, std::fmt::Error> {
+    let (info, mut text) = (&found.process.info, String::new());
+    writeln!(text, "process {}  {}", info.pid, info.seat)?;
+    let held = found.process.held.map_or_else(String::new, |held| format!(", {held:?}").to_lowercase());
+    let state = format!("{:?}", info.state).to_lowercase();
+    writeln!(text, "  state        {state}{held}, up {} s, {} restarts", info.uptime_ms / 1000, info.restarts)?;
+    if let Some(parent) = info.parent {
+        writeln!(text, "  supervised   by {parent}")?;
+    }
+    if let Some(session) = info.session {
+        let turn = if found.in_turn { "in a turn" } else { "between turns" };
+        writeln!(text, "  session      {session}, {turn}")?;
+    }
+    if let Some(waiting_for) = &found.process.waiting_for {
+        writeln!(text, "  waits for    {}", plain(waiting_for))?;
+    }
+    writeln!(text, "  mailbox      {} waiting", info.waiting)?;
+    writeln!(text, "  links        {}", pids(&found.links))?;
+    writeln!(text, "  monitors     {}", pids(&found.monitors))?;
+    if !found.rights.is_empty() {
+        let rights: Vec<String> = found.rights.iter().map(|right| format!("{right:?}").to_lowercase()).collect();
+        writeln!(text, "  rights       {}", rights.join(", "))?;
+    }
+    if let Some(account) = &found.process.account {
+        text.push_str(&budget::table(account));
+    }
+    calls(found, &mut text)?;
+    if let Some(life) = &found.life {
+        writeln!(text, "  on record    {} starts, {} failures", life.starts, life.failures)?;
+    }
+    for exit in &found.exits {
+        let pid = exit.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        writeln!(text, "  exit         process {pid} {} {}, entry {}", exit.time, plain(&exit.reason), exit.seq)?;
+    }
+    Ok(text)
+}
+
+fn calls(found: &Inspection, text: &mut String) -> std::fmt::Result {
+    for flight in &found.flights {
+        let target = plain(&flight.target);
+        writeln!(
+            text,
+            "  in flight    call {} {target}, {} ms, intent {}",
+            flight.call, flight.running_ms, flight.intent
+        )?;
+    }
+    for landed in found.calls.iter().rev().take(8) {
+        let (target, end) = (plain(&landed.target), plain(&landed.end));
+        writeln!(text, "  call         {} {target}: {end}, entry {}", landed.call, landed.receipt.seq)?;
+    }
+    Ok(())
+}
+
+fn pids(pids: &[Pid]) -> String {
+    if pids.is_empty() {
+        return "none".to_owned();
+    }
+    pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

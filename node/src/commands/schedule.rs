@@ -1,0 +1,75 @@
+//! `ephor schedule`: messages that are sent at certain times.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use ephor_base::{Part, PartKind};
+use ephor_chain::Missed;
+use ephor_models::{ModelChoice, parse_model};
+
+use super::{
+    run::workspace,
+    sessions::{json_lines, short},
+};
+use crate::{
+    cli,
+    client::Client,
+    home::Home,
+    operation::{Done, Operation, ScheduleView},
+    terminal::{self, plain},
+};
+
+pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result<ExitCode> {
+    let (operation, json) = operation(home, args)?;
+    let mut client = Client::reach(home).await?;
+    let text = match client.operate(operation).await? {
+        Done::Schedules { schedules } if json => json_lines(&schedules)?,
+        Done::Schedules { schedules } => table(&schedules),
+        done if json => serde_json::to_string(&done)? + "\n",
+        Done::Recorded { seq } => format!("recorded as entry {seq}; messages are sent while `ephor up` runs\n"),
+        _ => bail!("the node answered something else"),
+    };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, bool)> {
+    Ok(match args {
+        cli::Schedule::Add { name, cron, message, zone, missed, directory, model, json } => {
+            let workspace = workspace(directory.as_deref(), home)?;
+            let workspace = workspace.to_str().context("the name of the folder is not Unicode")?.to_owned();
+            let missed = match missed {
+                cli::Missed::Once => Missed::Once,
+                cli::Missed::Skip => Missed::Skip,
+            };
+            let parts = vec![Part { kind: PartKind::Typed, text: message.join(" ") }];
+            let model = model.map(absolute).transpose()?;
+            (Operation::Schedule { name, cron, zone, missed, parts, workspace, model }, json)
+        }
+        cli::Schedule::List { json } => (Operation::Schedules {}, json),
+        cli::Schedule::Remove { name, json } => (Operation::Unschedule { name }, json),
+    })
+}
+
+/// A script is read when it is due, by a node that stands elsewhere.
+fn absolute(model: String) -> anyhow::Result<String> {
+    match parse_model(&model)? {
+        ModelChoice::Ready(_) => Ok(model),
+        ModelChoice::Script(file) => {
+            let file = file.canonicalize().with_context(|| format!("the script `{}`", file.display()))?;
+            Ok(format!("script:{}", file.display()))
+        }
+    }
+}
+
+fn table(schedules: &[ScheduleView]) -> String {
+    let mut text = format!("{:<20}  {:<18}  {:<18}  {:<19}  MESSAGE\n", "NAME", "WHEN", "ZONE", "NEXT (UTC)");
+    for schedule in schedules {
+        let next = schedule.next.map_or_else(|| "-".to_owned(), short);
+        let message = plain(schedule.message.as_deref().unwrap_or("(erased)"));
+        let message: String = message.lines().next().unwrap_or_default().chars().take(60).collect();
+        let (name, cron, zone) = (plain(&schedule.name), plain(&schedule.cron), plain(&schedule.zone));
+        text.push_str(&format!("{name:<20}  {cron:<18}  {zone:<18}  {next:<19}  {message}\n"));
+    }
+    text
+}

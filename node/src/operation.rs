@@ -1,0 +1,306 @@
+//! What an operator asks a running node to do or to show, beside conversations: signals, budgets, dead letters, schedules.
+
+use ephor_base::{
+    ActionKind, Budget, CallId, Capability, MessageId, Part, Pid, Receipt, Seat, Seq, SessionId, Timestamp,
+};
+use ephor_chain::{Hold, HoldKind, Missed, Signal, state::SeatLife};
+use ephor_kernel::ProcessInfo;
+use serde::{Deserialize, Serialize};
+
+/// Something to do or to show. The operator is the one who answered the challenge of the connection.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Operation {
+    /// Suspends, resumes, stops or kills.
+    Signal {
+        /// What.
+        signal: Signal,
+        /// A PID, a seat or the name of a session's seat; every agent if it is nothing.
+        target: Option<String>,
+        /// Everything below as well.
+        tree: bool,
+        /// Why, for the record.
+        note: String,
+    },
+    /// Shows the budget of a seat, or gives it another limit.
+    Budget {
+        /// A PID, a seat or the name of a session's seat.
+        target: String,
+        /// What changes.
+        changes: Changes,
+        /// Why, for the record.
+        note: String,
+    },
+    /// Shows everything that runs.
+    Survey {},
+    /// Shows all that is known of one process.
+    Inspect {
+        /// A PID, a seat or the name of a session's seat.
+        target: String,
+    },
+    /// Shows what a dead letter says.
+    Letter {
+        /// The message.
+        message: MessageId,
+    },
+    /// Delivers a dead letter into an open session.
+    Replay {
+        /// The message.
+        message: MessageId,
+        /// The session.
+        session: SessionId,
+    },
+    /// Drops a dead letter.
+    Bury {
+        /// The message.
+        message: MessageId,
+        /// Why, for the record.
+        note: String,
+    },
+    /// Makes a schedule.
+    Schedule {
+        /// Its name.
+        name: String,
+        /// A cron expression of five fields.
+        cron: String,
+        /// A time zone.
+        zone: String,
+        /// What becomes of missed instants.
+        missed: Missed,
+        /// The message.
+        parts: Vec<Part>,
+        /// The folder its agent works in; absolute.
+        workspace: String,
+        /// The model, as it is typed.
+        model: Option<String>,
+    },
+    /// Ends a schedule.
+    Unschedule {
+        /// Its name.
+        name: String,
+    },
+    /// Lists the schedules.
+    Schedules {},
+}
+
+/// Changes of a limit: each thing as a new amount in all, or as so much more.
+#[derive(Clone, Copy, Serialize, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Changes {
+    pub(crate) tokens: Option<Change>,
+    pub(crate) micro_usd: Option<Change>,
+    pub(crate) wall_ms: Option<Change>,
+    pub(crate) tool_calls: Option<Change>,
+    pub(crate) messages: Option<Change>,
+}
+
+/// A change of one amount.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Change {
+    /// So much in all.
+    To(u64),
+    /// So much more.
+    By(u64),
+}
+
+impl Change {
+    fn of(change: Option<Self>, amount: u64) -> u64 {
+        match change {
+            None => amount,
+            Some(Self::To(all)) => all,
+            Some(Self::By(more)) => amount.saturating_add(more),
+        }
+    }
+}
+
+impl Changes {
+    pub(crate) const fn is_empty(&self) -> bool {
+        let Self { tokens, micro_usd, wall_ms, tool_calls, messages } = self;
+        tokens.is_none() && micro_usd.is_none() && wall_ms.is_none() && tool_calls.is_none() && messages.is_none()
+    }
+
+    /// The limit with these changes.
+    pub(crate) fn on(&self, limit: Budget) -> Budget {
+        Budget {
+            tokens: Change::of(self.tokens, limit.tokens),
+            micro_usd: Change::of(self.micro_usd, limit.micro_usd),
+            wall_ms: Change::of(self.wall_ms, limit.wall_ms),
+            tool_calls: Change::of(self.tool_calls, limit.tool_calls),
+            messages: Change::of(self.messages, limit.messages),
+            ..limit
+        }
+    }
+}
+
+/// What was done, or is shown.
+#[derive(Serialize, Deserialize, Debug)]
+#[serde(tag = "done", rename_all = "snake_case")]
+pub(crate) enum Done {
+    /// A signal was given.
+    Signalled {
+        /// The seat.
+        seat: Seat,
+        /// Where it stands; nothing where a stop or kill could not be recorded.
+        seq: Option<Seq>,
+        /// Why it could not.
+        unrecorded: Option<String>,
+        /// The sessions it concerned.
+        sessions: Vec<SessionId>,
+    },
+    /// A budget.
+    Budget {
+        /// Of which seat.
+        seat: Seat,
+        /// It.
+        account: AccountView,
+        /// Where its new limit stands, if it was given one.
+        seq: Option<Seq>,
+    },
+    /// Everything that runs.
+    Survey {
+        /// It.
+        survey: Survey,
+    },
+    /// One process.
+    Inspected {
+        /// It.
+        inspection: Box<Inspection>,
+    },
+    /// What a dead letter says.
+    Letter {
+        /// The message.
+        message: MessageId,
+        /// Its parts.
+        parts: Vec<Part>,
+    },
+    /// A dead letter was accepted again.
+    Replayed {
+        /// As this message.
+        message: MessageId,
+    },
+    /// It stands on the record.
+    Recorded {
+        /// Where.
+        seq: Seq,
+    },
+    /// The schedules.
+    Schedules {
+        /// By name.
+        schedules: Vec<ScheduleView>,
+    },
+}
+
+/// An account, as it is shown.
+#[derive(Clone, Copy, Serialize, Deserialize, Debug)]
+pub(crate) struct AccountView {
+    /// What the seat may use.
+    pub(crate) limit: Budget,
+    /// What it has used.
+    pub(crate) used: Budget,
+    /// What is set aside for calls in flight.
+    pub(crate) reserved: Budget,
+}
+
+/// A process in a survey.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct ProcessView {
+    #[serde(flatten)]
+    pub(crate) info: ProcessInfo,
+    /// The last name of its seat.
+    pub(crate) name: String,
+    /// Its budget, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) account: Option<AccountView>,
+    /// What holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held: Option<HoldKind>,
+    /// Whom it waits for, in words; nothing where it waits for nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting_for: Option<String>,
+}
+
+/// A call in flight.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct FlightView {
+    pub(crate) call: CallId,
+    pub(crate) action: ActionKind,
+    pub(crate) target: String,
+    pub(crate) attempt: u32,
+    pub(crate) pid: Pid,
+    pub(crate) intent: Seq,
+    pub(crate) running_ms: u64,
+}
+
+/// A call that ended.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct LandedView {
+    pub(crate) call: CallId,
+    pub(crate) action: ActionKind,
+    pub(crate) target: String,
+    pub(crate) end: String,
+    pub(crate) receipt: Receipt,
+}
+
+/// How an incarnation ended.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct ExitView {
+    pub(crate) pid: Option<Pid>,
+    pub(crate) time: Timestamp,
+    pub(crate) reason: String,
+    pub(crate) seq: Seq,
+}
+
+/// Everything that runs.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct Survey {
+    pub(crate) time: Timestamp,
+    /// How many entries the chain has.
+    pub(crate) entries: u64,
+    pub(crate) processes: Vec<ProcessView>,
+    pub(crate) flights: Vec<FlightView>,
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) dead_letters: usize,
+    pub(crate) schedules: usize,
+}
+
+/// All that is known of one process.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct Inspection {
+    pub(crate) process: ProcessView,
+    /// What it may ask of the door.
+    pub(crate) rights: Vec<Capability>,
+    pub(crate) links: Vec<Pid>,
+    /// Those it monitors.
+    pub(crate) monitors: Vec<Pid>,
+    /// Whether a turn is under way.
+    pub(crate) in_turn: bool,
+    pub(crate) flights: Vec<FlightView>,
+    /// The last calls that ended, the newest last.
+    pub(crate) calls: Vec<LandedView>,
+    /// How the last incarnations of its seat ended, the newest first.
+    pub(crate) exits: Vec<ExitView>,
+    /// What the record says of its seat: starts, restarts, failures, the last exit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) life: Option<SeatLife>,
+}
+
+/// A schedule, as it is shown.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct ScheduleView {
+    pub(crate) name: String,
+    pub(crate) cron: String,
+    pub(crate) zone: String,
+    pub(crate) missed: Missed,
+    /// Where it was made.
+    pub(crate) made: Seq,
+    /// The latest instant that fired or was passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<Timestamp>,
+    /// When it is due next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<Timestamp>,
+    /// What it sends, if that can still be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}

@@ -1,0 +1,255 @@
+//! What a running node does and shows for an operator who has proved to be one.
+
+use anyhow::{Context, bail};
+use ephor_base::{OperatorId, Part, PartKind, Pid, Seat};
+use ephor_chain::{Entry, Errand, Fact, HoldKind, Scheduled, state::SeatLife};
+use ephor_kernel::{Account, Act, Acted, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
+use ephor_sandbox::OpenWorkspace;
+
+use super::boot::Node;
+use crate::{
+    host,
+    operation::{
+        AccountView, Changes, Done, ExitView, FlightView, Inspection, LandedView, Operation, ProcessView, ScheduleView,
+        Survey,
+    },
+    projections::{Filter, Found, Question},
+    timetable::{self, Due, Timetable},
+};
+
+/// How many exits of a seat are shown.
+const EXITS: usize = 5;
+
+impl Node {
+    /// Does what `operator` asks, or says why not.
+    pub(crate) async fn operate(&self, operator: OperatorId, operation: Operation) -> anyhow::Result<Done> {
+        let kernel = &self.kernel;
+        Ok(match operation {
+            Operation::Signal { signal, target, tree, note } => {
+                let target = self.target(target.as_deref())?;
+                signalled(kernel.signal(Act { operator, signal, target, tree, note }).await?)
+            }
+            Operation::Budget { target, changes, note } => self.budget(operator, &target, &changes, note).await?,
+            Operation::Survey {} => Done::Survey { survey: self.survey() },
+            Operation::Inspect { target } => {
+                Done::Inspected { inspection: Box::new(self.inspection(self.process(&target)?).await?) }
+            }
+            Operation::Letter { message } => Done::Letter { message, parts: kernel.read_letter(message).await? },
+            Operation::Replay { message, session } => {
+                Done::Replayed { message: kernel.replay(message, session).await? }
+            }
+            Operation::Bury { message, note } => {
+                Done::Recorded { seq: kernel.drop_letter(operator, message, note).await? }
+            }
+            Operation::Schedule { name, cron, zone, missed, parts, workspace, model } => {
+                self.check_schedule(&cron, &zone, &workspace, model.as_deref())?;
+                let errand = Errand { parts, workspace, model };
+                let seq = kernel.schedule(operator, &name, cron, zone, missed, errand).await?;
+                self.schedules_changed.notify_one();
+                Done::Recorded { seq }
+            }
+            Operation::Unschedule { name } => {
+                let seq = kernel.unschedule(operator, &name).await?;
+                self.schedules_changed.notify_one();
+                Done::Recorded { seq }
+            }
+            Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
+        })
+    }
+
+    /// Whoever is meant by a PID, a seat, or the name of a session's seat.
+    fn target(&self, text: Option<&str>) -> anyhow::Result<Target> {
+        let Some(text) = text else { return Ok(Target::All) };
+        if let Ok(pid) = text.parse() {
+            return Ok(Target::Pid(Pid(pid)));
+        }
+        Ok(Target::Seat(self.seat(text)?))
+    }
+
+    /// A seat by its path, or by its last names if only one seat has those.
+    fn seat(&self, text: &str) -> anyhow::Result<Seat> {
+        let mut seats: Vec<Seat> = self.kernel.processes().into_iter().map(|process| process.seat).collect();
+        seats.extend(self.kernel.holds().into_iter().map(|hold| hold.seat));
+        seats.sort();
+        seats.dedup();
+        if let Some(exact) = seats.iter().find(|seat| seat.as_str() == text) {
+            return Ok(exact.clone());
+        }
+        let mut ends =
+            seats.iter().filter(|seat| seat.as_str().strip_suffix(text).is_some_and(|rest| rest.ends_with('/')));
+        match (ends.next(), ends.next()) {
+            (Some(seat), None) => Ok(seat.clone()),
+            (Some(_), Some(_)) => {
+                bail!("more than one seat ends with `{text}`; give its path, as `ephor ps --json` has it")
+            }
+            (None, _) => bail!("nobody is in a seat `{text}`; `ephor ps` shows who is there"),
+        }
+    }
+
+    /// The live process that is meant; of the seat of a session, its agent.
+    fn process(&self, text: &str) -> anyhow::Result<Pid> {
+        let seat = match self.target(Some(text))? {
+            Target::Pid(pid) => return Ok(pid),
+            Target::Seat(seat) => seat,
+            Target::All => bail!("name a process or a seat"),
+        };
+        let processes = self.kernel.processes();
+        let in_seat = |seat: &Seat| processes.iter().find(|process| process.seat == *seat).map(|process| process.pid);
+        in_seat(&seat.child("loop")).or_else(|| in_seat(&seat)).context("nobody is in that seat now")
+    }
+
+    async fn budget(
+        &self,
+        operator: OperatorId,
+        target: &str,
+        changes: &Changes,
+        note: String,
+    ) -> anyhow::Result<Done> {
+        let pid = self.process(target)?;
+        let seat = self.kernel.processes().into_iter().find(|process| process.pid == pid).map(|process| process.seat);
+        let seat = seat.with_context(|| format!("there is no process {pid}"))?;
+        let account = self.kernel.account(&seat);
+        let account = account.with_context(|| format!("`{seat}` has no budget of its own; agents have one"))?;
+        if changes.is_empty() {
+            return Ok(Done::Budget { seat, account: view(account), seq: None });
+        }
+        let (account, seq) = self.kernel.limit(operator, &seat, changes.on(account.limit), note).await?;
+        Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
+    }
+
+    fn survey(&self) -> Survey {
+        let flights = self.kernel.flights();
+        let processes = self.kernel.processes();
+        Survey {
+            time: host::now(),
+            entries: self.entries(),
+            processes: processes.into_iter().map(|process| self.process_view(process, &flights)).collect(),
+            flights: flights.iter().map(|flight| self.flight_view(flight)).collect(),
+            holds: self.kernel.holds(),
+            dead_letters: self.kernel.dead_letters().len(),
+            schedules: self.kernel.schedules().len(),
+        }
+    }
+
+    fn process_view(&self, info: ProcessInfo, flights: &[Flight]) -> ProcessView {
+        let waiting_for = self.kernel.waits_for(&info, flights).as_ref().map(in_words);
+        let account = self.kernel.account(&info.seat).map(view);
+        let held = account.and_then(|_| self.kernel.held(&info.seat));
+        ProcessView { name: info.seat.name().to_owned(), account, held, waiting_for, info }
+    }
+
+    fn flight_view(&self, flight: &Flight) -> FlightView {
+        let running_ms = u64::try_from(self.kernel.running(flight).as_millis()).unwrap_or(u64::MAX);
+        let Flight { call, action, target, attempt, pid, intent, .. } = flight.clone();
+        FlightView { call, action, target, attempt, pid, intent, running_ms }
+    }
+
+    async fn inspection(&self, pid: Pid) -> anyhow::Result<Inspection> {
+        let found = self.kernel.inspect(pid).with_context(|| format!("there is no process {pid}"))?;
+        let Inspected { process, rights, related, is_in_turn, flights, landed, .. } = found;
+        let (life, exits) = self.life(process.seat.clone()).await.unwrap_or_default();
+        Ok(Inspection {
+            rights: rights.iter().flat_map(|rights| rights.iter()).collect(),
+            links: related.links,
+            monitors: related.monitors,
+            in_turn: is_in_turn,
+            flights: flights.iter().map(|flight| self.flight_view(flight)).collect(),
+            calls: landed.into_iter().map(landed_view).collect(),
+            life,
+            exits,
+            process: self.process_view(process, &flights),
+        })
+    }
+
+    /// What the record says of a seat, and how its last incarnations ended. A view for people: where the projections cannot
+    /// be had, there is none.
+    async fn life(&self, seat: Seat) -> Option<(Option<SeatLife>, Vec<ExitView>)> {
+        let (projections, log) = (self.projections.clone(), self.log().clone());
+        let asked = tokio::task::spawn_blocking(move || {
+            let head = log.head();
+            let of = Filter { kind: Some("exit".to_owned()), seat: Some(seat.clone()), ..Filter::default() };
+            let Ok(Found::Seat { life }) = projections.ask(head, &Question::Seat { seat }, &mut |_| ()) else {
+                return None;
+            };
+            let question = Question::Entries { of, behind: None, most: EXITS };
+            let Ok(Found::Entries { entries }) = projections.ask(head, &question, &mut |_| ()) else { return None };
+            Some((life, entries.into_iter().filter_map(|seq| exit(log.entry(seq).ok()??.entry)).collect()))
+        });
+        asked.await.ok()?
+    }
+
+    /// A schedule is refused when it is made, not when it is due.
+    fn check_schedule(&self, cron: &str, zone: &str, workspace: &str, model: Option<&str>) -> anyhow::Result<()> {
+        let timetable = Timetable::parse(cron, zone)?;
+        if timetable.after(host::now()).is_none() {
+            bail!(timetable::BadTimetable::Never(cron.to_owned()));
+        }
+        let opened = OpenWorkspace::open(&OpenWorkspace::resolve(workspace.as_ref())?)?;
+        opened.keep_apart_from(self.home.path()).context("choose a folder apart from Ephor's home, with -C")?;
+        if let Some(model) = model {
+            ephor_models::parse_model(model)?;
+        }
+        Ok(())
+    }
+
+    async fn schedules(&self) -> Vec<ScheduleView> {
+        let mut views = Vec::new();
+        for schedule in self.kernel.schedules() {
+            let message = self.kernel.errand(&schedule).await.ok().map(|(_, errand)| words(&errand.parts));
+            views.push(schedule_view(schedule, message));
+        }
+        views
+    }
+}
+
+fn exit(entry: Entry) -> Option<ExitView> {
+    let Fact::Exit { reason } = entry.fact else { return None };
+    Some(ExitView { pid: entry.subject.pid, time: entry.time, reason, seq: entry.seq })
+}
+
+fn signalled(acted: Acted) -> Done {
+    let Acted { seat, recorded, sessions } = acted;
+    let (seq, unrecorded) = match recorded {
+        Ok(seq) => (Some(seq), None),
+        Err(why) => (None, Some(why)),
+    };
+    Done::Signalled { seat, seq, unrecorded, sessions }
+}
+
+const fn view(account: Account) -> AccountView {
+    let Account { limit, used, reserved } = account;
+    AccountView { limit, used, reserved }
+}
+
+fn landed_view(landed: Landed) -> LandedView {
+    let Landed { call, action, target, end, receipt } = landed;
+    LandedView { call, action, target, end, receipt }
+}
+
+fn in_words(waits: &WaitsFor) -> String {
+    match waits {
+        WaitsFor::Operator(HoldKind::Suspended) => "an operator: suspended".to_owned(),
+        WaitsFor::Operator(HoldKind::Spent) => "an operator: its budget is spent".to_owned(),
+        WaitsFor::Operator(HoldKind::Stopped) => "an operator: stopped".to_owned(),
+        WaitsFor::Person => "a person's answer".to_owned(),
+        WaitsFor::Call(target) => target.clone(),
+        WaitsFor::Process(pid) => format!("process {pid}"),
+        WaitsFor::Message => "a message".to_owned(),
+    }
+}
+
+/// What was typed, of a message.
+pub(super) fn words(parts: &[Part]) -> String {
+    let typed = parts.iter().filter(|part| part.kind == PartKind::Typed);
+    typed.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn schedule_view(schedule: Scheduled, message: Option<String>) -> ScheduleView {
+    let next =
+        timetable::of(&schedule).ok().and_then(|(table, last)| match table.due(last, schedule.missed, host::now()) {
+            Due::At(next) | Due::Fires(next) => Some(next),
+            Due::Skips(_) | Due::Never => None,
+        });
+    let Scheduled { name, cron, zone, missed, made, last, .. } = schedule;
+    ScheduleView { name, cron, zone, missed, made, last, next, message }
+}
