@@ -2,13 +2,16 @@
 //!
 //! 1. It stands in the span as whole tokens, after NFC and case folding.
 //! 2. It is the same number, day, time or amount of money as one the span speaks of; a day also relative to the turn.
-//!    A time of day alone means the next one to come, where the span speaks of no day.
+//!    A time of day alone means the next one to come, where the span speaks of no day; where its sentence speaks of one,
+//!    it goes with that day and no other. A day and a length of stay also say the day it ends.
 //! 3. It is a list, or a text with commas, of which each part is derivable by itself.
 //! 4. It is what the registration itself declares for the argument.
 //!
 //! A span vouches if it is trusted, or if its source is declared trusted for this argument. Shorter than four
-//! characters, a value comes only from a place bound to the argument: the source is declared for it, or a word of the
-//! argument's name stands directly beside the value. What is plainly meant for another argument does not count (`slots`).
+//! characters, a value comes only from a place bound to the argument: the source is declared for it, a word of the
+//! argument's name stands directly beside the value, or, of a number, the word for what the argument counts (people,
+//! nights). An argument that is called by a currency takes amounts in it. What is plainly meant for another argument does
+//! not count (`slots`).
 
 use ephor_base::arguments::Value;
 

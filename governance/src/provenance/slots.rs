@@ -1,6 +1,8 @@
 //! Which argument a value in a text is meant for: what its form, and the words beside it, rule out.
 //!
-//! A hijacked model may take the right values and put each in the wrong place. None of these rules makes anything trusted.
+//! A hijacked model may take the right values and put each in the wrong place. What is ruled out here no other rule brings
+//! back. A word can also bind a short value, which form alone would not: `says` where it names the argument, `counts` where
+//! it names what the argument counts. Both only within a span that vouches.
 
 use super::{
     number::Currency,

@@ -553,11 +553,15 @@ const AFTERNOON: [&str; 19] = [
 const MORNING: [&str; 10] =
     ["morning", "am", "früh", "morgens", "matin", "mattina", "mañana", "ochtends", "上午", "午前"];
 
-/// Say half past the hour before: half vier.
-pub(super) const HALF_TO: [&str; 2] = ["halb", "half"];
+/// Says half past the hour before: halb vier.
+pub(super) const HALB: &str = "halb";
+/// Says so too in Dutch, half vier and om half 4, and half past the hour itself in English: half 4.
+pub(super) const HALF: &str = "half";
+/// The Dutch one of `AT`.
+pub(super) const OM: &str = "om";
 
 /// Signs, words and names for currencies, with their ISO 4217 codes.
-pub(super) const MONEY: [(&str, &str); 49] = [
+pub(super) const MONEY: [(&str, &str); 48] = [
     ("$", "usd"),
     ("us$", "usd"),
     ("dollar", "usd"),
@@ -599,7 +603,6 @@ pub(super) const MONEY: [(&str, &str); 49] = [
     ("złoty", "pln"),
     ("złote", "pln"),
     ("złotych", "pln"),
-    ("₺", "try"),
     ("₩", "krw"),
     ("r$", "brl"),
     ("reais", "brl"),

@@ -3,7 +3,7 @@
 use super::{
     date::{self, Date, Time, TurnTime},
     number::{self, Number},
-    tongues::{AT, FROM, HALF_TO, O_CLOCK, OF, UNTIL, meaning},
+    tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, meaning},
     typed::{Near, Typed},
 };
 
@@ -182,11 +182,9 @@ fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
         found(from);
         return found(to);
     }
-    if let Some(hour) = date::digits(word).or_else(|| meaning(word).number)
-        && HALF_TO.contains(&before)
-    {
+    if let Some(hour) = half_past(near, at) {
         // Nobody means the night by it.
-        let hour = if hour < 8 { hour.saturating_add(11) } else { hour.saturating_sub(1) };
+        let hour = if hour < 7 { hour.saturating_add(12) } else { hour };
         return Time::new(hour, 30, 0).into_iter().for_each(found);
     }
     let said = AT.contains(&before) || O_CLOCK.contains(&after) || meaning(after).half.is_some();
@@ -194,6 +192,18 @@ fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
     let bare = || Time::hour(word).filter(|_| said).map(|time| minutes_after(near, at, time));
     let time = Time::french(word).or_else(dotted).or_else(bare);
     time.map(|time| afternoon(near, at, time)).into_iter().for_each(found);
+}
+
+/// The hour that half is past: 3 for `halb 4`, `half vier` and `om half 4`; 4 for the British `half 4`.
+fn half_past(near: Near<'_, '_>, at: usize) -> Option<u32> {
+    let (word, named) = (near.get(at, 0), meaning(near.get(at, 0)).number);
+    let hour = date::digits(word).or(named)?;
+    match near.get(at, -1) {
+        HALB => hour.checked_sub(1),
+        HALF if named.is_some() || near.get(at, -2) == OM => hour.checked_sub(1),
+        HALF => Some(hour),
+        _ => None,
+    }
 }
 
 /// `3点半`, `3点20分`.

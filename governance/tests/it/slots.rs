@@ -192,6 +192,21 @@ fn days_and_times_are_read_in_many_languages() {
 }
 
 #[test]
+fn half_an_hour_is_before_or_after_as_the_language_has_it() {
+    let call = with(&["when"]);
+    let is =
+        |text: &str, when: &str| doubted(&said(text), &call, &format!("{{\"when\":\"2026-12-08T{when}\"}}")).is_empty();
+    for (text, is_meant, is_not) in [
+        ("on 8 December at half 4", "16:30", "15:30"),
+        ("dinsdag 8 december om half 4", "15:30", "16:30"),
+        ("am 8. Dezember um halb 9", "08:30", "09:30"),
+    ] {
+        assert!(is(text, is_meant), "{text}");
+        assert!(!is(text, is_not), "{text}");
+    }
+}
+
+#[test]
 fn numbers_count_what_is_beside_them() {
     let call = with(&["durationMin", "adults", "children", "qty", "eur", "usd"]);
     for (text, call_of) in [
