@@ -104,15 +104,10 @@ pub fn accept(
             let given = signers.as_ref().map(Signers::verifier).or(public);
             let old = given.cloned().ok_or_else(|| KeyError::Missing(signing.path.clone()))?;
             let finding = home.find(&old, signers.as_ref())?;
-            let follows = home.follows(&old, finding.to_string(), &vault, &*random)?;
-            let place = home.free()?;
-            let world = World { config: &home.staged(&place), files, clock, random };
-            home.stage(&place, world, vault, version, follows)?;
-            place
+            home.begin(&old, finding.to_string(), vault, clock, random, version)?
         }
     };
-    home.swap(&place)?;
-    Ok(Accepted { follows: home.read_follows()?, moved_to: place })
+    home.finish(place)
 }
 
 /// Gives up a chain that is whole, for `reason`: a new one begins under new keys. The old one is the chain of `old`, whose
@@ -134,16 +129,9 @@ pub(crate) fn follow(
     let place = match home.interrupted()? {
         Some(place) => place,
         None if begun.is_some() => home.quarantine.join(home.numbers()?.last().copied().unwrap_or(0).to_string()),
-        None => {
-            let follows = home.follows(old, reason, &vault, &*random)?;
-            let place = home.free()?;
-            let world = World { config: &home.staged(&place), files, clock, random };
-            home.stage(&place, world, vault, version, follows)?;
-            place
-        }
+        None => home.begin(old, reason, vault, clock, random, version)?,
     };
-    home.swap(&place)?;
-    Ok(Accepted { follows: home.read_follows()?, moved_to: place })
+    home.finish(place)
 }
 
 /// What can be trusted of a chain that is not whole.
@@ -168,6 +156,29 @@ struct Home<'a> {
 }
 
 impl Home<'_> {
+    /// Makes the new chain ready beside the old one, which is given up for `reason`.
+    fn begin(
+        &self,
+        old: &VerifierKeys,
+        reason: String,
+        vault: Arc<VaultKey>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        version: &str,
+    ) -> Result<PathBuf, AcceptError> {
+        let follows = self.follows(old, reason, &vault, &*random)?;
+        let place = self.free()?;
+        let world = World { config: &self.staged(&place), files: self.files, clock, random };
+        self.stage(&place, world, vault, version, follows)?;
+        Ok(place)
+    }
+
+    /// Swaps the new chain in.
+    fn finish(&self, place: PathBuf) -> Result<Accepted, AcceptError> {
+        self.swap(&place)?;
+        Ok(Accepted { follows: self.read_follows()?, moved_to: place })
+    }
+
     /// What is wrong.
     fn find(&self, keys: &VerifierKeys, own: Option<&Signers>) -> Result<Finding, AcceptError> {
         let other = |looked: &Looked| own.is_some_and(|own| !open::is_ours(looked, own));

@@ -79,13 +79,7 @@ fn check_below(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sc
     if !tile.is_full() {
         return Ok(());
     }
-    let path = chain.join(tile.path());
-    let found = match durable::read_file(&**published.files(), &path, 1 << 25) {
-        Ok(None) => return Ok(()),
-        Ok(Some(found)) => found,
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(damaged(tile)),
-        Err(error) => return Err(ScanError::io(&path)(error)),
-    };
+    let Some(found) = stray(published, chain, tile)? else { return Ok(()) };
     let leaves = match tile.kind {
         Kind::Entries => {
             let entries = bundle::parse(&found, tile.width);
@@ -104,14 +98,7 @@ fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sca
     if end > count(tile.kind, published.size()) || own == Some(tile) {
         return Ok(());
     }
-    let path = chain.join(tile.path());
-    let found = match durable::read_file(&**published.files(), &path, 1 << 25) {
-        // Of a log that is being written it may have been taken away.
-        Ok(None) => return Ok(()),
-        Ok(Some(found)) => found,
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(damaged(tile)),
-        Err(error) => return Err(ScanError::io(&path)(error)),
-    };
+    let Some(found) = stray(published, chain, tile)? else { return Ok(()) };
     let same = match tile.kind {
         Kind::Entries => {
             let (whole, _) = published.bundle(tile.index)?;
@@ -124,6 +111,15 @@ fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sca
         }
     };
     if same { Ok(()) } else { Err(damaged(tile)) }
+}
+
+/// What lies in a tile's file. Of a log that is being written it may have been taken away meanwhile.
+fn stray(published: &Published, chain: &Path, tile: Tile) -> Result<Option<Vec<u8>>, ScanError> {
+    let path = chain.join(tile.path());
+    durable::read_file(&**published.files(), &path, 1 << 25).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => damaged(tile),
+        _ => ScanError::io(&path)(error),
+    })
 }
 
 fn damaged(tile: Tile) -> ScanError {
