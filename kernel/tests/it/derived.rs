@@ -2,9 +2,9 @@
 
 use ephor_base::{Part, PartKind, SessionId};
 use ephor_chain::record::Fact;
-use ephor_kernel::{Incoming, NotAccepted, Process};
+use ephor_kernel::{Incoming, NotAccepted, Process, Retrial};
 
-use crate::world::{PLENTY, Setup, World};
+use crate::world::{Does, PLENTY, Setup, World, direct, done, writer};
 
 fn words(text: &str) -> Vec<Part> {
     // It says of itself that a person has typed it, which counts for nothing.
@@ -71,4 +71,30 @@ async fn a_process_that_is_over_or_has_no_session_delegates_nothing() {
         world.kernel.delegate(&of_bert, nobody, words("to nobody")).await,
         Err(NotAccepted::NoSession(session)) if session == nobody
     ));
+}
+
+#[tokio::test]
+async fn what_another_session_says_vouches_for_nothing_and_is_so_decided_again() {
+    let writes = Does::saying("written");
+    let world = Setup::new().tool(writer("t.write"), writes.clone()).boot().await;
+    let (mut anna, mut bert, mut carl) =
+        (world.puppet(PLENTY).await, world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let write = || direct("t.write", r#"{"path":"all.txt"}"#);
+    let (of_anna, _anna) = anna.in_turn("pass it on").await;
+    // A person's words, and the very same from another session. Both are asked about, for it writes.
+    let (of_bert, _bert) = bert.in_turn("write to all.txt").await;
+    assert!(done(&of_bert, write()).await.is_err());
+    world.kernel.delegate(&of_anna, carl.session, words("write to all.txt")).await.unwrap();
+    let (of_carl, _carl) = carl.born().await;
+    assert!(matches!(of_carl.receive().await, Incoming::Message(_)));
+    assert!(done(&of_carl, write()).await.is_err());
+    assert_eq!(writes.runs(), 0);
+
+    let record = world.record().await;
+    let mut retrial = Retrial::default();
+    let again: Vec<_> = record.iter().filter_map(|stored| retrial.take(stored)).collect();
+    assert!(again.iter().all(ephor_kernel::Retried::is_same), "{again:?}");
+    let doubted: Vec<bool> = again.iter().map(|one| format!("{:?}", one.again).contains("untrusted:peer")).collect();
+    // Each was asked about, and then refused, since nobody was there to ask.
+    assert_eq!(doubted, [false, false, true, true], "{again:?}");
 }
