@@ -89,25 +89,28 @@ impl Log {
     }
 }
 
-/// The sessions that came out of `session`, in the order of their ids: those it told something, and those its dead letters were
-/// replayed into. Over and above what it said: whoever was told by one of them counts too, at whatever time.
+/// The sessions that came out of `session`, in the order of their ids: those it told something, those its dead letters were
+/// replayed into, and those its schedules sent to. Over and above what it said: whoever was told by one of them counts too, at
+/// whatever time.
 pub(crate) fn derived(entries: Entries, session: SessionId) -> Result<Vec<SessionId>, ReadError> {
     let mut children: BTreeMap<SessionId, BTreeSet<SessionId>> = BTreeMap::new();
-    let mut dead = BTreeMap::new();
+    let (mut dead, mut schedules) = (BTreeMap::new(), BTreeMap::new());
     for stored in entries {
         let entry = stored?.entry;
         let Some(session) = entry.subject.session else { continue };
         match entry.fact {
             Fact::Message { from, because, .. } => {
-                let letter = match because {
+                let because = match because {
                     Some(Because::Replay(letter)) => dead.remove(&letter),
-                    _ => None,
+                    Some(Because::Fire { name, .. }) => schedules.get(&name).copied(),
+                    None => None,
                 };
-                for parent in from.into_iter().chain(letter) {
+                for parent in from.into_iter().chain(because) {
                     children.entry(parent).or_default().insert(session);
                 }
             }
             Fact::Dead { message, .. } => drop(dead.insert(message, session)),
+            Fact::Schedule { name, .. } => drop(schedules.insert(name, session)),
             _ => {}
         }
     }

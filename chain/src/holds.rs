@@ -140,8 +140,9 @@ impl Holds {
             Fact::Message { because: Some(Because::Replay(message)), .. } => self.rise(*message),
             Fact::Schedule { name, .. } => drop(self.schedules.insert(name.clone(), (place, session))),
             Fact::Unscheduled { name } => drop(self.schedules.remove(name)),
+            Fact::Erase { session, .. } => self.schedules.retain(|_, (_, of)| *of != Some(*session)),
             // Snapshots and prunings carry what these amount to.
-            Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } | Fact::Erase { .. } => {}
+            Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
             Fact::Signal { .. } | Fact::Limit { .. } | Fact::Skipped { .. } => {}
             // Recorded anew by each boot, together with the policy.

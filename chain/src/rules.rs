@@ -244,7 +244,7 @@ impl Rules {
             Fact::Intent { .. } => self.check_intent(entry, permitted),
             Fact::Outcome { intent, .. } => self.check_outcome(*intent, &entry.subject),
             Fact::Keys { ed25519, ml_dsa_65 } => self.check_keys(ed25519, ml_dsa_65),
-            Fact::Erase { session, .. } => self.check_erase(*session, entry),
+            Fact::Erase { session, .. } => self.check_erase(*session, entry).and_then(|()| self.standing.admit(entry)),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             Fact::Restarts { restarts } => check_restarts(restarts),
             _ => self.standing.admit(entry),

@@ -320,6 +320,12 @@ impl Standing {
             Fact::Schedule { .. } => self.schedule(entry),
             Fact::Skipped { name, at } => self.pass(name, *at),
             Fact::Unscheduled { name } => self.unschedule(entry, name),
+            Fact::Erase { session, .. } => {
+                // What cannot be read any more can be neither replayed nor sent.
+                self.dead.retain(|_, letter| letter.session != *session);
+                self.schedules.retain(|_, schedule| schedule.session != *session);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

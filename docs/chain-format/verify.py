@@ -253,7 +253,8 @@ def record(*shapes):
 
 def choice(shapes):
     def check(value):
-        need(isinstance(value, list) and len(value) == 2 and isinstance(value[0], int), "not a choice")
+        need(isinstance(value, list) and len(value) == 2, "not a choice")
+        need(isinstance(value[0], int) and not isinstance(value[0], bool), "a kind that is no number")
         need(value[0] in shapes, f"an unknown kind: {value[0]}")
         shapes[value[0]](value[1])
     return check
@@ -569,6 +570,8 @@ class Rules:
         need(who.get(0) == fields[0] and 1 in who and content is None, "an erasure of another session than its subject's")
         need(fields[0] not in self.erased, "a session is erased twice")
         self.erased.add(fields[0])
+        self.dead = {message: about for message, about in self.dead.items() if about[1] != fields[0]}
+        self.schedules = {name: about for name, about in self.schedules.items() if about[5] != fields[0]}
 
     def restarts(self, fields, _who, _content):
         need(fields[0], "it lists no restart")

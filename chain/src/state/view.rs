@@ -9,7 +9,7 @@ use super::{
     draft::{key_after, parsed},
     key::{self, List, Table},
     postings::Chunk,
-    row::{Day, Dead, Row, SeatLife, Session, Ticket, Unsettled},
+    row::{Became, Day, Dead, Row, SeatLife, Session, Ticket, Unsettled},
     store::{Broken, Pair, Rows, Store},
 };
 
@@ -109,15 +109,23 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`Broken`].
     pub fn dead_letter(&self, message: MessageId) -> Result<Option<Dead>, Broken> {
-        self.row(&key::dead(message))
+        self.row(&key::dead(message))?.map(|letter| self.unless_erased(letter)).transpose()
     }
 
-    /// Dead letters, also those that were replayed or dropped, by message.
+    /// Dead letters, also those that were replayed, dropped or erased, by message.
     ///
     /// # Errors
     /// [`Broken`].
-    pub fn dead(&self, page: Page) -> Result<impl Iterator<Item = Result<Dead, Broken>> + use<'a>, Broken> {
-        Ok(self.numbered(Table::Dead, page)?.map(read_row))
+    pub fn dead(&self, page: Page) -> Result<impl Iterator<Item = Result<Dead, Broken>> + use<'_, 'a>, Broken> {
+        Ok(self.numbered(Table::Dead, page)?.map(|row| self.unless_erased(read_row(row)?)))
+    }
+
+    /// The erasure of its session drops a letter.
+    fn unless_erased(&self, letter: Dead) -> Result<Dead, Broken> {
+        let session = letter.session.filter(|_| letter.became.is_none()).map(|id| self.session(id)).transpose()?;
+        let erased = session.flatten().and_then(|session| session.erased);
+        let dropped = erased.map(|when| Became { when, replayed: None });
+        Ok(Dead { became: letter.became.or(dropped), ..letter })
     }
 
     /// Intents without an outcome, by place.

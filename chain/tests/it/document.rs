@@ -685,6 +685,9 @@ fn broken(forge: &Forge) -> Vec<(&'static str, bool, Vec<Vec<u8>>)> {
     let first = whole[0].to_bytes();
     let mut indefinite = whole[1].to_bytes();
     indefinite.push(0);
+    let mut untrue = whole[1].to_bytes();
+    let kind = untrue.windows(3).position(|bytes| bytes == [0x82, 0x01, 0x84]).unwrap();
+    untrue[kind + 1] = 0xf5;
     vec![
         ("it keeps them", true, bytes(&whole)),
         ("a boot after a stop", true, then(entry(6, &none, &boot(2, true)))),
@@ -729,6 +732,7 @@ fn broken(forge: &Forge) -> Vec<(&'static str, bool, Vec<Vec<u8>>)> {
             with(5, entry(5, &none, &restarts(&[(Some(1), Some(21)), (Some(2), Some(21))]))),
         ),
         ("bytes that are no CBOR", false, vec![first.clone(), b"text".to_vec()]),
+        ("a kind that is a truth value", false, vec![first.clone(), untrue]),
         ("CBOR with a byte behind it", false, vec![first.clone(), indefinite]),
         ("an empty entry", false, vec![first, Vec::new()]),
     ]

@@ -6,9 +6,9 @@ use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305, XNonce,
     aead::{Aead as _, Payload},
 };
-use ephor_base::{MessageId, Part, PartKind, SessionId};
+use ephor_base::{MessageId, Part, PartKind, SessionId, Timestamp};
 use ephor_chain::{
-    AppendError, Because, Content, EraseError, Fact, Log, Private, Record, Subject, Undelivered, entry::Entry,
+    AppendError, Because, Content, EraseError, Fact, Log, Missed, Private, Record, Subject, Undelivered, entry::Entry,
 };
 
 use crate::common::{
@@ -180,6 +180,40 @@ fn a_session_that_a_dead_letter_was_replayed_into_came_out_of_that_of_the_letter
     block_on(log.append(message(BERT, 3, Some(Because::Replay(MessageId(1))), false))).unwrap();
     assert_eq!(log.derived(ANNA).unwrap(), [BERT]);
     assert_eq!(log.derived(BERT).unwrap(), []);
+}
+
+#[test]
+fn what_a_schedule_has_sent_came_out_of_the_session_that_made_it_and_ends_with_it() {
+    let (_, world) = world();
+    let (log, _) = world.open().unwrap();
+    let made = |session, fact| Record { fact, ..said(session, 0, SECRET, None) };
+    let (name, cron, zone) = ("a".to_owned(), "30 2 * * *".to_owned(), "Europe/Berlin".to_owned());
+    let schedule = Fact::Schedule { name, cron, zone, missed: Missed::Skip };
+    let of = |session, fact| {
+        let record = made(session, fact);
+        Record { subject: Subject { operator: Some(OPERATOR), ..record.subject }, ..record }
+    };
+    let message = |session, number, because| {
+        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed: true };
+        made(session, fact)
+    };
+    let fire = |at| Some(Because::Fire { name: "a".to_owned(), at: Timestamp(at) });
+    block_on(log.append(of(ANNA, schedule))).unwrap();
+    block_on(log.append(message(BERT, 1, fire(5)))).unwrap();
+    let accepted = block_on(log.append(message(ANNA, 2, None))).unwrap().seq;
+    let fact = Fact::Dead { message: MessageId(2), accepted, why: Undelivered::Stopped };
+    let subject = Subject { session: Some(ANNA), ..Subject::default() };
+    block_on(log.append(Record { subject, fact, content: None })).unwrap();
+    let stands = |log: &Log| log.standing(|standing| (standing.schedules().count(), standing.dead().count()));
+    assert_eq!((stands(&log), log.derived(ANNA).unwrap()), ((1, 1), vec![BERT]));
+    erase(&log, ANNA).unwrap();
+    assert_eq!(stands(&log), (0, 0), "what nobody can read is neither sent nor replayed");
+    let late = block_on(log.append(message(BERT, 3, fire(6))));
+    assert!(matches!(late, Err(AppendError::Misplaced(_))), "{late:?}");
+    block_on(log.close()).unwrap();
+    let (_log, recovered) = world.open().unwrap();
+    assert_eq!((recovered.standing.schedules().count(), recovered.standing.dead().count()), (0, 0));
+    world.verify(world.pinned()).unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{Budget, Digest, EndReason, MessageId, Seat, Seq, Timestamp, TurnReport};
+use ephor_base::{Budget, Digest, EndReason, MessageId, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
     Against, AppendError, Because, Cause, Entry, Fact, Head, HoldKind, Log, Missed, Record, Signal, Standing, State,
     Subject, Undelivered,
@@ -77,6 +77,8 @@ fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
     let skipped = |at| Fact::Skipped { name: "a".into(), at: Timestamp(at) };
     let unscheduled = || Fact::Unscheduled { name: "a".into() };
     let replay = |id| Some(Because::Replay(MessageId(id)));
+    let erased = || Fact::Erase { session: SESSION, derived: Vec::new(), reason: "asked for".into() };
+    let other = || Subject { session: Some(SessionId([8; 16])), ..of() };
     vec![
         ("held and resumed", true, vec![(on("node"), stop.clone()), (on("node"), resume.clone())]),
         ("resumed though not held", true, vec![(on("node"), resume)]),
@@ -152,6 +154,28 @@ fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
         ("scheduled twice", false, vec![(of(), schedule("a")), (of(), schedule("a"))]),
         ("scheduled by nobody", false, vec![(session(), schedule("a"))]),
         ("unscheduled by nobody", false, vec![(of(), schedule("a")), (nobody(), unscheduled())]),
+        (
+            "died, scheduled and erased",
+            true,
+            vec![
+                (of(), message(1, None)),
+                (of(), dead(1, 2)),
+                (of(), schedule("a")),
+                (of(), erased()),
+                (other(), schedule("a")),
+                (other(), message(2, fire("a", 10))),
+            ],
+        ),
+        (
+            "replayed though erased",
+            false,
+            vec![(of(), message(1, None)), (of(), dead(1, 2)), (of(), erased()), (other(), message(2, replay(1)))],
+        ),
+        (
+            "fires though erased",
+            false,
+            vec![(of(), schedule("a")), (of(), erased()), (other(), message(1, fire("a", 10)))],
+        ),
         ("unscheduled twice", false, vec![(of(), schedule("a")), (of(), unscheduled()), (of(), unscheduled())]),
     ]
 }
