@@ -65,7 +65,7 @@ pub struct Acted {
     pub sessions: Vec<SessionId>,
 }
 
-/// An act was not done. Nothing changed.
+/// An act was not done. Nothing changed, unless it says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotDone {
     /// There is nobody such. The caller's fault.
@@ -77,6 +77,12 @@ pub enum NotDone {
     /// The seat has no budget of its own. The caller's fault.
     #[error("the seat `{0}` has no budget")]
     NoBudget(Seat),
+    /// The seat is one that only supervises: what is meant is what lies below it. The caller's fault.
+    #[error("`{0}` only supervises; `--tree` means everything below it")]
+    Supervises(Seat),
+    /// The seat went while its limit was recorded, which concerns nobody now.
+    #[error("the seat `{0}` is gone; its new limit stands at entry {1} and concerns nobody")]
+    Gone(Seat, Seq),
     /// The node itself is stopped in another way. The caller's fault.
     #[error("`{0}` belongs to the node itself; end the node instead")]
     Node(Seat),
@@ -108,39 +114,47 @@ impl Kernel {
         // Acts take turns, so that they take effect in the order in which the record has them.
         match act.signal {
             Signal::Suspend => {
-                let _turn = self.acting().lock().await;
-                self.suspend(&act, place).await
+                let turn = self.acting().lock().await;
+                let seq = self.suspend(&act, &place).await?;
+                drop(turn);
+                Ok(self.acted(place, seq).await)
             }
             Signal::Resume => {
-                let _turn = self.acting().lock().await;
-                self.resume(&act, place).await
+                let turn = self.acting().lock().await;
+                let seq = self.resume(&act, &place).await?;
+                drop(turn);
+                Ok(self.acted(place, seq).await)
             }
             Signal::Stop | Signal::Kill => Ok(self.end(&act, place).await),
         }
     }
 
-    /// Gives a seat another limit, and lets it go on if its budget was spent. What it has used stays used, and no limit goes
-    /// beyond that of a seat above.
+    /// Gives a seat the limit that `change` makes of the one it has, and lets it go on if its budget was spent. What it has used
+    /// stays used, and no limit goes beyond that of a seat above. Of two changes at once the second sees what the first made.
     ///
     /// # Errors
-    /// [`NotDone`]: nothing changed.
+    /// [`NotDone`]
     pub async fn limit(
         &self,
         operator: OperatorId,
         seat: &Seat,
-        limit: Budget,
+        change: impl FnOnce(Budget) -> Budget + Send,
         note: String,
     ) -> Result<(Account, Seq), NotDone> {
         if note.len() > MAX_NOTE {
             return Err(NotDone::LongNote);
         }
-        self.account(seat).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
-        let _turn = self.acting().lock().await;
+        let turn = self.acting().lock().await;
+        let account = self.account(seat).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
+        let limit = change(account.limit);
         let subject = Subject { operator: Some(operator), seat: Some(seat.clone()), ..Subject::default() };
         let record = Record { subject, fact: Fact::Limit { limit, note }, content: None };
         let receipt = self.door().log().append(record).await.map_err(not_written)?;
-        let account = self.door().ledger.grant(seat, limit).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
+        let granted = self.door().ledger.grant(seat, limit);
+        let account = granted.ok_or_else(|| NotDone::Gone(seat.clone(), receipt.seq))?;
         self.door().holds.raised(seat);
+        // Whoever watches may be slow, and holds no other act up.
+        drop(turn);
         for session in self.sessions_at(seat, false) {
             self.tell(session).await;
         }
@@ -174,7 +188,7 @@ impl Kernel {
     /// The seat that is meant, which must be one that such an act can be done to.
     fn place(&self, act: &Act) -> Result<Place, NotDone> {
         let tree = act.tree;
-        let place = match &act.target {
+        let mut place = match &act.target {
             Target::All => Place { seat: Seat::root("node"), pid: None, tree: true },
             Target::Pid(pid) => {
                 let seat = self.seat_of(*pid).ok_or(NotDone::NoProcess(*pid))?;
@@ -182,6 +196,8 @@ impl Kernel {
             }
             Target::Seat(seat) => Place { seat: seat.clone(), pid: None, tree },
         };
+        // Whoever names the supervisor of a session means its agent, except to kill.
+        place.tree |= act.signal != Signal::Kill && self.is_group(&place.seat);
         let agents = Seat::root("node").child("agents");
         let is_all = place.seat == Seat::root("node") && place.tree;
         let is_held = self.door().holds.all().iter().any(|hold| hold.seat == place.seat);
@@ -190,6 +206,10 @@ impl Kernel {
             return Err(NotDone::NoSeat(place.seat));
         }
         // What runs the node can be killed, and is started again; to hold it would shut the operator out.
+        let holds = matches!(act.signal, Signal::Suspend | Signal::Stop);
+        if holds && place.seat == agents && !place.tree {
+            return Err(NotDone::Supervises(place.seat));
+        }
         let may = match act.signal {
             Signal::Kill => is_all || place.seat != Seat::root("node"),
             Signal::Resume => true,
@@ -198,24 +218,28 @@ impl Kernel {
         if may { Ok(place) } else { Err(NotDone::Node(place.seat)) }
     }
 
-    async fn suspend(&self, act: &Act, place: Place) -> Result<Acted, NotDone> {
+    async fn suspend(&self, act: &Act, place: &Place) -> Result<Seq, NotDone> {
         let holds = &self.door().holds;
         // What was let through before is on the record before the suspension, and nothing is let through from here on.
         holds.about_to_suspend(&place.seat, place.tree);
         holds.quiet().await;
-        let recorded = self.door().log().append(record(act, &place)).await;
+        let recorded = self.door().log().append(record(act, place)).await;
         if recorded.is_ok() {
             holds.apply(Signal::Suspend, &place.seat, place.tree, Cause::Operator);
         }
         holds.settled(&place.seat, place.tree);
-        let receipt = recorded.map_err(not_written)?;
-        Ok(self.acted(place, Ok(receipt.seq)).await)
+        recorded.map(|receipt| receipt.seq).map_err(not_written)
     }
 
-    async fn resume(&self, act: &Act, place: Place) -> Result<Acted, NotDone> {
-        let receipt = self.door().log().append(record(act, &place)).await.map_err(not_written)?;
-        self.door().holds.apply(Signal::Resume, &place.seat, place.tree, Cause::Operator);
-        Ok(self.acted(place, Ok(receipt.seq)).await)
+    /// A stop does not wait for a resume whose disk is slow. It stands behind it on the record, and so it counts.
+    async fn resume(&self, act: &Act, place: &Place) -> Result<Seq, NotDone> {
+        let holds = &self.door().holds;
+        holds.about_to_resume();
+        let recorded = self.door().log().append(record(act, place)).await;
+        if recorded.is_ok() {
+            holds.resume(&place.seat, place.tree);
+        }
+        recorded.map(|receipt| receipt.seq).map_err(not_written)
     }
 
     /// Stops or kills: after the record if that is quick, and otherwise before it.
@@ -224,9 +248,11 @@ impl Kernel {
         let turn = tokio::time::timeout(URGENT, self.acting().lock()).await;
         let mut written = std::pin::pin!(self.door().log().append(record(act, &place)));
         let early = tokio::time::timeout(URGENT, &mut written).await;
-        let sessions = self.sessions_at(&place.seat, place.tree);
+        let sessions;
         if act.signal == Signal::Stop {
+            // First the hold: whatever is opened from here on sees it.
             self.door().holds.apply(Signal::Stop, &place.seat, place.tree, Cause::Operator);
+            sessions = self.sessions_at(&place.seat, place.tree);
             for session in &sessions {
                 let _was_in_turn: bool = self.cancel_turn(*session);
             }
@@ -237,6 +263,7 @@ impl Kernel {
             }
             future::join_all(stops).await;
         } else {
+            sessions = self.sessions_at(&place.seat, place.tree);
             self.kill_at(&place.seat, place.pid, place.tree);
         }
         let written = match early {
@@ -255,12 +282,12 @@ impl Kernel {
         self.close_session(session).await;
     }
 
-    async fn acted(&self, place: Place, recorded: Result<Seq, String>) -> Acted {
+    async fn acted(&self, place: Place, seq: Seq) -> Acted {
         let sessions = self.sessions_at(&place.seat, place.tree);
         for session in &sessions {
             self.tell(*session).await;
         }
-        Acted { seat: place.seat, recorded, sessions }
+        Acted { seat: place.seat, recorded: Ok(seq), sessions }
     }
 
     /// Tells whoever watches a session what holds it now.

@@ -34,6 +34,8 @@ struct State {
     /// The calls that were let through and whose intent is not on the disk yet, by a number that counts up.
     passing: BTreeSet<u64>,
     next: u64,
+    /// The stops since a resume began to be recorded.
+    stops: Vec<(Seat, bool)>,
 }
 
 impl std::fmt::Debug for Holds {
@@ -83,7 +85,28 @@ impl Holds {
 
     /// Takes a signal in. What has no such cause changes nothing.
     pub(crate) fn apply(&self, signal: Signal, seat: &Seat, tree: bool, cause: Cause) {
-        let _no_such_cause: Result<(), _> = self.state().held.apply(signal, seat, tree, cause);
+        let mut state = self.state();
+        let _no_such_cause: Result<(), _> = state.held.apply(signal, seat, tree, cause);
+        if signal == Signal::Stop {
+            state.stops.push((seat.clone(), tree));
+        }
+        drop(state);
+        self.tell();
+    }
+
+    /// A resume is recorded from here on. One at a time.
+    pub(crate) fn about_to_resume(&self) {
+        self.state().stops.clear();
+    }
+
+    /// The resume is recorded. What was stopped meanwhile stays so: it stands behind the resume.
+    pub(crate) fn resume(&self, seat: &Seat, tree: bool) {
+        let mut state = self.state();
+        let _no_such_cause: Result<(), _> = state.held.apply(Signal::Resume, seat, tree, Cause::Operator);
+        for (seat, tree) in std::mem::take(&mut state.stops) {
+            let _no_such_cause: Result<(), _> = state.held.apply(Signal::Stop, &seat, tree, Cause::Operator);
+        }
+        drop(state);
         self.tell();
     }
 

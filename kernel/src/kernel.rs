@@ -137,6 +137,7 @@ struct Core {
     root: Supervision<Chronicle>,
     agents: Supervision<Chronicle>,
     services: Supervision<Chronicle>,
+    standing: Arc<Mutex<Vec<ChildSpec<Chronicle>>>>,
     /// That of `node/agents`, which those of all sessions are carved from, below that of `node`.
     warrant: Warrant,
     _above: Warrant,
@@ -169,15 +170,18 @@ impl Kernel {
         let (_above, warrant) = warrants(&door).map_err(NotStarted::BudgetSpent)?;
         let runtime = Runtime::new(Chronicle { door }, first_pid, SPIN);
         let flags = Flags::one_for_one(Intensity::TREE);
-        let branch = |name| ChildSpec {
-            shutdown: Shutdown::Within(BRANCH_SHUTDOWN),
-            ..ChildSpec::supervisor(name, SupervisorSpec::new(flags, Vec::new()))
-        };
-        let spec = SupervisorSpec::new(flags, vec![branch("agents"), branch("services")]);
+        let branch =
+            |name, spec| ChildSpec { shutdown: Shutdown::Within(BRANCH_SHUTDOWN), ..ChildSpec::supervisor(name, spec) };
+        let standing: Arc<Mutex<Vec<ChildSpec<Chronicle>>>> = Arc::default();
+        let agents = SupervisorSpec::new(flags, Vec::new());
+        let services = SupervisorSpec::new(flags, Vec::new());
+        let joined = standing.clone();
+        let services = services.joined_by(move || joined.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let spec = SupervisorSpec::new(flags, vec![branch("agents", agents), branch("services", services)]);
         let root = runtime.plant(NODE_NAME, &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
         let (sessions, acting) = (Mutex::default(), tokio::sync::Mutex::default());
-        let core = Core { runtime, random, root, agents, services, warrant, _above, sessions, acting };
+        let core = Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting };
         let kernel = Self(Arc::new(core));
         let weak = Arc::downgrade(&kernel.0);
         kernel.door().holds.on_change(move || {
@@ -188,12 +192,15 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Starts a service: a permanent child of `node/services`.
+    /// Starts a service: a permanent child of `node/services`. It is also there when that is started again.
     ///
     /// # Errors
     /// [`NotStarted`]
     pub async fn start_service(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
-        self.start_under_services(name, Restart::Permanent, body).await
+        let spec = ChildSpec::worker(name, Arc::new(Embodied(body)));
+        let seat = started(self.0.services.start(spec.clone()).await)?.seat().clone();
+        self.0.standing.lock().unwrap_or_else(PoisonError::into_inner).push(spec);
+        Ok(seat)
     }
 
     /// Starts a task: a temporary child of `node/services`, such as one client's connection.
@@ -201,15 +208,7 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn start_task(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
-        self.start_under_services(name, Restart::Temporary, body).await
-    }
-
-    async fn start_under_services(
-        &self,
-        name: &str,
-        restart: Restart,
-        body: Arc<dyn Body>,
-    ) -> Result<Seat, NotStarted> {
+        let restart = Restart::Temporary;
         let spec = ChildSpec { restart, ..ChildSpec::worker(name, Arc::new(Embodied(body))) };
         Ok(started(self.0.services.start(spec).await)?.seat().clone())
     }
@@ -265,6 +264,11 @@ impl Kernel {
         match added {
             Ok(agent) => {
                 self.sessions().insert(id, Residence { group, agent });
+                // One that was opened while everything was being stopped is stopped as well.
+                if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
+                    self.close_session(id).await;
+                    return Err(NotStarted::Held(kind));
+                }
                 self.park();
                 Ok(id)
             }
@@ -379,6 +383,11 @@ impl Kernel {
             agent == seat || home.group.seat() == seat || (tree && is_at_or_below(agent, seat))
         };
         self.sessions().iter().filter(|(_, home)| meant(home)).map(|(session, _)| *session).collect()
+    }
+
+    /// Whether `seat` is that of the supervisor of one session.
+    pub(crate) fn is_group(&self, seat: &Seat) -> bool {
+        self.sessions().values().any(|home| home.group.seat() == seat)
     }
 
     /// The seat of a live process.

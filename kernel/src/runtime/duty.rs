@@ -84,7 +84,8 @@ impl<H: Host> Duty<H> {
         spec: &SupervisorSpec<H>,
         ready: Option<oneshot::Sender<()>>,
     ) -> Result<Self, BadSpec> {
-        let specs = spec.children.iter().map(ChildSpec::for_engine).collect();
+        let children = spec.all_children();
+        let specs = children.iter().map(ChildSpec::for_engine).collect();
         // A PID is as good a seed as any: it differs from supervisor to supervisor, and stands on the record.
         let engine = Supervisor::new(spec.flags, specs, pid.0)?;
         let mut duty = Self {
@@ -111,10 +112,10 @@ impl<H: Host> Duty<H> {
             children: 0,
         };
         match spec.flags.strategy {
-            Strategy::Dynamic => duty.template = spec.children.first().cloned(),
+            Strategy::Dynamic => duty.template = children.first().cloned(),
             _ => {
-                for (place, child) in (0..).zip(&spec.children) {
-                    duty.adopt(place, child.clone(), true);
+                for (place, child) in (0..).zip(children.into_owned()) {
+                    duty.adopt(place, child, true);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What a child is: a body or a supervisor, and how it is kept.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use ephor_base::{ExitReason, SessionId};
 
@@ -87,13 +87,17 @@ pub struct SupervisorSpec<H: Host> {
     /// The children, in the order of their start.
     pub children: Vec<ChildSpec<H>>,
     begin: Option<Box<dyn Fn() -> Begin + Send + Sync>>,
+    joined: Option<Joined<H>>,
 }
+
+/// Who has joined the children of a supervisor, asked at each of its starts.
+type Joined<H> = Box<dyn Fn() -> Vec<ChildSpec<H>> + Send + Sync>;
 
 impl<H: Host> SupervisorSpec<H> {
     /// A supervisor that starts these children, or of a dynamic one, children like this.
     #[must_use]
     pub const fn new(flags: Flags, children: Vec<ChildSpec<H>>) -> Self {
-        Self { flags, children, begin: None }
+        Self { flags, children, begin: None, joined: None }
     }
 
     /// The same; before each incarnation it is asked whether it can begin, as a [`Body`] is.
@@ -102,8 +106,22 @@ impl<H: Host> SupervisorSpec<H> {
         Self { begin: Some(Box::new(begin)), ..self }
     }
 
+    /// The same; at each start those that `joined` gives come behind its own children (OTP `init/1`).
+    #[must_use]
+    pub fn joined_by(self, joined: impl Fn() -> Vec<ChildSpec<H>> + Send + Sync + 'static) -> Self {
+        Self { joined: Some(Box::new(joined)), ..self }
+    }
+
     pub(super) fn begin(&self) -> Begin {
         self.begin.as_ref().map_or(Begin::Runs, |begin| begin())
+    }
+
+    /// Whom a supervisor starts that starts now.
+    pub(super) fn all_children(&self) -> Cow<'_, [ChildSpec<H>]> {
+        match &self.joined {
+            None => Cow::Borrowed(&self.children),
+            Some(joined) => self.children.iter().cloned().chain(joined()).collect(),
+        }
     }
 }
 

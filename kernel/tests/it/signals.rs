@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ephor_base::{Action, Budget, EndReason, Pid, Resource, Seat, Seq, SpanId};
 use ephor_chain::{Cause, HoldKind, Signal, Stored, Undelivered, record::Fact};
-use ephor_kernel::{Act, AgentSpec, CallState, Incoming, NotDone, NotStarted, Process, Seen, Target, operator_id};
+use ephor_kernel::{
+    Act, Acted, AgentSpec, CallState, Incoming, NotDone, NotStarted, Process, Seen, Target, operator_id,
+};
 
 use crate::world::{
     Does, End, PLENTY, Setup, World, ask, asked, chosen, code, done, is_settled, model, reader, reply, running, said,
@@ -14,6 +16,16 @@ use crate::world::{
 fn act(world: &World, signal: Signal, target: Target) -> Act {
     let operator = operator_id(&world.operator.verifying_key());
     Act { operator, signal, target, tree: false, note: "because".into() }
+}
+
+/// The same, to be waited for elsewhere.
+fn signalled(
+    world: &World,
+    signal: Signal,
+    target: Target,
+) -> impl Future<Output = Result<Acted, NotDone>> + Send + 'static {
+    let (kernel, act) = (world.kernel.clone(), act(world, signal, target));
+    async move { kernel.signal(act).await }
 }
 
 fn pid(process: &Process) -> Target {
@@ -202,6 +214,57 @@ async fn a_stop_takes_effect_also_where_the_chain_cannot_be_written_and_says_so(
 }
 
 #[tokio::test]
+async fn a_stop_does_not_wait_for_a_disk_that_stalls() {
+    let world = Setup::new().model(Does::new(|_, _| std::future::pending())).boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, end) = puppet.in_turn("go").await;
+    let mut call = process.call(ask(vec![SpanId(1)])).unwrap();
+    running(&mut call).await;
+    world.disk.stall();
+    let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
+    until(|| world.kernel.held(process.seat()) == Some(HoldKind::Stopped)).await;
+    assert_eq!(code(&call.ended().await), "cancelled");
+    assert!(!stop.is_finished(), "it says whether it is on the record");
+    world.disk.go_on();
+    drop(end);
+    assert!(stop.await.unwrap().unwrap().recorded.is_ok());
+}
+
+#[tokio::test]
+async fn a_resume_that_waits_for_the_disk_does_not_undo_a_stop_behind_it() {
+    let world = Setup::new().boot().await;
+    world.kernel.signal(act(&world, Signal::Stop, Target::All)).await.unwrap();
+    world.disk.stall();
+    let resume = tokio::spawn(signalled(&world, Signal::Resume, Target::All));
+    // It has the turn before the stop asks for it.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.disk.go_on();
+    let (resumed, stopped) = (resume.await.unwrap().unwrap(), stop.await.unwrap().unwrap());
+    assert!(resumed.recorded.unwrap() < stopped.recorded.unwrap());
+    assert!(matches!(open(&world).await, Err(NotStarted::Held(HoldKind::Stopped))), "the record says stopped");
+}
+
+#[tokio::test]
+async fn whoever_names_the_supervisor_of_a_session_means_its_agent() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    let agents = Seat::root("node").child("agents");
+    let group = agents.child(process.seat().as_str().split('/').nth(2).unwrap());
+    for (signal, held) in [(Signal::Suspend, Some(HoldKind::Suspended)), (Signal::Resume, None)] {
+        let acted = world.kernel.signal(act(&world, signal, Target::Seat(group.clone()))).await.unwrap();
+        assert_eq!((acted.sessions, world.kernel.held(process.seat())), (vec![puppet.session], held));
+    }
+    for signal in [Signal::Suspend, Signal::Stop] {
+        let all = world.kernel.signal(act(&world, signal, Target::Seat(agents.clone()))).await;
+        assert_eq!(all.map(|_| ()), Err(NotDone::Supervises(agents.clone())));
+    }
+    assert_eq!(world.kernel.held(process.seat()), None);
+}
+
+#[tokio::test]
 async fn a_killed_agent_is_started_again_by_its_supervisor() {
     let world = Setup::new().boot().await;
     let mut puppet = world.puppet(PLENTY).await;
@@ -288,13 +351,13 @@ async fn a_spent_budget_suspends_the_seat_after_its_reply_until_an_operator_rais
 
     let operator = operator_id(&world.operator.verifying_key());
     let limit = Budget { tokens: 200, ..world.account(&process).limit };
-    let (account, _) = world.kernel.limit(operator, process.seat(), limit, "go on".into()).await.unwrap();
+    let (account, _) = world.kernel.limit(operator, process.seat(), |_| limit, "go on".into()).await.unwrap();
     assert_eq!((account.limit.tokens, account.used.tokens), (200, 50));
     assert!(matches!(process.receive().await, Incoming::Message(_)));
     asked(&process).await;
     let facts = world.record().await;
     assert_eq!(signals(&facts).first().map(|signal| signal.2), Some(Cause::Budget));
-    let nobody = world.kernel.limit(operator, &Seat::root("node").child("x"), limit, String::new()).await;
+    let nobody = world.kernel.limit(operator, &Seat::root("node").child("x"), |_| limit, String::new()).await;
     assert!(matches!(nobody, Err(NotDone::NoBudget(_))));
 }
 

@@ -301,3 +301,23 @@ async fn a_tree_of_ones_own_is_changed_while_it_runs() {
     world.kernel.stop().await;
     assert_eq!(*log.lock().unwrap(), ["y", "z", "x"]);
 }
+
+#[tokio::test]
+async fn services_come_back_with_the_supervisor_that_was_killed_above_them() {
+    let world = Setup::new().boot().await;
+    let log = Arc::new(Mutex::new(Vec::new()));
+    for name in ["a", "b"] {
+        world.kernel.start_service(name, Arc::new(Stops(name, log.clone(), true))).await.unwrap();
+    }
+    world.kernel.start_task("passing", Arc::new(Stops("passing", log.clone(), true))).await.unwrap();
+    let find =
+        |name: &str| world.kernel.processes().into_iter().find(|info| info.seat.as_str() == name).map(|info| info.pid);
+    let [services, a, b] = ["node/services", "node/services/a", "node/services/b"].map(|name| find(name).unwrap());
+    assert!(world.kernel.kill(services));
+    until(|| find("node/services/b").is_some_and(|pid| pid > b)).await;
+    assert!(find("node/services/a").is_some_and(|pid| pid > a));
+    assert_eq!(find("node/services/passing"), None, "a task is gone with it");
+    world.kernel.start_task("next", Arc::new(Stops("next", log.clone(), true))).await.unwrap();
+    world.kernel.stop().await;
+    assert_eq!(*log.lock().unwrap(), ["next", "b", "a"]);
+}

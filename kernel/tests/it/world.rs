@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -66,16 +66,33 @@ impl Random for Seeded {
     }
 }
 
-/// The disk, until it is told to fail.
+/// The disk, until it is told to fail or to stall.
 #[derive(Clone, Default)]
-pub(crate) struct Breakable(Arc<AtomicBool>);
+pub(crate) struct Breakable(Arc<Breaks>);
+
+#[derive(Default)]
+struct Breaks {
+    broken: AtomicBool,
+    stalled: Mutex<bool>,
+    goes_on: Condvar,
+}
 
 impl Breakable {
     pub(crate) fn break_now(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.broken.store(true, Ordering::SeqCst);
+    }
+    /// Whoever writes waits until the disk goes on.
+    pub(crate) fn stall(&self) {
+        *self.0.stalled.lock().unwrap() = true;
+    }
+    pub(crate) fn go_on(&self) {
+        *self.0.stalled.lock().unwrap() = false;
+        self.0.goes_on.notify_all();
     }
     fn check(&self) -> io::Result<()> {
-        if self.0.load(Ordering::SeqCst) { Err(io::Error::other("the disk is broken")) } else { Ok(()) }
+        drop(self.0.goes_on.wait_while(self.0.stalled.lock().unwrap(), |stalled| *stalled).unwrap());
+        let broken = self.0.broken.load(Ordering::SeqCst);
+        if broken { Err(io::Error::other("the disk is broken")) } else { Ok(()) }
     }
 }
 

@@ -113,7 +113,7 @@ impl Node {
         if changes.is_empty() {
             return Ok(Done::Budget { seat, account: view(account), seq: None });
         }
-        let (account, seq) = self.kernel.limit(operator, &seat, changes.on(account.limit), note).await?;
+        let (account, seq) = self.kernel.limit(operator, &seat, |limit| changes.on(limit), note).await?;
         Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
     }
 
