@@ -4,14 +4,14 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use ephor_base::{
     Action, Arguments, Budget, Capability, Clock, Confidentiality, Digest, EffectVector, Flow, Integrity, Limits,
-    ModelRef, Pid, Product, Random, Registration, Secret, Task, Timestamp, ToolAction, ToolAnswer, Workspace,
+    ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Task, Timestamp, ToolAction, ToolAnswer, Workspace,
 };
 use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
@@ -142,7 +142,7 @@ impl Node {
     }
 
     /// Opens a session whose agent is `body`.
-    async fn agent(&self, body: Arc<dyn Body>) {
+    async fn agent(&self, body: Arc<dyn Body>) -> SessionId {
         let session = SessionSpec {
             operator: operator_id(&self.operator),
             model: ModelRef { provider: "script".into(), name: "bench".into(), script: "".into() },
@@ -151,7 +151,14 @@ impl Node {
             instructions: "Be good.".into(),
         };
         let budget = Budget { tool_calls: u64::MAX / 4, wall_ms: u64::MAX / 4, ..Budget::ZERO };
-        self.kernel.open_session(AgentSpec { session, budget, body }).await.unwrap();
+        self.kernel.open_session(AgentSpec { session, budget, body }).await.unwrap()
+    }
+
+    /// Kills the agent of a session, if it runs.
+    fn kill_agent(&self, session: SessionId) {
+        let is_its = |one: &ephor_kernel::ProcessInfo| one.session == Some(session) && one.seat.name() == "loop";
+        let agent = self.kernel.processes().into_iter().find(is_its);
+        let _was_there = agent.is_some_and(|agent| self.kernel.kill(agent.pid));
     }
 }
 
@@ -201,7 +208,11 @@ impl Body for Calls {
         let (times, every) = (self.times.clone(), self.every);
         Life::new(async move {
             loop {
-                process.sleep(every).await;
+                // One that is deaf to a stop is killed after five seconds, and a thousand one after another.
+                tokio::select! {
+                    () = process.sleep(every) => {}
+                    () = process.stopping() => return Ok(()),
+                }
                 let began = Instant::now();
                 call(&process, "t.done").await;
                 let _gone = times.send(began.elapsed());
@@ -223,7 +234,7 @@ async fn call(process: &Process, tool: &str) {
 enum Evil {
     /// Panics whenever it is started.
     Panics,
-    /// Does not yield until the time is over.
+    /// Does not yield until the time is over. The one that replaces it does, or the node would have to begin anew.
     Spins,
     /// Calls a tool again and again without a pause.
     Floods,
@@ -231,11 +242,16 @@ enum Evil {
     Dies,
 }
 
-struct Disturbs(Evil, Arc<AtomicU64>);
+struct Disturbs {
+    evil: Evil,
+    over: Arc<AtomicBool>,
+    has_spun: AtomicBool,
+}
 
 impl Body for Disturbs {
     fn run(&self, process: Process) -> Life {
-        let (evil, over) = (self.0, self.1.clone());
+        let (evil, over) = (self.evil, self.over.clone());
+        let has_spun = self.has_spun.swap(true, Ordering::Relaxed);
         Life::new(async move {
             match evil {
                 Evil::Panics => {
@@ -243,13 +259,15 @@ impl Body for Disturbs {
                     panic!("as it does");
                 }
                 Evil::Spins => {
-                    while over.load(Ordering::Relaxed) == 0 {
+                    while !has_spun && !over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 }
-                Evil::Floods => loop {
-                    call(&process, "t.done").await;
-                },
+                Evil::Floods => {
+                    while !over.load(Ordering::Relaxed) {
+                        call(&process, "t.done").await;
+                    }
+                }
                 Evil::Dies => call(&process, "t.never").await,
             }
             let _stopped: Incoming = process.receive().await;
@@ -258,7 +276,10 @@ impl Body for Disturbs {
     }
 }
 
-/// The 99th percentile of a tool call, in milliseconds, over 1,000 agents; undisturbed, and beside four that misbehave.
+/// How often the one is killed that is in the middle of a call: as often as its supervisor bears.
+const KILLS: usize = 5;
+
+/// The 99th percentile of a tool call, in milliseconds, over so many agents; undisturbed, and beside four that misbehave.
 pub(crate) async fn p99(agents: usize, calls: usize, is_disturbed: bool) -> f64 {
     let node = Node::boot().await;
     let (times, mut taken) = mpsc::unbounded_channel();
@@ -266,23 +287,25 @@ pub(crate) async fn p99(agents: usize, calls: usize, is_disturbed: bool) -> f64 
     for _ in 0..agents {
         node.agent(body.clone()).await;
     }
-    let over = Arc::new(AtomicU64::new(0));
+    let over = Arc::new(AtomicBool::new(false));
+    let mut victim = None;
     if is_disturbed {
         for evil in [Evil::Panics, Evil::Spins, Evil::Floods, Evil::Dies] {
-            node.agent(Arc::new(Disturbs(evil, over.clone()))).await;
+            let disturbs = Disturbs { evil, over: over.clone(), has_spun: AtomicBool::new(false) };
+            victim = Some(node.agent(Arc::new(disturbs)).await);
         }
     }
     while taken.try_recv().is_ok() {}
     let mut all = Vec::with_capacity(calls);
-    for n in 0..calls {
+    for n in 1..=calls {
         all.push(taken.recv().await.unwrap().as_secs_f64() * 1e3);
-        if is_disturbed && n % 50 == 0 {
-            // Whoever waits for the tool that never answers is the last that was opened.
-            let last = node.kernel.processes().into_iter().filter(|one| one.seat.name() == "loop").map(|one| one.pid);
-            let _was_there = last.max().is_some_and(|pid| node.kernel.kill(pid));
+        if n % (calls / KILLS) == 0
+            && let Some(victim) = victim
+        {
+            node.kill_agent(victim);
         }
     }
-    over.store(1, Ordering::Relaxed);
+    over.store(true, Ordering::Relaxed);
     node.kernel.stop().await;
     percentile(all, 99)
 }

@@ -19,6 +19,7 @@ mod ractors;
 
 use std::future::Future;
 
+use ephor_kernel::runtime::LOST_THREADS;
 use tokio::runtime::Runtime;
 
 use crate::erlang::{Erlang, STORM};
@@ -79,7 +80,7 @@ fn main() {
         row("storm of 30,000 with the chain, ms", median(times), None, None, Bar::AtMost(400.0));
     }
     if is_wanted("neighbours") {
-        neighbours(&threads);
+        neighbours();
     }
 }
 
@@ -144,7 +145,10 @@ fn memories(erlang: Option<&Erlang>) {
     );
 }
 
-fn neighbours(threads: &Runtime) {
+fn neighbours() {
+    // As many threads as `ephor up` has.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) + LOST_THREADS;
+    let threads = &tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
     let mut ratios = Vec::new();
     for run in 1..=7 {
         let alone = on(threads, chained::p99(1000, 3000, false));
