@@ -77,7 +77,7 @@ impl Host for Chronicle {
         let lost: Vec<Lost> = messages.iter().flatten().map(Lost::from).collect();
         if !lost.is_empty() {
             let (door, seat) = (self.door.clone(), seat.clone());
-            tokio::spawn(async move { door.bury(Some(&seat), lost, why).await });
+            crate::runtime::spawn(async move { door.bury(Some(&seat), lost, why).await });
         }
     }
 

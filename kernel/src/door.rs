@@ -306,7 +306,7 @@ impl Door {
         let (sender, states) = mpsc::channel(4);
         let cancel = self.token_for(caller.session, action.kind());
         let serving = serving::Serving::new(self.clone(), caller, cancel.clone(), sender.clone(), None);
-        tokio::spawn(async move {
+        crate::runtime::spawn(async move {
             let result = serving.serve(action).await;
             // A caller that left has no use for the answer; it is on the record.
             let _left: Result<(), _> = sender.send(CallState::Ended(result)).await;

@@ -11,7 +11,8 @@ use std::{
 
 use ephor_base::{
     Action, Arguments, Budget, Capability, Clock, Confidentiality, Digest, EffectVector, Flow, Integrity, Limits,
-    ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Task, Timestamp, ToolAction, ToolAnswer, Workspace,
+    ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Task, Timestamp, ToolAction, ToolAnswer,
+    Workspace,
 };
 use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};

@@ -63,7 +63,7 @@ impl InnerDoor for Inner {
         let serving = Serving::new(door, caller, cancel.clone(), states, self.subject.call);
         let (sender, end) = oneshot::channel();
         // A task of its own, so that a driver that is dropped does not take the outcome with it.
-        tokio::spawn(async move {
+        crate::runtime::spawn(async move {
             let action = Action::Tool(ToolAction::Direct { name, arguments });
             let result = serving.serve(action).await.map(|answered| answered.outcome);
             // A driver that left has no use for the answer; it is on the record.

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use ephor_base::{ExitReason, Pid};
@@ -79,8 +79,11 @@ impl<H: Host> Living<H> {
         Self { shared, row, pid, stage }
     }
 
-    fn work(&mut self, context: &mut Context<'_>) -> Poll<ExitReason> {
+    /// Whoever wakes it does so through its row: a process that never yields holds nobody back whom it has woken.
+    fn work(&mut self) -> Poll<ExitReason> {
         let _station = watchdog::enter(&self.shared, self.pid);
+        let waker = Waker::from(self.row.clone());
+        let context = &mut Context::from_waker(&waker);
         if let Stage::New(body) = &self.stage {
             let process = Process::new(self.shared.clone(), self.row.clone(), self.pid);
             match contained(|| body.run(process)) {
@@ -174,7 +177,7 @@ impl<H: Host> Future for Living<H> {
             }
             let reason = match this.row.look(this.pid, context.waker()) {
                 Look::End(reason) => reason,
-                Look::Work => match this.work(context) {
+                Look::Work => match this.work() {
                     Poll::Ready(reason) => reason,
                     // One that hung was replaced meanwhile, and has no business here any more.
                     Poll::Pending if watchdog::was_relieved() => ExitReason::Hung,

@@ -6,7 +6,7 @@ use ephor_base::{ExitReason, Pid};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, ask::Letter, orders::Order};
+use super::{Host, ask::Letter, orders::Order, watchdog};
 use crate::links::Signal;
 
 /// How many messages may wait for one process.
@@ -83,8 +83,11 @@ impl Wakes {
         for token in [self.fence, self.stopping].into_iter().flatten() {
             token.cancel();
         }
-        for waker in [self.task, self.reader].into_iter().flatten() {
-            waker.wake();
+        if let Some(reader) = self.reader {
+            reader.wake();
+        }
+        if let Some(task) = self.task {
+            watchdog::wake(task);
         }
     }
 }

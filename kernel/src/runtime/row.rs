@@ -8,7 +8,7 @@ mod ports;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    task::Waker,
+    task::{Wake, Waker},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use super::{
     ask::Letter,
     orders::Order,
     port::{Port, Wakes},
+    watchdog,
 };
 use crate::{
     links::Signal,
@@ -393,6 +394,20 @@ impl<H: Host> Row<H> {
     }
 }
 
+/// What a process waits for wakes its row, and that its task. A row that has been told once tells nobody until its task has
+/// looked.
+impl<H: Host> Wake for Row<H> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        let task = self.inner().waker.take();
+        if let Some(task) = task {
+            watchdog::wake(task);
+        }
+    }
+}
+
 fn cancelled() -> CancellationToken {
     let token = CancellationToken::new();
     token.cancel();
@@ -427,15 +442,12 @@ impl<H: Host> Inner<H> {
         wakes
     }
 
-    /// Whoever waits at the ports is woken by `waker`.
-    fn wait(&mut self, waker: &Waker) {
-        let is_own = self.waker.as_ref().is_some_and(|own| own.will_wake(waker));
-        if is_own {
-            if let Some(port) = &mut self.port {
-                port.reader = None;
-            }
-        } else {
-            self.port().reader = Some(waker.clone());
+    /// Whoever waits at the ports is woken by `reader`, or else as the process itself is.
+    fn wait(&mut self, reader: Option<&Waker>) {
+        match (reader, &mut self.port) {
+            (None, None) => {}
+            (None, Some(port)) => port.reader = None,
+            (Some(reader), _) => self.port().reader = Some(reader.clone()),
         }
     }
 

@@ -4,14 +4,18 @@
 //! poll it is in; a poll that lasts too long is one that spins. That incarnation is ended from here, while its code still
 //! runs and can do nothing any more, and the thread counts as lost until it comes back. A process that works on one message
 //! for longer than its specification says yields, and is ended like any other.
+//!
+//! Whom a process wakes is woken when its poll ends, and from here if that takes long: tokio keeps the last who was woken on a
+//! thread for that thread, and nobody else would take him from there.
 
 use std::{
     cell::RefCell,
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
+    task::{Wake, Waker},
     time::Duration,
 };
 
@@ -24,8 +28,11 @@ use super::{Host, Shared, orders::Order, row::Row};
 pub const SPIN: Duration = Duration::from_secs(5);
 /// With so many lost threads there may be none left to work on.
 pub const LOST_THREADS: usize = 2;
-/// The longest and the shortest time between two looks.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+/// The longest time between two looks while processes work, and while none does. In between, somebody who was woken by a
+/// process that does not yield waits no longer than two looks.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
+/// The shortest.
+const OFTEN: Duration = Duration::from_millis(2);
 
 /// One thread of a runtime, as it works.
 #[derive(Debug, Default)]
@@ -36,6 +43,30 @@ struct Station {
     turn: AtomicU64,
     /// The turn whose process was ended from outside.
     relieved: AtomicU64,
+    /// Who is to be woken.
+    woken: Mutex<Vec<Waker>>,
+}
+
+impl Station {
+    fn is_within(turn: u64) -> bool {
+        turn % 2 == 1
+    }
+
+    fn wake_all(&self) {
+        let mut woken = std::mem::take(&mut *self.woken());
+        if woken.is_empty() {
+            return;
+        }
+        woken.drain(..).for_each(Waker::wake);
+        let mut now = self.woken();
+        if now.capacity() == 0 {
+            *now = woken;
+        }
+    }
+
+    fn woken(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 thread_local! {
@@ -87,6 +118,7 @@ pub(super) struct AtWork(Arc<Station>);
 impl Drop for AtWork {
     fn drop(&mut self) {
         self.0.turn.fetch_add(1, SeqCst);
+        self.0.wake_all();
     }
 }
 
@@ -106,6 +138,22 @@ pub(super) fn enter<H: Host>(shared: &Shared<H>, pid: Pid) -> AtWork {
     })
 }
 
+/// Wakes a task: now, or if this thread polls a process, when that yields.
+pub(super) fn wake(task: Waker) {
+    let mut task = Some(task);
+    // A thread that ends has no station any more.
+    let _gone = STATION.try_with(|station| {
+        let station = station.try_borrow();
+        let station = station.as_ref().ok().and_then(|station| station.as_ref());
+        if let Some(station) = station.filter(|station| Station::is_within(station.turn.load(SeqCst))) {
+            station.woken().extend(task.take());
+        }
+    });
+    if let Some(task) = task {
+        task.wake();
+    }
+}
+
 /// Whether the process of the last poll on this thread was ended from outside while it lasted.
 pub(super) fn was_relieved() -> bool {
     STATION.with_borrow(|station| {
@@ -119,36 +167,65 @@ pub(super) fn was_relieved() -> bool {
 /// Watches until the runtime is gone.
 pub(super) fn start<H: Host>(shared: &Arc<Shared<H>>) {
     let (weak, spin) = (Arc::downgrade(shared), shared.watch.spin);
-    let every = (spin / 4).clamp(LOOKS.0, LOOKS.1);
-    let looks = move || look_now_and_then(&weak, every);
+    let looks = move || look_now_and_then(&weak, spin);
     if let Err(error) = std::thread::Builder::new().name("ephor-watchdog".to_owned()).spawn(looks) {
         tracing::error!(%error, "there is no watchdog: processes that hang are not replaced");
     }
 }
 
-fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, every: Duration) {
-    // The turn each station was in, and for how many looks.
-    let mut seen: HashMap<*const Station, (u64, u32)> = HashMap::new();
+/// What was seen of a station: the turn it was in, and how long it has been.
+#[derive(Clone, Copy, Default)]
+struct Sight {
+    turn: u64,
+    lasted: Duration,
+}
+
+fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
+    let [often, seldom] = [LOOKS.0, LOOKS.1].map(|most| (spin / 4).clamp(OFTEN, most));
+    let (mut seen, mut pause, mut since) = (HashMap::<*const Station, Sight>::new(), often, Duration::ZERO);
     loop {
-        std::thread::sleep(every);
+        std::thread::sleep(pause);
         let Some(shared) = weak.upgrade() else { return };
-        let looks = u32::try_from(shared.watch.spin.as_nanos() / every.as_nanos().max(1)).unwrap_or(u32::MAX).max(1);
-        let mut lost = 0;
+        let (mut lost, mut is_idle) = (0, true);
         for station in shared.watch.stations() {
             let turn = station.turn.load(SeqCst);
-            let entry = seen.entry(Arc::as_ptr(&station)).or_insert((turn, 0));
-            *entry = if entry.0 == turn { (turn, entry.1.saturating_add(1)) } else { (turn, 0) };
-            let spins = turn % 2 == 1 && station.runtime.load(SeqCst) == shared.watch.id && entry.1 >= looks;
-            if spins && (station.relieved.load(SeqCst) == turn || shared.relieve(&station, turn)) {
+            let before = seen.entry(Arc::as_ptr(&station)).or_default();
+            is_idle &= before.turn == turn && !Station::is_within(turn);
+            let lasted = if before.turn == turn { before.lasted + pause } else { Duration::ZERO };
+            let last = std::mem::replace(before, Sight { turn, lasted });
+            if lasted.is_zero() || !Station::is_within(turn) || station.runtime.load(SeqCst) != shared.watch.id {
+                continue;
+            }
+            shared.stand_in(&station, last.lasted.is_zero());
+            if lasted >= spin && (station.relieved.load(SeqCst) == turn || shared.relieve(&station, turn)) {
                 lost += 1;
             }
         }
         shared.watch.lost.send_if_modified(|known| std::mem::replace(known, lost) != lost);
-        shared.end_overdue();
+        since += pause;
+        if since >= seldom {
+            since = Duration::ZERO;
+            shared.end_overdue();
+        }
+        pause = if is_idle { seldom } else { often };
     }
 }
 
 impl<H: Host> Shared<H> {
+    /// Does what a thread would do between two polls, in whose place it is in a long one.
+    fn stand_in(&self, station: &Station, is_first: bool) {
+        station.wake_all();
+        if !is_first {
+            return;
+        }
+        // That thread may be the one that waited for timers and sockets. Whoever is woken from here sees to them when it has
+        // nothing else to do; a supervisor that is woken for nothing looks at its desk and goes back to sleep.
+        let row = self.table.row(Pid(station.pid.load(SeqCst)));
+        if let Some((supervisor, _)) = row.as_ref().and_then(|row| row.supervisor()) {
+            supervisor.wake_by_ref();
+        }
+    }
+
     /// Ends the process that spins in this turn, and reports it as hung.
     fn relieve(&self, station: &Station, turn: u64) -> bool {
         let pid = Pid(station.pid.load(SeqCst));

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod exits;
+mod fairness;
 mod hangs;
 mod live;
 mod ports;

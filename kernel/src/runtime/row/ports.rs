@@ -16,6 +16,7 @@ use crate::{
         ask::{Letter, NotSent, Reply},
         orders::Order,
         port::{CAPACITY, Port},
+        watchdog,
     },
 };
 
@@ -72,7 +73,8 @@ impl<H: Host> Row<H> {
             }
         }
         inner.flags |= WAITS;
-        inner.wait(context.waker());
+        let is_own = std::ptr::eq(context.waker().data(), std::ptr::from_ref(self).cast());
+        inner.wait((!is_own).then(|| context.waker()));
         Poll::Pending
     }
 
@@ -192,7 +194,7 @@ impl<H: Host> Row<H> {
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
-            waker.wake();
+            watchdog::wake(waker);
         }
         Ok(())
     }
