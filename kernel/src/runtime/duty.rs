@@ -19,8 +19,9 @@ use super::{
     Address, Begin, ChildSpec, Host, Later, Process, Shared, SupervisorSpec, Task,
     asking::Asking,
     host::{News, Told, What},
-    living::{Living, Stage},
+    living::{Living, Observers, Stage},
     orders::Order,
+    panics::contained,
     row::{Place, Row},
 };
 use crate::supervisor::{BadSpec, ChildId, Command, Ending, Event, Strategy, Supervisor, Timer};
@@ -423,15 +424,59 @@ impl<H: Host> Duty<H> {
         for kid in self.kids.iter().flatten() {
             kid.row.kill(None);
         }
-        for Birth { row, pid, stage, .. } in self.births.drain(..) {
-            drop(tokio::spawn(Living::new(self.shared.clone(), row, pid, stage)));
+        let unborn = self.unborn();
+        let mut telling = Vec::new();
+        match self.telling.take() {
+            Some(births) => telling.push(self.shared.tell_after(births, unborn)),
+            None => {
+                for (news, mut observers) in unborn {
+                    self.news.push(news);
+                    observers.tell();
+                }
+            }
         }
-        let mut telling: Vec<_> = self.telling.take().into_iter().collect();
         telling.extend(self.shared.tell_all(&mut self.news));
         for kid in std::mem::take(&mut self.kids).into_iter().flatten() {
             self.shared.close(&kid.row);
         }
         telling
+    }
+}
+
+impl<H: Host> Duty<H> {
+    /// Those who were about to run end before they have.
+    fn unborn(&mut self) -> Vec<(News<H>, Observers)> {
+        let births: Vec<_> = self.births.drain(..).collect();
+        let end = |Birth { row, pid, stage, .. }| {
+            if let Err(panicked) = contained(|| drop(stage)) {
+                tracing::error!(%pid, ?panicked, "a process that had not begun panicked at its end");
+            }
+            let (_, observers) = self.shared.bury(&row, pid, &ExitReason::Killed)?;
+            Some((News { row, pid, what: What::Exited(ExitReason::Killed) }, observers))
+        };
+        births.into_iter().filter_map(end).collect()
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Tells of exits once the births are on the record; if they are not, nobody was there.
+    fn tell_after(
+        self: &Arc<Self>,
+        births: Later<Result<(), String>>,
+        unborn: Vec<(News<H>, Observers)>,
+    ) -> Later<Result<(), String>> {
+        let shared = self.clone();
+        Later::new(async move {
+            let born = births.await;
+            let (mut exits, observers): (Vec<_>, Vec<_>) = unborn.into_iter().unzip();
+            if born.is_ok()
+                && let Some(telling) = shared.tell_all(&mut exits)
+            {
+                telling.await?;
+            }
+            observers.into_iter().for_each(|mut one| one.tell());
+            born
+        })
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! A row belongs to a seat, so that a restart makes none. Whoever speaks for an incarnation names its PID, and is refused
 //! once another fills the seat or nobody does: that is the fence. Every change is made under the row's one lock, and nobody
-//! is woken before it is free again.
+//! is woken before it is free again, nor is anything dropped that wakes somebody: whoever is woken may take a row's lock.
 
 mod ports;
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     task::{Wake, Waker},
     time::Duration,
@@ -105,9 +106,31 @@ pub(super) struct Left<H: Host> {
     pub(super) is_related: bool,
     pub(super) was_busy: bool,
     pub(super) messages: Vec<H::Message>,
+    /// Whoever made a request hears at once that nobody answers, when this is dropped, and may ask the next one.
+    pub(super) asked: Vec<(u64, oneshot::Sender<H::Message>)>,
+    pub(super) requests: Vec<Letter<H>>,
     pub(super) orders: Vec<Order<H>>,
     pub(super) observers: Vec<oneshot::Sender<ExitReason>>,
     pub(super) wakes: Wakes,
+}
+
+/// What waited at a seat that is given up. Whoever asked for something is woken when it is dropped: never under the row's lock.
+pub(super) struct Cleared<H: Host> {
+    letters: VecDeque<Letter<H>>,
+    asked: Vec<(u64, oneshot::Sender<H::Message>)>,
+    refused: Vec<Order<H>>,
+}
+
+impl<H: Host> Default for Cleared<H> {
+    fn default() -> Self {
+        Self { letters: VecDeque::new(), asked: Vec::new(), refused: Vec::new() }
+    }
+}
+
+impl<H: Host> Cleared<H> {
+    fn messages(self) -> Vec<H::Message> {
+        self.letters.into_iter().filter_map(Letter::unasked).collect()
+    }
 }
 
 /// What is shown of a row.
@@ -234,6 +257,8 @@ impl<H: Host> Row<H> {
             is_related,
             was_busy,
             messages: Vec::new(),
+            asked: Vec::new(),
+            requests: Vec::new(),
             orders: Vec::new(),
             observers: Vec::new(),
             wakes: Wakes::default(),
@@ -250,7 +275,9 @@ impl<H: Host> Row<H> {
     pub(super) fn close(&self) -> Vec<H::Message> {
         let mut inner = self.inner();
         inner.flags |= CLOSED;
-        inner.clear()
+        let cleared = inner.clear();
+        drop(inner);
+        cleared.messages()
     }
 
     /// Nobody fills the seat until somebody is told to: what waits for it comes back.
@@ -260,7 +287,9 @@ impl<H: Host> Row<H> {
             return Vec::new();
         }
         inner.flags |= DISMISSED;
-        inner.clear()
+        let cleared = inner.clear();
+        drop(inner);
+        cleared.messages()
     }
 
     // Latches.
@@ -305,7 +334,7 @@ impl<H: Host> Row<H> {
         }
         inner.flags |= STOPPING;
         let mut wakes = inner.wakes(false);
-        wakes.stopping = inner.port.as_ref().and_then(|port| port.stopping.clone());
+        wakes.stopping = inner.port.as_mut().and_then(|port| port.stopping.take());
         drop(inner);
         wakes.fire();
         true
@@ -451,12 +480,20 @@ impl<H: Host> Inner<H> {
         }
     }
 
-    /// Takes out what waits. Whoever asked for something hears that nobody is there.
-    fn clear(&mut self) -> Vec<H::Message> {
-        let Some(port) = &mut self.port else { return Vec::new() };
-        port.desk.retain(|order| !matches!(order, Order::Asked(_)));
-        port.asked.clear();
-        port.messages.drain(..).filter_map(Letter::unasked).collect()
+    /// Takes out what waits.
+    fn clear(&mut self) -> Cleared<H> {
+        let mut cleared = Cleared::default();
+        if let Some(port) = &mut self.port {
+            cleared.asked = std::mem::take(&mut port.asked);
+            cleared.letters = std::mem::take(&mut port.messages);
+            for order in std::mem::take(&mut port.desk) {
+                match order {
+                    Order::Asked(_) => cleared.refused.push(order),
+                    _ => port.desk.push_back(order),
+                }
+            }
+        }
+        cleared
     }
 
     fn fate(&mut self) -> ExitReason {

@@ -229,13 +229,13 @@ impl<H: Host> Left<H> {
         self.wakes.reader = port.reader.take();
         (self.wakes.fence, self.wakes.stopping) = (port.fence.take(), port.stopping.take());
         self.observers = std::mem::take(&mut port.observers);
-        // Whoever made a request hears at once that nobody answers, and may ask the next one.
-        port.asked.clear();
-        let messages = std::mem::take(&mut port.messages).into_iter().filter_map(Letter::unasked);
-        if keeps_messages {
-            port.messages = messages.map(Letter::Message).collect();
-        } else {
-            self.messages = messages.collect();
+        self.asked = std::mem::take(&mut port.asked);
+        for letter in std::mem::take(&mut port.messages) {
+            match letter {
+                Letter::Request(..) => self.requests.push(letter),
+                Letter::Message(_) if keeps_messages => port.messages.push_back(letter),
+                Letter::Message(message) => self.messages.push(message),
+            }
         }
         (port.exits, port.related, port.uninvited) = Default::default();
         (port.doom, port.waits_for) = (None, None);
