@@ -49,7 +49,7 @@ pub(super) struct Duty<H: Host> {
     births: Vec<Birth<H>>,
     /// Children that were over before they could be told of.
     stillborn: Vec<ChildId>,
-    /// Children whose exits the engine has just come to.
+    /// Children whose exits the engine has come to, until it is known whether they are started again.
     exited: Vec<ChildId>,
     telling: Option<Later<Result<(), String>>>,
     over: Option<(ExitReason, Ending)>,
@@ -194,15 +194,22 @@ impl<H: Host> Duty<H> {
             }
         }
         if self.events.is_empty() {
-            for id in std::mem::take(&mut self.exited) {
-                if self.engine.is_down(id)
-                    && let Some(kid) = self.kid(id)
-                {
-                    self.shared.dismiss(&kid.row);
-                }
-            }
+            self.dismiss_down();
         }
         turns
+    }
+
+    /// Whoever does not run, and whom nothing will start again, gets no more messages. Of one that does not run while
+    /// something else is under way this is not known yet.
+    fn dismiss_down(&mut self) {
+        for id in std::mem::take(&mut self.exited) {
+            let Some(kid) = self.kid(id) else { continue };
+            if self.engine.is_down(id) {
+                self.shared.dismiss(&kid.row);
+            } else if kid.row.is_waited_at() && self.engine.is_last(id) {
+                self.exited.push(id);
+            }
+        }
     }
 
     /// Tells of an exit in the same go as of what follows from it.

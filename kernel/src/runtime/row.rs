@@ -200,6 +200,11 @@ impl<H: Host> Row<H> {
         self.kind
     }
 
+    /// Whether somebody may wait for whoever fills the seat next.
+    pub(super) fn is_waited_at(&self) -> bool {
+        self.keeps_messages || self.kind == Kind::Supervisor
+    }
+
     pub(super) fn parent(&self) -> Option<Pid> {
         (self.parent != NOBODY).then_some(Pid(self.parent))
     }

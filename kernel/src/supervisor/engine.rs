@@ -152,6 +152,12 @@ impl Supervisor {
         is_stopped && matches!(self.mode, Mode::Idle | Mode::Over) && self.children.restarting() == 0
     }
 
+    /// Whether no other incarnation has begun since this one.
+    #[must_use]
+    pub(crate) fn is_last(&self, child: ChildId) -> bool {
+        self.children.state_of(child) != State::Free
+    }
+
     /// How many children it has, running or not.
     #[must_use]
     pub const fn len(&self) -> usize {

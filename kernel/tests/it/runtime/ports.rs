@@ -5,7 +5,7 @@ use std::time::Duration;
 use ephor_base::ExitReason;
 use ephor_kernel::{
     runtime::{CAPACITY, ChildSpec, Incoming, NotSent, Process, ProcessState, Published, Unanswered},
-    supervisor::{Name, Restart, Strategy, Target},
+    supervisor::{Backoff, Flags, Name, Restart, Shutdown, Strategy, Target},
 };
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
@@ -179,4 +179,38 @@ async fn a_waiting_process_says_so() {
         Tree::of(flags(Strategy::OneForOne), vec![ChildSpec { restart: Restart::Temporary, ..worker("a") }]).await;
     let state = || tree.runtime.processes().into_iter().find(|one| one.seat.as_str() == "r/a").map(|one| one.state);
     until(|| state() == Some(ProcessState::Waiting)).await;
+}
+
+/// Found by the simulation (seed 1213): they waited until the supervisor itself ended.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_child_that_is_terminated_while_a_sibling_waits_for_its_restart_comes_back() {
+    let wait = Duration::from_secs(60);
+    let backoff = Backoff { free: 0, first: wait, most: wait, healthy: wait };
+    let kept = ChildSpec { keeps_messages: true, ..worker("b") };
+    let tree = Tree::of(Flags { backoff, ..flags(Strategy::OneForOne) }, vec![worker("a"), kept]).await;
+    let (a, b) = (tree.pid("r/a"), tree.pid("r/b"));
+    tree.runtime.address(b).unwrap().suspend(true);
+    tree.tell("r/b", "hello");
+    assert!(tree.runtime.kill(a));
+    until(|| tree.notes.count("-r/a killed") == 1).await;
+    tree.root.terminate(Target::Name(Name::from("b"))).await.unwrap();
+    tree.after("r/a", a).await;
+    tokio::time::sleep(wait).await;
+    assert_eq!(tree.notes.count("?r/b hello"), 1);
+}
+
+/// Found by the simulation (seed 47): the way back woke the process under the lock that its waker takes.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_asks_itself_and_is_given_up_ends() {
+    let asks = does(|process| async move {
+        let own = process.pid();
+        let asked = process.request(own, "me".into(), Duration::from_secs(60)).await;
+        process.host().note(format!("{asked:?}"));
+        std::future::pending().await
+    });
+    let child = ChildSpec { shutdown: Shutdown::Brutal, ..ChildSpec::worker("a", asks) };
+    let tree = Tree::one_for_one(vec![child]).await;
+    until(|| tree.runtime.processes().iter().any(|one| one.waits_for.is_some())).await;
+    assert!(tree.runtime.kill(tree.root.pid().unwrap()));
+    until(|| tree.is_empty()).await;
 }
