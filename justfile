@@ -77,6 +77,10 @@ bench-start:
 diff-otp SCENARIOS='10000' *ARGUMENTS:
     EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
 
+# The runtime of processes in simulation, SEEDS times; `just sim 1 --seed 91` plays one and shows it
+sim SEEDS='10000' *ARGUMENTS:
+    cargo test --release -p ephor-kernel --test sim -- --seeds {{ SEEDS }} {{ ARGUMENTS }}
+
 # The figures of governance: a decision among 1,000 rules, provenance over 1 MB, memory over ten million decisions
 bench-governance:
     cargo test --release -p ephor-governance --test figures -- --ignored --nocapture --test-threads 1

@@ -14,32 +14,29 @@ use super::{
 use crate::supervisor::{Counted, Kind, Name, Refused, Target};
 
 /// A supervisor's seat, whichever incarnation fills it.
-pub struct Supervision<H: Host> {
-    shared: Arc<Shared<H>>,
-    row: Arc<Row<H>>,
-}
+pub struct Supervision<H: Host>(Address<H>);
 
 impl<H: Host> Clone for Supervision<H> {
     fn clone(&self) -> Self {
-        Self { shared: self.shared.clone(), row: self.row.clone() }
+        Self(self.0.clone())
     }
 }
 
 impl<H: Host> Supervision<H> {
     pub(super) const fn new(shared: Arc<Shared<H>>, row: Arc<Row<H>>) -> Self {
-        Self { shared, row }
+        Self(Address::new(shared, row))
     }
 
     /// The PID of the incarnation that supervises now.
     #[must_use]
     pub fn pid(&self) -> Option<Pid> {
-        self.row.pid()
+        self.0.pid()
     }
 
     /// Its seat.
     #[must_use]
     pub fn seat(&self) -> &Seat {
-        self.row.seat()
+        self.0.seat()
     }
 
     /// Adds a child at the end and starts it (OTP `start_child/2`). `None` if it did not want to run.
@@ -108,15 +105,15 @@ impl<H: Host> Supervision<H> {
     /// follows is for its own supervisor to decide. `None` if nobody fills the seat.
     pub async fn stop(&self) -> Option<ExitReason> {
         let pid = self.pid()?;
-        let exit = self.shared.exit_of(&self.row, pid);
-        self.row.stop(Some(pid));
+        let exit = self.0.shared.exit_of(&self.0.row, pid);
+        self.0.row.stop(Some(pid));
         exit.await
     }
 
     /// The same supervisor, as something that has a seat.
     #[must_use]
     pub fn address(&self) -> Address<H> {
-        Address::new(self.shared.clone(), self.row.clone())
+        self.0.clone()
     }
 
     async fn started(&self, what: Asked<H>) -> Result<Option<Started<H>>, Refused> {
@@ -128,7 +125,7 @@ impl<H: Host> Supervision<H> {
 
     async fn ask(&self, what: Asked<H>) -> Result<Told<H>, Refused> {
         let (reply, answer) = oneshot::channel();
-        self.row.order(None, Order::Asked(Ask { what, reply })).map_err(|_| Refused::Stopping)?;
+        self.0.row.order(None, Order::Asked(Ask { what, reply })).map_err(|_| Refused::Stopping)?;
         answer.await.unwrap_or(Err(Refused::Stopping))
     }
 }
@@ -204,7 +201,7 @@ impl<H: Host> Address<H> {
     /// The supervisor that fills the seat, if it is one's.
     #[must_use]
     pub fn supervision(&self) -> Option<Supervision<H>> {
-        (self.row.kind() == Kind::Supervisor).then(|| Supervision::new(self.shared.clone(), self.row.clone()))
+        (self.row.kind() == Kind::Supervisor).then(|| Supervision(self.clone()))
     }
 }
 

@@ -25,7 +25,7 @@ use ephor_kernel::{
         Begin, Body, ChildSpec, Host, Incoming, Later, Life, News, NotPlanted, Process, Runtime, SPIN, Supervision,
         SupervisorSpec, Told, What,
     },
-    supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
+    supervisor::{AutoShutdown, Backoff, Flags, Intensity, Restart, Shutdown, Strategy},
 };
 
 /// A host that writes down what it is told: `+seat`, `-seat reason`, `?seat message`.
@@ -211,6 +211,23 @@ impl Tree {
     fn is_empty(&self) -> bool {
         self.runtime.processes().is_empty()
     }
+}
+
+/// Handles of dynamic children, which stay where they are.
+async fn handles(many: usize) -> (Tree, Vec<Process<Notes>>) {
+    let (sender, mut births) = tokio::sync::mpsc::unbounded_channel();
+    let hands = does(move |process| {
+        sender.send(process).unwrap();
+        std::future::pending()
+    });
+    let child = ChildSpec { restart: Restart::Temporary, ..ChildSpec::worker("c", hands) };
+    let tree = Tree::of(flags(Strategy::Dynamic), vec![child]).await;
+    let mut processes = Vec::new();
+    for _ in 0..many {
+        tree.root.start_dynamic(None).await.unwrap();
+        processes.push(births.recv().await.unwrap());
+    }
+    (tree, processes)
 }
 
 /// Lets others go on until `done`.

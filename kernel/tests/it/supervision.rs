@@ -320,4 +320,31 @@ async fn services_come_back_with_the_supervisor_that_was_killed_above_them() {
     world.kernel.start_task("next", Arc::new(Stops("next", log.clone(), true))).await.unwrap();
     world.kernel.stop().await;
     assert_eq!(*log.lock().unwrap(), ["next", "b", "a"]);
+async fn a_conversation_that_waits_for_its_answer_delays_no_other() {
+    // It would wait for as long as it is given, which is more than any test takes.
+    let model = Does::new(|permit, _| {
+        let ephor_base::Task::Model(task) = permit.task() else { panic!("not a model task") };
+        let waits = task.ordinal == 1;
+        async move {
+            if waits {
+                std::future::pending::<()>().await;
+            }
+            crate::world::answered(text("done"))
+        }
+    });
+    let world = Setup::new().model(model).boot().await;
+    let (mut slow, mut quick) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let (waiting, _end) = slow.in_turn("go").await;
+    asked(&waiting).await;
+    let mut call = waiting.call(crate::world::ask(vec![ephor_base::SpanId(1)])).unwrap();
+    crate::world::running(&mut call).await;
+    for n in 0..3 {
+        let (process, end) = quick.in_turn(&n.to_string()).await;
+        asked(&process).await;
+        assert_eq!(code(&done(&process, reply(None)).await), "done");
+        end.send(End::Panic).unwrap();
+    }
+    assert_eq!(world.kernel.flights().len(), 1, "it waits still");
+    call.canceller().cancel();
+    assert_eq!(code(&call.ended().await), "cancelled");
 }

@@ -67,7 +67,7 @@ pub(crate) struct Model {
 
 /// Whether a process traps exits, from its first moment to its last.
 pub(crate) const fn traps(pid: Pid) -> bool {
-    pid.0 % 3 != 0
+    !pid.0.is_multiple_of(3)
 }
 
 impl Model {

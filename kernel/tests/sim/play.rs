@@ -80,7 +80,7 @@ async fn live(world: &World, seed: u64, steps: &[Step]) {
 }
 
 async fn plant(world: &World, runtime: &Runtime<World>, seed: u64) -> Result<Supervision<World>, NotPlanted> {
-    let backoff = if seed % 2 == 0 { Backoff::NONE } else { Backoff::AGENT };
+    let backoff = if seed.is_multiple_of(2) { Backoff::NONE } else { Backoff::AGENT };
     let flags = |name: &str, strategy| {
         let intensity = intensity_of(&format!("r/{name}/x"));
         Flags { strategy, intensity, auto_shutdown: AutoShutdown::Never, backoff }
@@ -200,7 +200,7 @@ impl Node<'_> {
     }
 
     async fn remove(&self, which: Which) {
-        let (branch, child) = if which % 2 == 0 { ("a", "a2") } else { ("d", "d1") };
+        let (branch, child) = if which.is_multiple_of(2) { ("a", "a2") } else { ("d", "d1") };
         if let Some(branch) = self.branch(branch) {
             let name = Target::Name(Name::from(child));
             drop(tokio::time::timeout(Duration::from_secs(20), branch.terminate(name)).await);
@@ -209,11 +209,13 @@ impl Node<'_> {
 
     /// An incarnation that is over, or fenced, acts as if it were not.
     fn haunt(&self, which: Which, whom: Which) {
-        let ghosts: Vec<_> = self.world.ghosts().iter().filter(|one| !one.is_live()).cloned().collect();
-        let (Some(ghost), Some(whom)) = (pick(&ghosts, which), self.worker(whom)) else { return };
+        let Some(ghost) = pick(&self.world.ghosts(), which).cloned() else { return };
         let pid = ghost.pid();
+        // If it lives, it is fenced from here on, and has not even run since.
+        let _was_there: bool = self.runtime.kill(pid);
+        let Some(whom) = self.worker(whom) else { return };
         let sent = self.world.send(Word::Nothing, pid, |message| ghost.send(whom, message));
-        let killed = ghost.exit(whom, ExitReason::Killed);
+        let killed = ghost.exit(whom, ExitReason::Error("haunted".to_owned()));
         let took = match ghost.receive().now_or_never() {
             Some(Incoming::Stop) => None,
             Some(_) => Some("took something"),

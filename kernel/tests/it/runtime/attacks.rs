@@ -3,12 +3,11 @@
 use ephor_base::{ExitReason, Pid};
 use ephor_kernel::{
     links::Signal,
-    runtime::{CAPACITY, ChildSpec, Incoming, NotSent, Process, Unanswered},
-    supervisor::{Restart, Strategy},
+    runtime::{CAPACITY, ChildSpec, Incoming, NotSent, Unanswered},
+    supervisor::Strategy,
 };
-use tokio::sync::mpsc;
 
-use super::{Notes, Tree, does, flags, until, worker};
+use super::{Notes, Tree, does, flags, handles, until, worker};
 
 /// Panics when it is dropped.
 struct Grenade(&'static str);
@@ -43,23 +42,6 @@ async fn a_panic_that_throws_something_that_panics_again_is_one_exit() {
     let tree = Tree::one_for_one(vec![ChildSpec::worker("a", body)]).await;
     tree.renew("r/a", "go").await;
     assert_eq!(tree.notes.count("-r/a panicked"), 1);
-}
-
-/// Handles of dynamic children, which stay where they are.
-async fn handles(many: usize) -> (Tree, Vec<Process<Notes>>) {
-    let (sender, mut births) = mpsc::unbounded_channel();
-    let hands = does(move |process| {
-        sender.send(process).unwrap();
-        std::future::pending()
-    });
-    let child = ChildSpec { restart: Restart::Temporary, ..ChildSpec::worker("c", hands) };
-    let tree = Tree::of(flags(Strategy::Dynamic), vec![child]).await;
-    let mut processes = Vec::new();
-    for _ in 0..many {
-        tree.root.start_dynamic(None).await.unwrap();
-        processes.push(births.recv().await.unwrap());
-    }
-    (tree, processes)
 }
 
 #[tokio::test]

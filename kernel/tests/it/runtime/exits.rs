@@ -6,9 +6,8 @@ use ephor_kernel::{
     runtime::{ChildSpec, Incoming, NotSent, Process},
     supervisor::{Restart, Strategy},
 };
-use tokio::sync::mpsc;
 
-use super::{Notes, Tree, does, flags, supervisor, until, worker};
+use super::{Notes, Tree, flags, handles, supervisor, until, worker};
 
 #[tokio::test]
 async fn who_is_started_again_after_which_exit() {
@@ -30,23 +29,6 @@ async fn who_is_started_again_after_which_exit() {
         until(|| !is_again || tree.find("r/a").is_some()).await;
         assert_eq!(active == 1, is_again, "{restart:?} after {word}");
     }
-}
-
-/// Children that hand their handles to the test.
-async fn handles(many: usize) -> (Tree, Vec<Process<Notes>>) {
-    let (sender, mut births) = mpsc::unbounded_channel();
-    let hands = does(move |process| {
-        sender.send(process).unwrap();
-        std::future::pending()
-    });
-    let child = ChildSpec { restart: Restart::Temporary, ..ChildSpec::worker("c", hands) };
-    let tree = Tree::of(flags(Strategy::Dynamic), vec![child]).await;
-    let mut processes = Vec::new();
-    for _ in 0..many {
-        tree.root.start_dynamic(None).await.unwrap();
-        processes.push(births.recv().await.unwrap());
-    }
-    (tree, processes)
 }
 
 async fn exit(process: &Process<Notes>) -> Signal {
