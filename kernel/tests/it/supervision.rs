@@ -333,16 +333,16 @@ async fn a_conversation_that_waits_for_its_answer_delays_no_other() {
         }
     });
     let world = Setup::new().model(model).boot().await;
-    let (mut slow, mut quick) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let mut slow = world.puppet(PLENTY).await;
     let (waiting, _end) = slow.in_turn("go").await;
     asked(&waiting).await;
     let mut call = waiting.call(crate::world::ask(vec![ephor_base::SpanId(1)])).unwrap();
     crate::world::running(&mut call).await;
-    for n in 0..3 {
-        let (process, end) = quick.in_turn(&n.to_string()).await;
+    for _ in 0..3 {
+        let mut quick = world.puppet(PLENTY).await;
+        let (process, _end) = quick.in_turn("go").await;
         asked(&process).await;
         assert_eq!(code(&done(&process, reply(None)).await), "done");
-        end.send(End::Panic).unwrap();
     }
     assert_eq!(world.kernel.flights().len(), 1, "it waits still");
     call.canceller().cancel();
