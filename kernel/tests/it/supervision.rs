@@ -320,6 +320,9 @@ async fn services_come_back_with_the_supervisor_that_was_killed_above_them() {
     world.kernel.start_task("next", Arc::new(Stops("next", log.clone(), true))).await.unwrap();
     world.kernel.stop().await;
     assert_eq!(*log.lock().unwrap(), ["next", "b", "a"]);
+}
+
+#[tokio::test]
 async fn a_conversation_that_waits_for_its_answer_delays_no_other() {
     // It would wait for as long as it is given, which is more than any test takes.
     let model = Does::new(|permit, _| {
