@@ -303,4 +303,10 @@ pub(crate) struct ScheduleView {
     /// What it sends, if that can still be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    /// Why it cannot be sent; nothing while all is well, or where no node runs schedules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<String>,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failing_since: Option<Timestamp>,
 }

@@ -93,10 +93,12 @@ impl Timetable {
     }
 }
 
-/// The timetable of a schedule that stands, and what it counts from.
-pub(crate) fn of(schedule: &Scheduled) -> Result<(Timetable, Timestamp), BadTimetable> {
+/// The timetable of a schedule that stands, and what it counts from: the instant that was used up last; before the first one
+/// when it was made, or `seen`, when it was first met by the wall clock, if that is earlier. The times of a record never go
+/// back, so after a clock that ran ahead an entry lies in the future.
+pub(crate) fn of(schedule: &Scheduled, seen: Timestamp) -> Result<(Timetable, Timestamp), BadTimetable> {
     let timetable = Timetable::parse(&schedule.cron, &schedule.zone)?;
-    Ok((timetable, schedule.last.unwrap_or(schedule.since)))
+    Ok((timetable, schedule.last.unwrap_or_else(|| schedule.since.min(seen))))
 }
 
 fn micros(time: &Zoned) -> Option<Timestamp> {
@@ -105,9 +107,9 @@ fn micros(time: &Zoned) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadTimetable, Due, Timetable};
-    use ephor_base::Timestamp;
-    use ephor_chain::Missed;
+    use super::{BadTimetable, Due, Timetable, of};
+    use ephor_base::{Seq, SessionId, Timestamp};
+    use ephor_chain::{Missed, Scheduled};
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
@@ -179,6 +181,34 @@ mod tests {
             let on_time = at("2026-11-22T08:00:30Z");
             assert_eq!(table.due(latest, missed, on_time), Due::Fires(at("2026-11-22T08:00:00Z")));
         }
+    }
+
+    #[test]
+    fn a_schedule_made_on_a_record_that_lies_ahead_of_the_clock_comes_at_its_next_time() {
+        let schedule = |since: &str, last: Option<&str>| Scheduled {
+            name: "daily".to_owned(),
+            cron: "0 9 * * *".to_owned(),
+            zone: "UTC".to_owned(),
+            missed: Missed::Once,
+            made: Seq(7),
+            since: at(since),
+            session: SessionId([0; 16]),
+            last: last.map(at),
+        };
+        let due = |schedule: &Scheduled, seen: &str, now: &str| {
+            let (table, from) = of(schedule, at(seen)).unwrap();
+            table.due(from, schedule.missed, at(now))
+        };
+        let ahead = schedule("2031-01-01T00:00:00Z", None);
+        let (seen, nine) = ("2026-11-21T08:00:00Z", "2026-11-21T09:00:00Z");
+        assert_eq!(due(&ahead, seen, "2026-11-21T08:30:00Z"), Due::At(at(nine)));
+        assert_eq!(due(&ahead, seen, "2026-11-21T09:00:01Z"), Due::Fires(at(nine)));
+        // What was missed while no node ran counts from when it was made.
+        let behind = schedule("2026-11-19T10:00:00Z", None);
+        assert_eq!(due(&behind, seen, "2026-11-21T08:30:00Z"), Due::Fires(at("2026-11-20T09:00:00Z")));
+        // An instant that was used up is used up.
+        let used = schedule("2026-11-19T10:00:00Z", Some("2031-01-01T09:00:00Z"));
+        assert_eq!(due(&used, seen, "2026-11-21T09:00:01Z"), Due::At(at("2031-01-02T09:00:00Z")));
     }
 
     #[test]

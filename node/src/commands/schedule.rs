@@ -15,6 +15,7 @@ use crate::{
     cli,
     client::Client,
     home::Home,
+    host,
     operation::{Done, Operation, ScheduleView},
     terminal::{self, plain},
 };
@@ -70,6 +71,16 @@ fn table(schedules: &[ScheduleView]) -> String {
         let message: String = message.lines().next().unwrap_or_default().chars().take(60).collect();
         let (name, cron, zone) = (plain(&schedule.name), plain(&schedule.cron), plain(&schedule.zone));
         text.push_str(&format!("{name:<20}  {cron:<18}  {zone:<18}  {next:<19}  {message}\n"));
+        if let Some(why) = &schedule.last_error {
+            let since = schedule.failing_since.map_or_else(String::new, |since| format!(" since {}", short(since)));
+            text.push_str(&format!("  cannot be sent{since}: {}\n", plain(why).replace('\n', " ")));
+        }
+        if let Some(last) = schedule.last.filter(|last| *last > host::now()) {
+            let last = short(last);
+            text.push_str(&format!(
+                "  was sent for {last}, ahead of the clock, and rests until then; to begin anew, remove and add it\n"
+            ));
+        }
     }
     text
 }

@@ -30,7 +30,7 @@ use super::{
     Clients, api,
     console::Console,
     keys::{self, Keys},
-    schedules::Schedules,
+    schedules::{Schedules, Scheduling},
     secrets,
     upkeep::Upkeep,
 };
@@ -56,8 +56,8 @@ pub(crate) struct Node {
     pub(crate) home: Home,
     pub(crate) operators: Arc<Operators>,
     pub(crate) projections: Arc<Projections>,
-    /// Told when a schedule was made or ended.
-    pub(crate) schedules_changed: Arc<tokio::sync::Notify>,
+    /// What is known of schedules beside the record.
+    pub(crate) scheduling: Arc<Scheduling>,
     tools: Vec<ToolName>,
     log: Log,
     protection: Arc<Protection>,
@@ -109,7 +109,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
         home,
         operators,
         projections,
-        schedules_changed: Arc::default(),
+        scheduling: Arc::default(),
         tools: names,
         log,
         protection,

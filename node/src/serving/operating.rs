@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use ephor_base::{OperatorId, Part, PartKind, Pid, Seat};
-use ephor_chain::{Entry, Errand, Fact, HoldKind, Scheduled, state::SeatLife};
+use ephor_chain::{Entry, Errand, Fact, HoldKind, Scheduled, Signal, state::SeatLife};
 use ephor_kernel::{Account, Act, Acted, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
@@ -27,7 +27,11 @@ impl Node {
         Ok(match operation {
             Operation::Signal { signal, target, tree, note } => {
                 let target = self.target(target.as_deref())?;
-                signalled(kernel.signal(Act { operator, signal, target, tree, note }).await?)
+                let acted = kernel.signal(Act { operator, signal, target, tree, note }).await?;
+                if signal == Signal::Resume {
+                    self.scheduling.changed.notify_one();
+                }
+                signalled(acted)
             }
             Operation::Budget { target, changes, note } => self.budget(operator, &target, &changes, note).await?,
             Operation::Survey {} => Done::Survey { survey: self.survey() },
@@ -45,12 +49,13 @@ impl Node {
                 self.check_schedule(&cron, &zone, &workspace, model.as_deref())?;
                 let errand = Errand { parts, workspace, model };
                 let seq = kernel.schedule(operator, &name, cron, zone, missed, errand).await?;
-                self.schedules_changed.notify_one();
+                self.scheduling.changed.notify_one();
                 Done::Recorded { seq }
             }
             Operation::Unschedule { name } => {
+                let _turn = self.scheduling.turn.lock().await;
                 let seq = kernel.unschedule(operator, &name).await?;
-                self.schedules_changed.notify_one();
+                self.scheduling.changed.notify_one();
                 Done::Recorded { seq }
             }
             Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
@@ -196,9 +201,22 @@ impl Node {
         let mut views = Vec::new();
         for schedule in self.kernel.schedules() {
             let message = self.kernel.errand(&schedule).await.ok().map(|(_, errand)| words(&errand.parts));
-            views.push(schedule_view(schedule, message));
+            views.push(self.schedule_view(schedule, message));
         }
         views
+    }
+
+    fn schedule_view(&self, schedule: Scheduled, message: Option<String>) -> ScheduleView {
+        let now = host::now();
+        let table = timetable::of(&schedule, self.scheduling.seen(&schedule, now));
+        let next = table.ok().and_then(|(table, last)| match table.due(last, schedule.missed, now) {
+            Due::At(next) | Due::Fires(next) => Some(next),
+            Due::Skips(_) | Due::Never => None,
+        });
+        let trouble = self.scheduling.trouble(&schedule);
+        let (last_error, failing_since) = trouble.map(|trouble| (trouble.why, trouble.since)).unzip();
+        let Scheduled { name, cron, zone, missed, made, last, .. } = schedule;
+        ScheduleView { name, cron, zone, missed, made, last, next, message, last_error, failing_since }
     }
 }
 
@@ -242,14 +260,4 @@ fn in_words(waits: &WaitsFor) -> String {
 pub(super) fn words(parts: &[Part]) -> String {
     let typed = parts.iter().filter(|part| part.kind == PartKind::Typed);
     typed.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
-}
-
-fn schedule_view(schedule: Scheduled, message: Option<String>) -> ScheduleView {
-    let next =
-        timetable::of(&schedule).ok().and_then(|(table, last)| match table.due(last, schedule.missed, host::now()) {
-            Due::At(next) | Due::Fires(next) => Some(next),
-            Due::Skips(_) | Due::Never => None,
-        });
-    let Scheduled { name, cron, zone, missed, made, last, .. } = schedule;
-    ScheduleView { name, cron, zone, missed, made, last, next, message }
 }

@@ -1,18 +1,23 @@
 //! The process that sends what is scheduled, when it is due.
 //!
 //! What is due follows from the record and the wall clock alone. The instant is used up by the entry with which its message
-//! is accepted, so that no restart fires it again.
+//! is accepted, so that no restart fires it again. Whatever can keep a message from being sent is looked at before anything
+//! begins: what cannot run writes nothing, and says why in the list of schedules.
 
 use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
-use ephor_base::Timestamp;
-use ephor_chain::Scheduled;
+use anyhow::{Context, bail};
+use ephor_base::{ModelRef, OperatorId, Seat, Seq, Timestamp};
+use ephor_chain::{Errand, HoldKind, Scheduled};
 use ephor_kernel::{Body, Kernel, Life, NotAccepted, Process, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
+use ephor_sandbox::OpenWorkspace;
+use tokio::sync::Notify;
 
 use super::boot::Node;
 use crate::{
@@ -20,37 +25,150 @@ use crate::{
     timetable::{self, Due},
 };
 
-/// How long it sleeps at most: a wall clock that was set forward is noticed after this.
+/// How long it sleeps at most: a wall clock that was set forward is noticed after this, and a folder that is back.
 const LOOK: Duration = Duration::from_secs(15);
 
 /// The longest a scheduled turn may take; its own limits end it earlier.
 const TURN: Duration = Duration::from_secs(3600);
 
-/// Looks for what is due.
-pub(crate) struct Schedules {
-    node: Weak<Node>,
-    /// What is being sent: it is not sent a second time while its message comes to the disk.
-    sending: Arc<Mutex<BTreeSet<String>>>,
+/// How long a folder or a script may take to be looked at. One on a dead mount never answers.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// The longest wait between two tries of what failed although everything looked well.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// What a node knows of its schedules that the record does not say.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduling {
+    /// Told when a schedule was made or ended, or agents may go on.
+    pub(super) changed: Notify,
+    /// Held while one is ended or fires, so that none fires that has just been ended.
+    pub(super) turn: tokio::sync::Mutex<()>,
+    /// By where the schedule was made: one of the same name that follows it is another.
+    state: Mutex<State>,
 }
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is being sent: it is not sent a second time while its message comes to the disk.
+    sending: BTreeSet<Seq>,
+    troubles: BTreeMap<Seq, Trouble>,
+    /// When each was seen first by this node.
+    seen: BTreeMap<Seq, Timestamp>,
+}
+
+/// What keeps a schedule from being sent.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) why: String,
+    pub(super) since: Timestamp,
+    /// How often it failed although everything looked well.
+    failures: u32,
+    /// It is not tried before.
+    rests_until: Option<Instant>,
+}
+
+impl Scheduling {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When this node saw a schedule first, by the wall clock: never later than now.
+    pub(super) fn seen(&self, schedule: &Scheduled, now: Timestamp) -> Timestamp {
+        let mut state = self.state();
+        let seen = state.seen.entry(schedule.made).or_insert(now);
+        // A clock that was set back since is believed as well.
+        *seen = now.min(*seen);
+        *seen
+    }
+
+    pub(super) fn trouble(&self, schedule: &Scheduled) -> Option<Trouble> {
+        self.state().troubles.get(&schedule.made).cloned()
+    }
+
+    /// Forgets those that do not stand any more.
+    fn keep(&self, schedules: &[Scheduled]) {
+        let mut state = self.state();
+        let stands = |made: &Seq| schedules.iter().any(|schedule| schedule.made == *made);
+        state.troubles.retain(|made, _| stands(made));
+        state.seen.retain(|made, _| stands(made));
+    }
+
+    /// Begins to send one, unless it is being sent or has to rest.
+    fn begin(self: &Arc<Self>, schedule: &Scheduled) -> Option<Busy> {
+        let mut state = self.state();
+        let until = state.troubles.get(&schedule.made).and_then(|trouble| trouble.rests_until);
+        let rests = until.is_some_and(|until| until > Instant::now());
+        let begins = !rests && state.sending.insert(schedule.made);
+        begins.then(|| Busy { made: schedule.made, scheduling: self.clone() })
+    }
+
+    fn well(&self, schedule: &Scheduled) {
+        self.state().troubles.remove(&schedule.made);
+    }
+
+    /// It cannot be sent, and nothing was begun.
+    fn blocked(&self, schedule: &Scheduled, why: String) {
+        self.fail(schedule, why, false);
+    }
+
+    /// It was begun and failed: each time it rests twice as long, since each time leaves traces on the record.
+    fn failed(&self, schedule: &Scheduled, why: String) {
+        self.fail(schedule, why, true);
+    }
+
+    fn fail(&self, schedule: &Scheduled, why: String, rests: bool) {
+        let mut state = self.state();
+        let new = || Trouble { why: String::new(), since: host::now(), failures: 0, rests_until: None };
+        let trouble = state.troubles.entry(schedule.made).or_insert_with(new);
+        if trouble.why != why {
+            tracing::warn!(name = schedule.name, why, "a schedule cannot be sent, and is looked at again");
+            trouble.why = why;
+        }
+        if rests {
+            let longer = 1u32.checked_shl(trouble.failures).unwrap_or(u32::MAX);
+            trouble.failures = trouble.failures.saturating_add(1);
+            trouble.rests_until = Instant::now().checked_add(LOOK.saturating_mul(longer).min(LONGEST));
+        }
+    }
+}
+
+/// That a schedule is being sent; over when this is dropped.
+struct Busy {
+    made: Seq,
+    scheduling: Arc<Scheduling>,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.scheduling.state().sending.remove(&self.made);
+    }
+}
+
+/// Looks for what is due.
+pub(crate) struct Schedules(Weak<Node>);
 
 impl Schedules {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::downgrade(node), sending: Arc::default() }
+        Self(Arc::downgrade(node))
     }
 }
 
 impl Body for Schedules {
     fn run(&self, process: Process) -> Life {
-        let (node, sending) = (self.node.clone(), self.sending.clone());
+        let node = self.0.clone();
         Life::new(async move {
             loop {
                 let Some(node) = node.upgrade() else { return Ok(()) };
-                let rest = look(&node, &sending).await;
-                let changed = node.schedules_changed.clone();
+                let rest = tokio::select! {
+                    () = process.stopping() => return Ok(()),
+                    rest = look(&node) => rest,
+                };
+                let scheduling = node.scheduling.clone();
                 drop(node);
                 tokio::select! {
                     () = process.stopping() => return Ok(()),
-                    () = changed.notified() => {}
+                    () = scheduling.changed.notified() => {}
                     () = tokio::time::sleep(rest) => {}
                 }
             }
@@ -59,70 +177,119 @@ impl Body for Schedules {
 }
 
 /// Does what is due; says how long there is nothing to do.
-async fn look(node: &Arc<Node>, sending: &Arc<Mutex<BTreeSet<String>>>) -> Duration {
-    let (now, mut rest) = (host::now(), LOOK);
-    for schedule in node.kernel.schedules() {
-        let Ok((table, last)) = timetable::of(&schedule) else {
-            tracing::error!(name = schedule.name, "a schedule cannot be read by this version of Ephor");
-            continue;
-        };
-        match table.due(last, schedule.missed, now) {
-            Due::At(next) => rest = rest.min(next.since(now)),
-            Due::Fires(at) => send(node, sending, schedule, at).await,
-            Due::Skips(at) => {
-                if let Err(error) = node.kernel.skip(&schedule.name, at).await {
-                    tracing::warn!(name = schedule.name, %error, "a missed schedule could not be passed over");
-                }
-            }
-            Due::Never => {}
+async fn look(node: &Arc<Node>) -> Duration {
+    let (now, mut rest, schedules) = (host::now(), LOOK, node.kernel.schedules());
+    let scheduling = &node.scheduling;
+    scheduling.keep(&schedules);
+    for schedule in schedules {
+        match timetable::of(&schedule, scheduling.seen(&schedule, now)) {
+            Ok((table, last)) => match table.due(last, schedule.missed, now) {
+                Due::At(next) => rest = rest.min(next.since(now)),
+                due @ (Due::Fires(_) | Due::Skips(_)) => act(node, schedule, due).await,
+                Due::Never => {}
+            },
+            Err(error) => scheduling.blocked(&schedule, error.to_string()),
         }
     }
     rest
 }
 
+/// Fires or passes over, unless something keeps it from being sent: then its instants stay as they are.
+async fn act(node: &Arc<Node>, schedule: Scheduled, due: Due) {
+    let Some(busy) = node.scheduling.begin(&schedule) else { return };
+    let (ready, busy) = match prepare(node, &schedule, busy).await {
+        Ok(prepared) => prepared,
+        Err(error) => return node.scheduling.blocked(&schedule, format!("{error:#}")),
+    };
+    let done = match due {
+        Due::Fires(at) => send(node, &schedule, ready, at, busy).await,
+        Due::Skips(at) => {
+            let skipped = node.kernel.skip(&schedule.name, at).await;
+            skipped.map(|_| node.scheduling.well(&schedule)).map_err(|error| error.to_string())
+        }
+        Due::At(_) | Due::Never => Ok(()),
+    };
+    if let Err(error) = done {
+        node.scheduling.failed(&schedule, error);
+    }
+}
+
+/// A message that can be sent.
+struct Ready {
+    operator: OperatorId,
+    errand: Errand,
+    model: ModelRef,
+}
+
+/// Looks at everything that can keep a message from being sent. Nothing is recorded.
+async fn prepare(node: &Arc<Node>, schedule: &Scheduled, busy: Busy) -> anyhow::Result<(Ready, Busy)> {
+    // Any agent to come: what holds all of them holds this one.
+    let seat = Seat::root("node").child("agents").child("schedule");
+    match node.kernel.held(&seat) {
+        Some(HoldKind::Stopped) => bail!("agents are stopped; `ephor resume --all` lets them begin"),
+        Some(_) => bail!("agents are suspended; `ephor resume --all` lets them go on"),
+        None => {}
+    }
+    let (operator, errand) = node.kernel.errand(schedule).await?;
+    let (looker, sent) = (node.clone(), errand.clone());
+    // It stays busy for as long as the folder does not answer, so that no more than one thread waits for it.
+    let work = tokio::task::spawn_blocking(move || (model(&looker, &sent), busy));
+    let looked = tokio::time::timeout(ANSWER, work).await;
+    let (model, busy) = looked.context("its folder or its script does not answer")??;
+    Ok((Ready { operator, errand, model: model? }, busy))
+}
+
+/// The model of an errand whose folder is there. Blocks.
+fn model(node: &Node, errand: &Errand) -> anyhow::Result<ModelRef> {
+    let folder = OpenWorkspace::open(&OpenWorkspace::resolve(errand.workspace.as_ref())?)?;
+    folder.keep_apart_from(node.home.path()).context("its folder lies in Ephor's home, or around it")?;
+    let asked = match errand.model.as_deref().map(parse_model).transpose()? {
+        Some(ModelChoice::Ready(model)) => Some(model),
+        Some(ModelChoice::Script(file)) => Some(script(&file)?),
+        None => None,
+    };
+    Ok(node.model(asked)?.0)
+}
+
+/// Reads a script. What is no file may never come to an end.
+fn script(file: &Path) -> anyhow::Result<ModelRef> {
+    let show = || format!("the script `{}`", file.display());
+    if !std::fs::metadata(file).with_context(show)?.is_file() {
+        bail!("{} is no regular file", show());
+    }
+    Ok(script_model(file, &std::fs::read_to_string(file).with_context(show)?)?)
+}
+
 /// Starts a process that sends the message and waits for its answer.
-async fn send(node: &Arc<Node>, sending: &Arc<Mutex<BTreeSet<String>>>, schedule: Scheduled, at: Timestamp) {
-    if !sending.lock().unwrap_or_else(PoisonError::into_inner).insert(schedule.name.clone()) {
-        return;
-    }
+async fn send(node: &Arc<Node>, schedule: &Scheduled, ready: Ready, at: Timestamp, busy: Busy) -> Result<(), String> {
     let name = format!("schedule-{}-{}", schedule.name, at.0);
-    let busy = Busy { name: schedule.name.clone(), sending: sending.clone() };
-    let errand = Errand { node: Arc::downgrade(node), schedule, at, busy: Mutex::new(Some(busy)) };
-    if let Err(error) = node.kernel.start_task(&name, Arc::new(errand)).await {
-        tracing::warn!(name, %error, "a schedule could not be sent, and is tried again");
-    }
+    let carried = Mutex::new(Some((ready, busy)));
+    let carrier = Carrier { node: Arc::downgrade(node), schedule: schedule.clone(), at, carried };
+    node.kernel.start_task(&name, Arc::new(carrier)).await.map(drop).map_err(|error| error.to_string())
 }
 
 /// One message on its way.
-struct Errand {
+struct Carrier {
     node: Weak<Node>,
     schedule: Scheduled,
     at: Timestamp,
-    busy: Mutex<Option<Busy>>,
+    carried: Mutex<Option<(Ready, Busy)>>,
 }
 
-/// That a schedule is being sent; over when this is dropped.
-struct Busy {
-    name: String,
-    sending: Arc<Mutex<BTreeSet<String>>>,
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
-    }
-}
-
-impl Body for Errand {
+impl Body for Carrier {
     fn run(&self, process: Process) -> Life {
         let (node, schedule, at) = (self.node.upgrade(), self.schedule.clone(), self.at);
-        let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner).take();
         Life::new(async move {
-            let (Some(node), Some(busy)) = (node, busy) else { return Ok(()) };
-            tokio::select! {
-                sent = carry(&node, &schedule, at, busy) => sent.map_err(|error| format!("{error:#}")),
+            let (Some(node), Some((ready, busy))) = (node, carried) else { return Ok(()) };
+            let sent = tokio::select! {
+                sent = carry(&node, &schedule, ready, at, busy) => sent.map_err(|error| format!("{error:#}")),
                 () = process.stopping() => Ok(()),
+            };
+            if let Err(error) = &sent {
+                node.scheduling.failed(&schedule, error.clone());
             }
+            sent
         })
     }
 }
@@ -133,22 +300,18 @@ struct Open {
     session: ephor_base::SessionId,
 }
 
-async fn carry(node: &Node, schedule: &Scheduled, at: Timestamp, busy: Busy) -> anyhow::Result<()> {
-    let (operator, errand) = node.kernel.errand(schedule).await?;
-    let model = match errand.model.as_deref().map(parse_model).transpose()? {
-        Some(ModelChoice::Ready(model)) => Some(model),
-        Some(ModelChoice::Script(file)) => Some(script_model(&file, &std::fs::read_to_string(&file)?)?),
-        None => None,
-    };
-    let (model, _) = node.model(model)?;
+async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp, busy: Busy) -> anyhow::Result<()> {
+    let Ready { operator, errand, model } = ready;
     let session = node.open_session(operator, errand.workspace.as_ref(), model).await?;
     let open = Open { kernel: node.kernel.clone(), session };
     let mut seen = node.kernel.watch(session, false);
-    let fired = node.kernel.fire(session, errand.parts, &schedule.name, at).await;
+    let fired = fire(node, schedule, session, errand, at).await;
+    if fired.is_ok() {
+        node.scheduling.well(schedule);
+    }
     drop(busy);
     match fired {
-        Ok(message) => {
-            tracing::info!(name = schedule.name, %message, due = %at, "a schedule sent its message");
+        Ok(()) => {
             let over = async {
                 while let Some(seen) = seen.recv().await {
                     if matches!(seen, Seen::TurnEnded { .. }) {
@@ -166,6 +329,23 @@ async fn carry(node: &Node, schedule: &Scheduled, at: Timestamp, busy: Busy) -> 
         }
     }
     open.close().await;
+    Ok(())
+}
+
+/// Sends the message, if the schedule is still the one that was due: another may have its name by now.
+async fn fire(
+    node: &Node,
+    schedule: &Scheduled,
+    session: ephor_base::SessionId,
+    errand: Errand,
+    at: Timestamp,
+) -> Result<(), NotAccepted> {
+    let _turn = node.scheduling.turn.lock().await;
+    if !node.kernel.schedules().iter().any(|one| one.made == schedule.made) {
+        return Err(NotAccepted::Again("the schedule was ended"));
+    }
+    let message = node.kernel.fire(session, errand.parts, &schedule.name, at).await?;
+    tracing::info!(name = schedule.name, %message, due = %at, "a schedule sent its message");
     Ok(())
 }
 

@@ -25,6 +25,7 @@ mod place;
 mod projections;
 mod prune;
 mod quota;
+mod schedules;
 mod scripts;
 mod signals;
 mod socket;

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use crate::place::{Place, Running, wait_until};
 
 /// A model that takes a minute to answer.
-fn slow() -> Value {
+pub(crate) fn slow() -> Value {
     json!({"text": "late", "delay_ms": 60_000})
 }
 
-fn rows(place: &Place, args: &[&str]) -> Vec<Value> {
+pub(crate) fn rows(place: &Place, args: &[&str]) -> Vec<Value> {
     let out = place.run(args).succeeded().stdout;
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The entries of one kind, while a node runs.
-fn entries(place: &Place, kind: &str) -> Vec<Value> {
+pub(crate) fn entries(place: &Place, kind: &str) -> Vec<Value> {
     place.log_now().into_iter().filter(|entry| entry["fact"]["kind"] == kind).collect()
 }
 
@@ -25,15 +25,21 @@ fn processes(place: &Place) -> Vec<Value> {
     serde_json::from_str::<Vec<Value>>(&out).unwrap()
 }
 
+/// The agents that wait for their models.
+pub(crate) fn agents(place: &Place) -> Vec<Value> {
+    let waits = |process: &Value| {
+        process["name"] == "loop" && process["waiting_for"].as_str().is_some_and(|on| on.starts_with("script"))
+    };
+    processes(place).into_iter().filter(waits).collect()
+}
+
 /// The agent that waits for its model.
 fn agent(place: &Place) -> Option<Value> {
-    processes(place).into_iter().find(|process| {
-        process["name"] == "loop" && process["waiting_for"].as_str().is_some_and(|on| on.starts_with("script"))
-    })
+    agents(place).into_iter().next()
 }
 
 /// A run whose model takes long, under way.
-fn under_way(place: &Place, words: &str) -> Running {
+pub(crate) fn under_way(place: &Place, words: &str) -> Running {
     // One for each incarnation that asks.
     let script = place.script(&[slow(), slow(), slow()]);
     let run = place.start(&["run", "--model", &script, "--json", words]);
@@ -41,7 +47,7 @@ fn under_way(place: &Place, words: &str) -> Running {
     run
 }
 
-fn kill_nine(up: Running) {
+pub(crate) fn kill_nine(up: Running) {
     up.signal(Signal::KILL);
     drop(up.ended());
 }

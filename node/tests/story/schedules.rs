@@ -1,0 +1,75 @@
+//! Schedules that cannot run, as an operator meets them.
+
+use std::{fs, process::Command};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    place::{Place, wait_until},
+    signals::{entries, rows},
+};
+
+fn listed(place: &Place, name: &str) -> Value {
+    let all = rows(place, &["schedule", "list", "--json"]);
+    all.into_iter().find(|schedule| schedule["name"] == name).unwrap()
+}
+
+/// Whether a schedule says that it cannot run, and why in words with `why` among them.
+fn fails(place: &Place, name: &str, why: &str) -> bool {
+    let schedule = listed(place, name);
+    schedule["failing_since"].is_u64() && schedule["last_error"].as_str().is_some_and(|error| error.contains(why))
+}
+
+/// How many processes were started for a schedule.
+fn started(place: &Place, name: &str) -> usize {
+    let seat = format!("schedule-{name}-");
+    let of = |entry: &Value| entry["subject"]["seat"].as_str().is_some_and(|on| on.contains(&seat));
+    entries(place, "spawn").iter().filter(|entry| of(entry)).count()
+}
+
+fn fired(place: &Place, name: &str) -> bool {
+    entries(place, "message").iter().any(|entry| entry["fact"]["because"]["fire"]["name"] == name)
+}
+
+#[test]
+fn a_schedule_that_cannot_run_writes_nothing_and_says_why_until_it_can() {
+    let place = Place::new();
+    let folder = place.root().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    let up = place.up();
+    let script = place.script(&[json!({"text": "tick"})]);
+    let pipe = place.root().join("pipe.jsonl");
+    fs::write(&pipe, "{\"text\": \"tick\"}\n").unwrap();
+    let (folder_name, piped) = (folder.to_str().unwrap().to_owned(), format!("script:{}", pipe.display()));
+    for (name, model, inside) in [
+        ("away", &script, folder_name.as_str()),
+        ("pipe", &piped, place.workspace.to_str().unwrap()),
+        ("well", &script, place.workspace.to_str().unwrap()),
+    ] {
+        let args = ["schedule", "add", name, "* * * * *", "--model", model, "-C", inside, "wake up"];
+        place.run(&args).succeeded();
+    }
+    fs::remove_dir(&folder).unwrap();
+    fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    place.run(&["stop", "--all"]).succeeded();
+    for name in ["away", "pipe", "well"] {
+        wait_until("it says that agents are stopped", || fails(&place, name, "ephor resume --all"));
+    }
+    place.run(&["resume", "--all"]).succeeded();
+    wait_until("it says that there is no folder", || fails(&place, "away", "elsewhere"));
+    wait_until("it says that a pipe is no script", || fails(&place, "pipe", "no regular file"));
+    let table = place.run(&["schedule", "list"]).succeeded().stdout;
+    assert!(table.contains("no regular file") && table.contains("since"), "{table}");
+    wait_until("the one that can run does", || fired(&place, "well"));
+    wait_until("and has nothing to complain about", || listed(&place, "well")["last_error"].is_null());
+    assert_eq!((started(&place, "away"), started(&place, "pipe")), (0, 0));
+    fs::create_dir(&folder).unwrap();
+    wait_until("it goes on by itself", || fired(&place, "away"));
+    wait_until("and has nothing to complain about", || listed(&place, "away")["last_error"].is_null());
+    assert_eq!((started(&place, "pipe"), fired(&place, "pipe")), (0, false));
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    place.verify();
+}
