@@ -27,9 +27,9 @@ use crate::{
 };
 
 /// How long a client tries to reach a node that runs or starts. The first start on a home compiles the tools.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two tries.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
 /// An authenticated connection.
 pub(crate) struct Client {

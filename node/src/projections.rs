@@ -4,12 +4,13 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use anyhow::{Context, bail};
 use ephor_base::{CallId, Pid, Seat, Seq, SessionId, Timestamp, files::Files};
 use ephor_chain::{
-    Head, State, VerifierKeys,
+    Entry, Fact, Head, ReadError, State, Unanswered, VerifierKeys,
     disk::Disk,
     state::{
         Broken, CaughtUp, Day, Dead, Figures, List, Order, Page, Progress, Reading, SeatLife, Session, Source,
@@ -19,9 +20,9 @@ use ephor_chain::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::Client,
+    client::{Client, PATIENCE, PAUSE},
     commands::runtime,
-    home::{Home, Lock},
+    home::{Home, Lock, Locked},
     progress::Bar,
     protocol::{Answer, Request},
 };
@@ -135,6 +136,42 @@ impl Projections {
     }
 }
 
+impl Projections {
+    /// The messages that are owed an answer at `head`, if the record does not end with a node that stopped in good order.
+    /// Reads all of it, which is worth it behind a crash alone.
+    fn unanswered(&self, head: Head) -> Result<Vec<Unanswered>, ReadError> {
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let chain = Reading::up_to(&self.chain, &files, head);
+        let last = chain.entries(Seq(head.size.saturating_sub(1))).next().transpose()?;
+        let mut open = BTreeMap::new();
+        if last.is_none_or(|last| matches!(last.entry.fact, Fact::Stop { .. })) {
+            return Ok(Vec::new());
+        }
+        for stored in chain.entries(Seq(chain.first()?)) {
+            let Entry { seq: accepted, subject, fact, .. } = stored?.entry;
+            match (fact, subject.session) {
+                (Fact::Message { id: message, owed: true, .. }, Some(session)) => {
+                    open.insert(message, Unanswered { message, accepted, session });
+                }
+                (Fact::TurnEnd { message, .. } | Fact::Dead { message, .. }, _) => {
+                    open.remove(&message);
+                }
+                _ => {}
+            }
+        }
+        Ok(open.into_values().collect())
+    }
+}
+
+/// Takes the lock of a home; nothing if a node has it.
+fn unless_locked(home: &Home) -> anyhow::Result<Option<Lock>> {
+    match home.lock() {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.is::<Locked>() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Answers a question about the record.
 fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
     let newest = |behind: &Option<u64>, most: &usize| Page { order: Order::Newest, behind: *behind, most: *most };
@@ -198,16 +235,31 @@ pub(crate) enum Answering {
 }
 
 impl Answering {
-    /// Finds the node, or takes the lock.
+    /// Finds the node, or takes the lock. One that is leaving has no socket any more and holds the lock still, and so does
+    /// one that begins: either is waited for.
     pub(crate) fn find(home: &Home) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        loop {
+            match Self::try_find(home)? {
+                Some(found) => return Ok(found),
+                None if began.elapsed() > PATIENCE => {
+                    bail!("the node on `{}` does not answer; see `{}`", home.path().display(), home.log().display())
+                }
+                None => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Nothing if a node has the home and takes no clients.
+    fn try_find(home: &Home) -> anyhow::Result<Option<Self>> {
         if !home.exists() {
             bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
         }
         let runtime = runtime(1)?;
         if let Some(client) = runtime.block_on(Client::reach_running(home))? {
-            return Ok(Self::Node(runtime, Box::new(client)));
+            return Ok(Some(Self::Node(runtime, Box::new(client))));
         }
-        let lock = home.lock()?;
+        let Some(lock) = unless_locked(home)? else { return Ok(None) };
         let path = home.public_keys();
         let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
         let keys: VerifierKeys = keys.parse().with_context(|| format!("`{}`", path.display()))?;
@@ -215,7 +267,15 @@ impl Answering {
         let whole = Reading::whole(&home.chain(), &files);
         let head = whole.context("the chain cannot be read; see `ephor chain verify`")?.head();
         let projections = Box::new(Projections::new(home, keys.origin()));
-        Ok(Self::Here { projections, head, _lock: lock })
+        Ok(Some(Self::Here { projections, head, _lock: lock }))
+    }
+
+    /// The messages that a node left unanswered which ended without a word. A node that runs is answering them.
+    pub(crate) fn unanswered(&self) -> anyhow::Result<Vec<Unanswered>> {
+        match self {
+            Self::Node(..) => Ok(Vec::new()),
+            Self::Here { projections, head, .. } => Ok(projections.unanswered(*head)?),
+        }
     }
 
     /// Asks. Shows how far it is once that has taken a second.

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use ephor_base::{MessageId, PartKind};
-use ephor_chain::{Undelivered, state::Dead as Letter};
+use ephor_chain::{Unanswered, Undelivered, state::Dead as Letter};
+use serde_json::json;
 
 use super::{
     run::{self, Replay},
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     cli::{Dead, DeadCommand},
-    client::Client,
+    client::{Client, NodeGone},
     home::Home,
     operation::{Done, Operation},
     projections::{Answering, Found, Question},
@@ -28,31 +29,50 @@ pub(crate) fn dead(home: &Home, args: Dead) -> anyhow::Result<ExitCode> {
             runtime(1)?.block_on(bury(home, MessageId(message), note, json))
         }
         Some(DeadCommand::Replay { message, all: _, session: Some(session), json, .. }) => {
-            let messages = meant(home, message)?;
-            runtime(1)?.block_on(async {
-                let mut client = Client::reach(home).await?;
-                for message in messages {
-                    let done = client.operate(Operation::Replay { message, session }).await?;
-                    tell(&done, json, |done| match done {
-                        Done::Replayed { message: again } => Some(format!("{message} replayed as message {again}\n")),
-                        _ => None,
-                    })?;
-                }
+            let runtime = runtime(1)?;
+            let mut client = runtime.block_on(Client::reach(home))?;
+            each(meant(home, message)?, |message| {
+                let done = runtime.block_on(client.operate(Operation::Replay { message, session }))?;
+                tell(&done, json, |done| match done {
+                    Done::Replayed { message: again } => Some(format!("{message} replayed as message {again}\n")),
+                    _ => None,
+                })?;
                 Ok(ExitCode::SUCCESS)
             })
         }
-        Some(DeadCommand::Replay { message, directory, model, json, .. }) => {
-            let mut status = ExitCode::SUCCESS;
-            for message in meant(home, message)? {
-                let replay = Replay { message, directory: directory.clone(), model: model.clone(), json };
-                let ended = runtime(1)?.block_on(run::replay(home, replay))?;
-                if ended != ExitCode::SUCCESS {
-                    status = ended;
+        Some(DeadCommand::Replay { message, directory, model, json, .. }) => each(meant(home, message)?, |message| {
+            let replay = Replay { message, directory: directory.clone(), model: model.clone(), json };
+            runtime(1)?.block_on(run::replay(home, replay))
+        }),
+    }
+}
+
+/// Replays each; one that cannot be does not keep the others from it.
+fn each(
+    messages: Vec<MessageId>,
+    mut replay: impl FnMut(MessageId) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let (all, mut failed, mut status) = (messages.len(), 0usize, ExitCode::SUCCESS);
+    for message in messages {
+        match replay(message) {
+            Ok(ended) if ended == ExitCode::SUCCESS => {}
+            Ok(ended) => status = ended,
+            Err(error) if error.is::<NodeGone>() => return Err(error),
+            Err(error) => {
+                failed = failed.saturating_add(1);
+                let error = error.context(format!("message {message} was not replayed"));
+                let error = format!("{error:#}; if it is a dead letter still, `ephor dead drop {message}` drops it");
+                if all == 1 {
+                    bail!(error);
                 }
+                eprintln!("ephor: {error}");
             }
-            Ok(status)
         }
     }
+    if failed > 0 {
+        bail!("{failed} of {all} dead letters were not replayed");
+    }
+    Ok(status)
 }
 
 /// The letter that is named, or all there are.
@@ -60,13 +80,22 @@ fn meant(home: &Home, message: Option<u64>) -> anyhow::Result<Vec<MessageId>> {
     if let Some(message) = message {
         return Ok(vec![MessageId(message)]);
     }
-    let mut letters: Vec<MessageId> = letters(home, false)?.into_iter().map(|letter| letter.message).collect();
+    // A node that begins finds out what the one before left unanswered.
+    let _node = if home.exists() {
+        let runtime = runtime(1)?;
+        let client = runtime.block_on(Client::reach(home))?;
+        Some((client, runtime))
+    } else {
+        None
+    };
+    let mut letters: Vec<MessageId> =
+        letters(&mut Answering::find(home)?, false)?.into_iter().map(|letter| letter.message).collect();
     letters.sort();
     Ok(letters)
 }
 
-fn letters(home: &Home, all: bool) -> anyhow::Result<Vec<Letter>> {
-    Answering::find(home)?.pages(
+fn letters(answering: &mut Answering, all: bool) -> anyhow::Result<Vec<Letter>> {
+    answering.pages(
         usize::MAX,
         |behind, most| Question::Dead { behind, most, all },
         |found| match found {
@@ -78,8 +107,14 @@ fn letters(home: &Home, all: bool) -> anyhow::Result<Vec<Letter>> {
 }
 
 fn list(home: &Home, all: bool, json: bool) -> anyhow::Result<ExitCode> {
-    let letters = letters(home, all)?;
-    let text = if json { json_lines(&letters)? } else { table(&letters) };
+    let mut answering = Answering::find(home)?;
+    let (letters, unanswered) = (letters(&mut answering, all)?, answering.unanswered()?);
+    let text = if json {
+        let open = |Unanswered { message, accepted, session }| json!({"message": message, "accepted": accepted, "session": session, "unanswered": true});
+        json_lines(&letters)? + &json_lines(&unanswered.into_iter().map(open).collect::<Vec<_>>())?
+    } else {
+        table(&letters) + &open(&unanswered)
+    };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -99,6 +134,15 @@ fn table(letters: &[Letter]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// What a node left that ended in the middle of it. The next one finds out what becomes of it.
+fn open(unanswered: &[Unanswered]) -> String {
+    let row = |Unanswered { message, session, .. }: &Unanswered| {
+        format!("{:>8}  {:<19}  {session:<32}  not answered; the node is not running\n", message.0, "-")
+    };
+    let rows: String = unanswered.iter().map(row).collect();
+    if rows.is_empty() { rows } else { rows + "`ephor up` starts a node, which sees to what was not answered\n" }
 }
 
 const fn why(why: Undelivered) -> &'static str {

@@ -120,6 +120,8 @@ impl Turn {
         let model = replay.model.as_deref().map(model).transpose()?;
         let workspace = workspace(replay.directory.as_deref(), home)?;
         let mut client = Client::reach(home).await?;
+        // No session is opened for one that is no dead letter, or cannot be read.
+        client.operate(Operation::Letter { message: replay.message }).await?;
         let answers = terminal::has_terminal();
         let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
         screen.opened(&opened);

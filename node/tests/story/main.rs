@@ -17,6 +17,7 @@ mod forgotten;
 mod gate;
 mod generations;
 mod keep;
+mod looking;
 mod main_job;
 mod migrate;
 mod openai;

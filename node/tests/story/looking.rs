@@ -1,0 +1,103 @@
+//! Commands that look, while the node has just died, is leaving, or does not answer.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{
+    place::{Place, wait_until},
+    signals::{agents, kill_nine, rows, slow, under_way},
+};
+
+/// After this a command does not end any more.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for the end of `child`, and kills it if there is none.
+fn ends(child: &mut Child) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
+#[test]
+fn the_record_is_asked_also_while_a_node_is_leaving() {
+    let place = Place::new();
+    for turn in 1..=4 {
+        place.run(&["run", "list the files"]).succeeded();
+        assert_eq!(rows(&place, &["sessions", "--json"]).len(), turn);
+        place.run(&["resume", "--all"]).succeeded();
+        place.run(&["dead"]).succeeded();
+    }
+}
+
+#[test]
+fn what_a_node_left_unanswered_is_shown_before_the_next_one_runs() {
+    let place = Place::new();
+    let up = place.up();
+    let run = under_way(&place, "say hello to the dead");
+    kill_nine(up);
+    drop(run.ended());
+    let letters = place.run(&["dead"]).succeeded().stdout;
+    assert!(letters.contains("not answered; the node is not running"), "{letters}");
+    let letters = rows(&place, &["dead", "--json"]);
+    assert_eq!((letters.len(), &letters[0]["unanswered"]), (1, &json!(true)));
+    let message = letters[0]["message"].clone();
+    let up = place.up();
+    let letters = rows(&place, &["dead", "--json"]);
+    assert_eq!((letters.len(), &letters[0]["message"]), (1, &message));
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    assert_eq!(rows(&place, &["dead", "--json"]).len(), 1, "once it is dead, it is that alone");
+}
+
+#[test]
+fn a_letter_that_cannot_be_read_does_not_keep_the_others_from_being_replayed() {
+    let place = Place::new();
+    let up = place.up();
+    let script = place.script(&[slow(), slow(), slow()]);
+    let runs = ["the first", "the second"].map(|words| {
+        let before = agents(&place).len();
+        let run = place.start(&["run", "--model", &script, "--json", words]);
+        wait_until("the model is asked", || agents(&place).len() > before);
+        run
+    });
+    kill_nine(up);
+    for run in runs {
+        drop(run.ended());
+    }
+    let up = place.up();
+    let mut letters = rows(&place, &["dead", "--json"]);
+    letters.sort_by_key(|letter| letter["message"].as_u64());
+    let first = letters[0]["message"].to_string();
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    // Without its key nobody can read what was said.
+    fs::remove_file(place.home.join("vault/keys").join(letters[0]["session"].as_str().unwrap())).unwrap();
+    let up = place.up();
+    let sessions = rows(&place, &["sessions", "--json", "--all"]).len();
+    let advice = format!("ephor dead drop {first}");
+    let quick = place.script(&[json!({"text": "hello yourself"})]);
+    let replayed = place.run(&["dead", "replay", "--all", "--model", &quick]);
+    assert!(replayed.stdout.contains("hello yourself"), "{replayed}");
+    replayed.failed(&[&advice, "1 of 2"]);
+    assert_eq!(rows(&place, &["sessions", "--json", "--all"]).len(), sessions + 1, "none was opened for nothing");
+    place.run(&["dead", "replay", &first]).failed(&[&advice]);
+    place.run(&["dead", "drop", &first]).succeeded();
+    assert_eq!(rows(&place, &["dead", "--json"]).len(), 0);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}
