@@ -62,6 +62,11 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What is said where only a node that runs can answer.
+fn no_node(home: &Home) -> String {
+    format!("no node runs on `{}`; `ephor up` starts one", home.path().display())
+}
+
 /// A runtime for a command that is otherwise done on this thread.
 pub(crate) fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();

@@ -4,8 +4,9 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::Pid;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::budget;
+use super::{budget, no_node};
 use crate::{
     bytes,
     cli::Ps,
@@ -20,9 +21,19 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
-    let Some(mut client) = Client::reach_running(home).await? else {
-        bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
-    };
+    if !args.watch {
+        return look(home, args).await;
+    }
+    // Once it is asked for, the signal comes only this way: it is waited for beside whatever else is.
+    let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
+    tokio::select! {
+        looked = look(home, args) => looked,
+        _ = interrupt.recv() => Ok(ExitCode::SUCCESS),
+    }
+}
+
+async fn look(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
+    let mut client = Client::reach_running(home).await?.with_context(|| no_node(home))?;
     loop {
         let survey = survey(&mut client).await?;
         let text = if !args.json {
@@ -39,13 +50,7 @@ pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
         }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            stopped = tokio::signal::ctrl_c() => {
-                stopped.context("signals cannot be handled")?;
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::{
     io::IsTerminal,
+    pin::pin,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
+use ephor_chain::HoldKind;
 use ratatui::{
     DefaultTerminal, Frame,
     crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers},
@@ -16,11 +18,14 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{budget::fullest, ps};
+use super::{budget::fullest, no_node, ps};
 use crate::{client::Client, home::Home, operation::Survey, terminal::plain};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Between two looks at the keys.
+const KEYS: Duration = Duration::from_millis(50);
 
 /// The most calls in flight that are shown.
 const FLIGHTS: usize = 8;
@@ -29,9 +34,7 @@ pub(crate) async fn top(home: &Home) -> anyhow::Result<ExitCode> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         bail!("`ephor top` needs a terminal; `ephor ps --watch --json` is for programs");
     }
-    let Some(mut client) = Client::reach_running(home).await? else {
-        bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
-    };
+    let mut client = Client::reach_running(home).await?.with_context(|| no_node(home))?;
     let survey = ps::survey(&mut client).await?;
     let mut look = Look { survey, since: Instant::now(), appends: 0, from: 0 };
     // It restores the terminal also when this panics.
@@ -72,20 +75,37 @@ enum Wish {
 async fn watch(screen: &mut DefaultTerminal, client: &mut Client, look: &mut Look) -> anyhow::Result<()> {
     loop {
         screen.draw(|frame| draw(frame, look)).context("the terminal cannot be written")?;
-        let next = look.since + LOOK;
-        // Keys are waited for on this thread: there is nothing else to do on it.
-        while event::poll(next.saturating_duration_since(Instant::now())).context("the terminal cannot be read")? {
-            match wish(&event::read().context("the terminal cannot be read")?) {
-                Wish::Leave => return Ok(()),
-                Wish::Up => look.from = look.from.saturating_sub(1),
-                Wish::Down => look.from = look.from.saturating_add(1),
-                Wish::Nothing => {}
+        let rest = (look.since + LOOK).saturating_duration_since(Instant::now());
+        let mut asked = pin!(async {
+            tokio::time::sleep(rest).await;
+            ps::survey(client).await
+        });
+        // A node that does not answer keeps nobody from leaving.
+        let survey = loop {
+            tokio::select! {
+                survey = &mut asked => break survey?,
+                () = tokio::time::sleep(KEYS) => {}
             }
-            screen.draw(|frame| draw(frame, look)).context("the terminal cannot be written")?;
-        }
-        let survey = ps::survey(client).await?;
+            if keys(screen, look)? {
+                return Ok(());
+            }
+        };
         look.take(survey);
     }
+}
+
+/// Does what the keys ask for that were pressed by now; true to leave.
+fn keys(screen: &mut DefaultTerminal, look: &mut Look) -> anyhow::Result<bool> {
+    while event::poll(Duration::ZERO).context("the terminal cannot be read")? {
+        match wish(&event::read().context("the terminal cannot be read")?) {
+            Wish::Leave => return Ok(true),
+            Wish::Up => look.from = look.from.saturating_sub(1),
+            Wish::Down => look.from = look.from.saturating_add(1),
+            Wish::Nothing => {}
+        }
+        screen.draw(|frame| draw(frame, look)).context("the terminal cannot be written")?;
+    }
+    Ok(false)
 }
 
 fn wish(event: &Event) -> Wish {
@@ -121,7 +141,9 @@ fn heading(look: &Look) -> Vec<Line<'static>> {
     let survey = &look.survey;
     let waiting: usize = survey.processes.iter().map(|process| process.info.waiting).sum();
     let longest = survey.processes.iter().map(|process| process.info.waiting).max().unwrap_or(0);
-    let held = survey.processes.iter().filter(|process| process.held.is_some()).count();
+    let held = |kind| survey.processes.iter().filter(|process| process.held == Some(kind)).count();
+    let (suspended, stopped) = (held(HoldKind::Suspended), held(HoldKind::Stopped));
+    let out = held(HoldKind::Spent);
     let spent = survey.processes.iter().filter_map(|process| process.account.as_ref()).map(fullest).max().unwrap_or(0);
     vec![
         Line::styled(format!("ephor  {}", survey.time), Style::new().add_modifier(Modifier::BOLD)),
@@ -133,7 +155,7 @@ fn heading(look: &Look) -> Vec<Line<'static>> {
             survey.flights.len()
         )),
         Line::raw(format!(
-            "{held} suspended   {waiting} messages wait (longest queue {longest})   {} dead letters   {} schedules   \
+            "{suspended} suspended   {stopped} stopped   {out} out of budget   {waiting} messages wait (longest queue {longest})   {} dead letters   {} schedules   \
              fullest budget {spent}%",
             survey.dead_letters, survey.schedules
         )),

@@ -34,6 +34,51 @@ fn ends(child: &mut Child) -> bool {
 }
 
 #[test]
+fn ctrl_c_ends_a_watch_also_when_the_node_does_not_answer() {
+    let place = Place::new();
+    let up = place.up();
+    let shown = place.root().join("shown");
+    let mut watch = place.command(&["ps", "--watch"]);
+    let mut watch = watch.stdout(File::create(&shown).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    let looks = || fs::read_to_string(&shown).unwrap().matches("RESTARTS").count();
+    wait_until("it has looked twice", || looks() >= 2);
+    up.signal(Signal::STOP);
+    // It asks again within a second, and waits from then on.
+    thread::sleep(Duration::from_secs(2));
+    kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
+    let ended = ends(&mut watch);
+    up.signal(Signal::CONT);
+    assert!(ended, "Ctrl-C was lost");
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}
+
+#[test]
+fn q_leaves_the_full_screen_also_when_the_node_does_not_answer() {
+    if !Command::new("script").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        eprintln!("!! not tested: there is no `script` here to make a terminal");
+        return;
+    }
+    let place = Place::new();
+    let up = place.up();
+    let shown = place.root().join("shown");
+    let line = format!("'{}' top", env!("CARGO_BIN_EXE_ephor"));
+    let mut top = place.shell("script");
+    top.args(["-q", "-e", "-c", &line, "/dev/null"]).env("SHELL", "/bin/sh").stdin(Stdio::piped());
+    let mut top = top.stdout(File::create(&shown).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("it shows something", || fs::read(&shown).unwrap().len() > 100);
+    up.signal(Signal::STOP);
+    thread::sleep(Duration::from_secs(3));
+    let mut keys = top.stdin.take().unwrap();
+    keys.write_all(b"q").unwrap();
+    let ended = ends(&mut top);
+    up.signal(Signal::CONT);
+    assert!(ended, "the key was not read");
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}
+
+#[test]
 fn the_record_is_asked_also_while_a_node_is_leaving() {
     let place = Place::new();
     for turn in 1..=4 {
