@@ -147,6 +147,9 @@ pub(crate) enum Done {
         unrecorded: Option<String>,
         /// The sessions it concerned.
         sessions: Vec<SessionId>,
+        /// What holds the seat still, though it was resumed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held: Option<Hold>,
     },
     /// A budget.
     Budget {

@@ -8,6 +8,7 @@ use ephor_chain::Missed;
 use ephor_models::{ModelChoice, parse_model};
 
 use super::{
+    no_node,
     run::workspace,
     sessions::{json_lines, short},
 };
@@ -21,8 +22,14 @@ use crate::{
 };
 
 pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result<ExitCode> {
+    let looks = matches!(args, cli::Schedule::List { .. });
     let (operation, json) = operation(home, args)?;
-    let mut client = Client::reach(home).await?;
+    let mut client = if looks {
+        // To look begins no record, and adds nothing to one.
+        Client::reach_running(home).await?.with_context(|| no_node(home))?
+    } else {
+        Client::reach(home).await?
+    };
     let text = match client.operate(operation).await? {
         Done::Schedules { schedules } if json => json_lines(&schedules)?,
         Done::Schedules { schedules } => table(&schedules),

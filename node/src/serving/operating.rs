@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use ephor_base::{OperatorId, Part, PartKind, Pid, Seat};
-use ephor_chain::{Entry, Errand, Fact, HoldKind, Scheduled, Signal, state::SeatLife};
+use ephor_chain::{Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, standing::is_at_or_below, state::SeatLife};
 use ephor_kernel::{Account, Act, Acted, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
@@ -28,10 +28,11 @@ impl Node {
             Operation::Signal { signal, target, tree, note } => {
                 let target = self.target(target.as_deref())?;
                 let acted = kernel.signal(Act { operator, signal, target, tree, note }).await?;
+                let held = self.holding(signal, &acted.seat);
                 if signal == Signal::Resume {
                     self.scheduling.changed.notify_one();
                 }
-                signalled(acted)
+                signalled(acted, held)
             }
             Operation::Budget { target, changes, note } => self.budget(operator, &target, &changes, note).await?,
             Operation::Survey {} => Done::Survey { survey: self.survey() },
@@ -101,6 +102,18 @@ impl Node {
         let processes = self.kernel.processes();
         let in_seat = |seat: &Seat| processes.iter().find(|process| process.seat == *seat).map(|process| process.pid);
         in_seat(&seat.child("loop")).or_else(|| in_seat(&seat)).context("nobody is in that seat now")
+    }
+
+    /// What holds a seat still that was just resumed; nothing if it goes on.
+    fn holding(&self, signal: Signal, seat: &Seat) -> Option<Hold> {
+        if signal != Signal::Resume {
+            return None;
+        }
+        let kind = self.kernel.held(seat)?;
+        let holds = self.kernel.holds().into_iter().filter(|hold| hold.kind == kind);
+        // Of several the one furthest up: it holds the most.
+        let mut holds = holds.filter(|hold| hold.seat == *seat || (hold.tree && is_at_or_below(seat, &hold.seat)));
+        holds.next()
     }
 
     async fn budget(
@@ -225,13 +238,13 @@ fn exit(entry: Entry) -> Option<ExitView> {
     Some(ExitView { pid: entry.subject.pid, time: entry.time, reason, seq: entry.seq })
 }
 
-fn signalled(acted: Acted) -> Done {
+fn signalled(acted: Acted, held: Option<Hold>) -> Done {
     let Acted { seat, recorded, sessions } = acted;
     let (seq, unrecorded) = match recorded {
         Ok(seq) => (Some(seq), None),
         Err(why) => (None, Some(why)),
     };
-    Done::Signalled { seat, seq, unrecorded, sessions }
+    Done::Signalled { seat, seq, unrecorded, sessions, held }
 }
 
 const fn view(account: Account) -> AccountView {

@@ -146,3 +146,28 @@ fn a_letter_that_cannot_be_read_does_not_keep_the_others_from_being_replayed() {
     up.signal(Signal::TERM);
     up.ended().succeeded();
 }
+
+#[test]
+fn to_resume_what_something_else_holds_says_so() {
+    let place = Place::new();
+    let up = place.up();
+    let run = under_way(&place, "wait for it");
+    let pid = agents(&place)[0]["pid"].to_string();
+    let seat = agents(&place)[0]["seat"].as_str().unwrap().to_owned();
+    place.run(&["suspend", "--all"]).succeeded();
+    let told = place.run(&["resume", &pid]).failed(&["still held by `node`", "`ephor resume --all`"]);
+    assert!(!told.stdout.contains("resumed"), "{told}");
+    let group = seat.rsplit_once('/').unwrap().0;
+    place.run(&["suspend", group, "--tree"]).succeeded();
+    place.run(&["resume", "--all"]).succeeded();
+    place.run(&["suspend", group, "--tree"]).succeeded();
+    let told = place.run(&["resume", &pid, "--json"]).failed(&["still held by", group]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(told["held"]["seat"], group);
+    place.run(&["resume", group]).succeeded();
+    assert!(place.run(&["budget", &pid, "--tokens", "0"]).succeeded().stdout.contains("set by entry"));
+    place.run(&["stop", &seat]).succeeded();
+    assert!(!run.ended().status.success());
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}

@@ -73,3 +73,25 @@ fn a_schedule_that_cannot_run_writes_nothing_and_says_why_until_it_can() {
     up.ended().succeeded();
     place.verify();
 }
+
+#[test]
+fn to_look_makes_no_home_and_writes_nothing() {
+    let place = Place::fresh();
+    place.run(&["schedule", "list"]).failed(&["no node runs", "ephor up"]);
+    for signal in ["suspend", "resume", "stop", "kill"] {
+        place.run(&[signal, "nobody"]).failed(&["no node runs", "ephor up"]);
+    }
+    assert!(!place.home.exists());
+    let place = Place::new();
+    place.run(&["run", "list the files"]).succeeded();
+    let before = place.log().len();
+    place.run(&["schedule", "list", "--json"]).failed(&["no node runs"]);
+    place.run(&["suspend", "nobody"]).failed(&["no node runs"]);
+    assert_eq!(place.log().len(), before);
+    // What holds every agent to come has a meaning without a node.
+    place.run(&["stop", "--all"]).succeeded();
+    place.node_is_gone();
+    place.run(&["run", "list the files"]).failed(&["stopped", "ephor resume"]);
+    place.run(&["resume", "--all"]).succeeded();
+    place.run(&["run", "list the files"]).succeeded();
+}

@@ -380,7 +380,7 @@ fn a_spent_budget_suspends_the_agent_until_it_is_raised_from_the_command_line() 
     };
     wait_until("the message waits", || waiting()["waiting"] == 1);
     assert_eq!(waiting()["held"], "spent");
-    place.run(&["resume", &agent]).succeeded();
+    place.run(&["resume", &agent]).failed(&["is spent", "ephor budget"]);
     assert_eq!(waiting()["held"], "spent", "an operator who only resumes gives it nothing to spend");
     place.run(&["budget", &agent, "--tool-calls", "+5", "--note", "go on"]).succeeded();
     talk.until(|answer| answer["event"] == "held" && answer["by"].is_null());
