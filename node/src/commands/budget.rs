@@ -27,7 +27,7 @@ pub(crate) async fn budget(home: &Home, args: BudgetOf) -> anyhow::Result<ExitCo
     let text = if json {
         serde_json::to_string(&done)? + "\n"
     } else {
-        let place = seq.map_or_else(String::new, |seq| format!(", raised by entry {seq}"));
+        let place = seq.map_or_else(String::new, |seq| format!(", set by entry {seq}"));
         format!("{seat}{place}\n{}", table(account))
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;

@@ -22,6 +22,7 @@ use crate::{
 };
 
 pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result<ExitCode> {
+    let adds = matches!(args, cli::Schedule::Add { .. });
     let looks = matches!(args, cli::Schedule::List { .. });
     let (operation, json) = operation(home, args)?;
     let mut client = if looks {
@@ -34,7 +35,11 @@ pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result
         Done::Schedules { schedules } if json => json_lines(&schedules)?,
         Done::Schedules { schedules } => table(&schedules),
         done if json => serde_json::to_string(&done)? + "\n",
-        Done::Recorded { seq } => format!("recorded as entry {seq}; messages are sent while `ephor up` runs\n"),
+        Done::Recorded { seq } if adds => format!(
+            "recorded as entry {seq}; messages are sent while `ephor up` runs. Each is answered in a session of its own: \
+             `ephor sessions` lists it, `ephor chain log --session ID --content` has the answer\n"
+        ),
+        Done::Recorded { seq } => format!("recorded as entry {seq}\n"),
         _ => bail!("the node answered something else"),
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;

@@ -75,6 +75,16 @@ fn a_schedule_that_cannot_run_writes_nothing_and_says_why_until_it_can() {
 }
 
 #[test]
+fn whoever_makes_a_schedule_is_told_where_its_answers_go() {
+    let place = Place::new();
+    let up = place.up();
+    let added = place.run(&["schedule", "add", "daily", "0 9 * * *", "wake up"]).succeeded().stdout;
+    assert!(added.contains("ephor sessions") && added.contains("ephor chain log --session"), "{added}");
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}
+
+#[test]
 fn to_look_makes_no_home_and_writes_nothing() {
     let place = Place::fresh();
     place.run(&["schedule", "list"]).failed(&["no node runs", "ephor up"]);

@@ -162,6 +162,10 @@ fn a_spent_budget_is_said_and_nothing_more_is_asked() {
     assert!(reply["text"].as_str().unwrap().contains("budget"), "{ran}");
     assert!(!ran.stdout.contains("never said"), "{ran}");
     place.verify();
+    // The session ends with the run: nobody is sent to raise what is gone.
+    let script = place.script(&[json!({"text": "never said"})]);
+    let ran = place.run(&["run", "--model", &script, "go on"]).failed(&["`[budget]` in ephor.toml"]);
+    assert!(!ran.stderr.contains("until its budget is raised"), "{ran}");
 }
 
 /// A run whose model speaks so slowly that it has to be stopped, once it has begun to speak.

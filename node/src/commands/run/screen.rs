@@ -21,7 +21,9 @@ const fn held(by: Option<HoldKind>) -> &'static str {
     match by {
         None => "the agent goes on",
         Some(HoldKind::Suspended) => "an operator suspended the agent; it goes on after `ephor resume`",
-        Some(HoldKind::Spent) => "the agent is suspended until its budget is raised: `ephor budget`",
+        Some(HoldKind::Spent) => {
+            "the budget of the agent is spent: it takes up nothing more, and ends with its session; `[budget]` in ephor.toml says what a session may use"
+        }
         Some(HoldKind::Stopped) => "an operator stopped the agent",
     }
 }
