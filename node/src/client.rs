@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long a client tries to reach a node that runs or starts. The first start on a home compiles the tools.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two tries.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 

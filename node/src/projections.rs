@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -20,12 +20,15 @@ use ephor_chain::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::{Client, PATIENCE, PAUSE},
+    client::{Client, PAUSE},
     commands::runtime,
     home::{Home, Lock, Locked},
     progress::Bar,
     protocol::{Answer, Request},
 };
+
+/// How long a node that is leaving or begins is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most rows in one answer, so that a line stays far below its limit.
 const MOST: usize = 2000;
@@ -163,15 +166,6 @@ impl Projections {
     }
 }
 
-/// Takes the lock of a home; nothing if a node has it.
-fn unless_locked(home: &Home) -> anyhow::Result<Option<Lock>> {
-    match home.lock() {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.is::<Locked>() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Answers a question about the record.
 fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
     let newest = |behind: &Option<u64>, most: &usize| Page { order: Order::Newest, behind: *behind, most: *most };
@@ -240,26 +234,23 @@ impl Answering {
     pub(crate) fn find(home: &Home) -> anyhow::Result<Self> {
         let began = Instant::now();
         loop {
-            match Self::try_find(home)? {
-                Some(found) => return Ok(found),
-                None if began.elapsed() > PATIENCE => {
-                    bail!("the node on `{}` does not answer; see `{}`", home.path().display(), home.log().display())
-                }
-                None => std::thread::sleep(PAUSE),
+            match Self::at_once(home) {
+                Err(error) if error.is::<Locked>() && began.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                found => return found,
             }
         }
     }
 
-    /// Nothing if a node has the home and takes no clients.
-    fn try_find(home: &Home) -> anyhow::Result<Option<Self>> {
+    /// The same without waiting, for whoever can do without.
+    pub(crate) fn at_once(home: &Home) -> anyhow::Result<Self> {
         if !home.exists() {
             bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
         }
         let runtime = runtime(1)?;
         if let Some(client) = runtime.block_on(Client::reach_running(home))? {
-            return Ok(Some(Self::Node(runtime, Box::new(client))));
+            return Ok(Self::Node(runtime, Box::new(client)));
         }
-        let Some(lock) = unless_locked(home)? else { return Ok(None) };
+        let lock = home.lock()?;
         let path = home.public_keys();
         let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
         let keys: VerifierKeys = keys.parse().with_context(|| format!("`{}`", path.display()))?;
@@ -267,7 +258,7 @@ impl Answering {
         let whole = Reading::whole(&home.chain(), &files);
         let head = whole.context("the chain cannot be read; see `ephor chain verify`")?.head();
         let projections = Box::new(Projections::new(home, keys.origin()));
-        Ok(Some(Self::Here { projections, head, _lock: lock }))
+        Ok(Self::Here { projections, head, _lock: lock })
     }
 
     /// The messages that a node left unanswered which ended without a word. A node that runs is answering them.

@@ -78,7 +78,7 @@ fn found(home: &Home, of: &Filter, last: Option<usize>) -> Option<BTreeSet<Seq>>
     if of.is_everything() && last.is_none() {
         return None;
     }
-    let places = Answering::find(home).ok()?.pages(
+    let places = Answering::at_once(home).ok()?.pages(
         last.unwrap_or(usize::MAX),
         |behind, most| Question::Entries { of: of.clone(), behind, most },
         |found| match found {
