@@ -145,6 +145,9 @@ impl Holds {
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
             Fact::Signal { .. } | Fact::Limit { .. } | Fact::Skipped { .. } => {}
+            Fact::Enrolled { .. } | Fact::Ranked { .. } | Fact::Dismissed { .. } => {}
+            // Its text is recorded anew by each boot; until then it stays with what the last one recorded.
+            Fact::Enacted { .. } => {}
             // Recorded anew by each boot, together with the policy.
             Fact::Operator { .. } | Fact::Tool { .. } | Fact::Document { .. } => {}
             // Each belongs to a conversation, and stays with it.

@@ -31,7 +31,7 @@
 //!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
-//! - [`standing`]: what stands until it is taken back: holds, dead letters, schedules.
+//! - [`standing`]: what stands until it is taken back: holds, dead letters, schedules; [`operators`]: who may operate the node.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
 //!   which; [`protection`]: the passphrase.
@@ -69,6 +69,7 @@ pub mod minimum;
 pub mod note;
 pub mod offline;
 mod open;
+pub mod operators;
 pub mod order;
 mod press;
 pub mod proof;
@@ -123,6 +124,7 @@ pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use minimum::Minimum;
 pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
+pub use operators::{Credential, Decree, Enactment, Operators, Role};
 pub use order::Order;
 pub use protection::Protection;
 pub use prover::{ProveError, Prover};

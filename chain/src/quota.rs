@@ -151,6 +151,7 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Skipped { .. }
         | Fact::Unscheduled { .. }
         | Fact::Buried { .. }
+        | Fact::Dismissed { .. }
         | Fact::Keys { .. }
         | Fact::Boot { .. }
         | Fact::Origin { .. } => true,

@@ -1,5 +1,8 @@
 //! What is recorded: a public fact about a subject, and private content beside it.
 
+mod follows;
+mod forms;
+
 use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted,
     MessageId, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport,
@@ -8,7 +11,13 @@ use ephor_base::{
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
+pub use follows::{Follows, LastNumbers};
+
+pub(crate) use forms::hex;
+use forms::{flag, is_false, text_or_hex};
+
 use crate::{
+    operators::Role,
     pruning::Pruning,
     snapshot::Snapshot,
     standing::{Because, Cause, Missed, Signal, Undelivered},
@@ -431,6 +440,66 @@ pub enum Fact {
         #[serde(serialize_with = "text_or_hex")]
         bytes: Vec<u8>,
     },
+    /// An operator's credential counts from here on. Subject: the owner who decrees it; the first owner decrees their own.
+    #[n(36)]
+    Enrolled {
+        /// Ed25519 public key.
+        #[cbor(n(0), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        key: [u8; 32],
+        /// The operator's name.
+        #[n(1)]
+        name: String,
+        /// What the operator may do.
+        #[n(2)]
+        role: Role,
+        /// The owner's Ed25519 signature over the decree ([`crate::operators`]).
+        #[cbor(n(3), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
+    /// An operator has another role from here on. Subject: the owner who decrees it.
+    #[n(37)]
+    Ranked {
+        /// Who.
+        #[n(0)]
+        operator: OperatorId,
+        /// What the operator may do.
+        #[n(1)]
+        role: Role,
+        /// The owner's signature.
+        #[cbor(n(2), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
+    /// An operator's credential counts no longer. Subject: the owner who decrees it.
+    #[n(38)]
+    Dismissed {
+        /// Who.
+        #[n(0)]
+        operator: OperatorId,
+        /// The owner's signature.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
+    /// The constitution that decides from here on. Subject: the owner who decrees it.
+    #[n(39)]
+    Enacted {
+        /// The digest that verdicts name.
+        #[n(0)]
+        policy: Digest,
+        /// What the digest is made of.
+        #[n(1)]
+        terms: Terms,
+        /// `dev`, `staging` or `production`.
+        #[n(2)]
+        environment: String,
+        /// The owner's signature.
+        #[cbor(n(3), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
 }
 
 /// One of many restarts below one supervisor.
@@ -500,6 +569,10 @@ impl Fact {
             Self::Unscheduled { .. } => "unscheduled",
             Self::Opened { .. } => "opened",
             Self::Document { .. } => "document",
+            Self::Enrolled { .. } => "enrolled",
+            Self::Ranked { .. } => "ranked",
+            Self::Dismissed { .. } => "dismissed",
+            Self::Enacted { .. } => "enacted",
         }
     }
 }
@@ -553,55 +626,6 @@ pub struct Chosen {
     /// Which of its tool uses, from 0.
     #[n(1)]
     pub index: u32,
-}
-
-/// The head of a log that was given up.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
-pub struct Follows {
-    /// Its origin line.
-    #[n(0)]
-    pub origin: String,
-    /// How many entries of it could still be trusted.
-    #[n(1)]
-    pub size: u64,
-    /// The RFC 6962 root over those.
-    #[n(2)]
-    pub root: Digest,
-    /// What was wrong with it, in words.
-    #[n(3)]
-    pub reason: String,
-    /// The highest numbers it may have used up, so that none is used again.
-    #[n(4)]
-    pub used: LastNumbers,
-}
-
-/// The highest numbers a log has used up; 0 where it used none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Encode, Decode)]
-pub struct LastNumbers {
-    /// Of processes.
-    #[n(0)]
-    pub pid: u64,
-    /// Of calls.
-    #[n(1)]
-    pub call: u64,
-    /// Of messages.
-    #[n(2)]
-    pub message: u64,
-    /// Of tickets.
-    #[n(3)]
-    pub ticket: u64,
-}
-
-impl LastNumbers {
-    /// The highest numbers after `entries` more: an entry brings at most one of each.
-    pub(crate) const fn after(self, entries: u64) -> Self {
-        Self {
-            pid: self.pid.saturating_add(entries),
-            call: self.call.saturating_add(entries),
-            message: self.message.saturating_add(entries),
-            ticket: self.ticket.saturating_add(entries),
-        }
-    }
 }
 
 /// What a ruling answers.
@@ -660,45 +684,6 @@ pub struct Opening {
     pub workspace: String,
 }
 
-/// Most documents are text; the others are shown as hexadecimal digits.
-fn text_or_hex<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => serializer.serialize_str(text),
-        Err(_) => hex(bytes, serializer),
-    }
-}
-
-/// A truth that is absent where it is not one.
-mod flag {
-    use minicbor::{
-        Decoder, Encoder,
-        decode::Error as Malformed,
-        encode::{Error as Unwritten, Write},
-    };
-
-    pub(super) fn encode<C, W: Write>(is: &bool, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
-        to.bool(*is)?.ok()
-    }
-
-    pub(super) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<bool, Malformed> {
-        from.bool()
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "the encoding asks for it")]
-    pub(super) const fn nil() -> Option<bool> {
-        Some(false)
-    }
-
-    pub(super) const fn is_nil(is: &bool) -> bool {
-        !*is
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-const fn is_false(is: &bool) -> bool {
-    !*is
-}
-
 /// What a schedule sends, and where to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
 pub struct Errand {
@@ -711,9 +696,4 @@ pub struct Errand {
     /// The model it asks, as it is typed; nothing for the configured one.
     #[n(2)]
     pub model: Option<String>,
-}
-
-fn hex<S: serde::Serializer, B: AsRef<[u8]>>(bytes: B, serializer: S) -> Result<S::Ok, S::Error> {
-    let digits: String = bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    serializer.serialize_str(&digits)
 }

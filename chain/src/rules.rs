@@ -247,7 +247,10 @@ impl Rules {
             Fact::Erase { session, .. } => self.check_erase(*session, entry).and_then(|()| self.standing.admit(entry)),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             Fact::Restarts { restarts } => check_restarts(restarts),
-            _ => self.standing.admit(entry),
+            _ => {
+                let origin = self.keys.as_ref().map_or("", |keys| keys.origin());
+                self.standing.admit(entry, origin)
+            }
         }
     }
 

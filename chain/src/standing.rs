@@ -1,4 +1,5 @@
-//! What stands until it is taken back: holds on seats, dead letters, schedules, and answers that are owed.
+//! What stands until it is taken back: holds on seats, dead letters, schedules, answers that are owed, operators and the law
+//! that they enacted.
 //!
 //! The entries alone say what stands, and a snapshot repeats it, so that neither a reboot nor the end of old entries loses
 //! it. A replay is the acceptance of a message that names the dead letter it comes from, and so is a firing: one entry does
@@ -10,7 +11,11 @@ use ephor_base::{MessageId, Seat, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::{entry::Entry, record::Fact};
+use crate::{
+    entry::Entry,
+    operators::{Credential, Enactment, Operators},
+    record::Fact,
+};
 
 /// What is done to processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
@@ -202,6 +207,7 @@ pub struct Standing {
     dead: BTreeMap<MessageId, DeadLetter>,
     schedules: BTreeMap<String, Scheduled>,
     unanswered: BTreeMap<MessageId, Unanswered>,
+    operators: Operators,
 }
 
 /// A part of what stands, as a snapshot has it.
@@ -219,6 +225,14 @@ pub struct StandingPart {
     /// Messages that are owed an answer, by number.
     #[n(3)]
     pub unanswered: Vec<Unanswered>,
+    /// Operators, by id, with those who were dismissed. Nothing if there are none.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operators: Option<Vec<Credential>>,
+    /// The constitution that an owner put in force.
+    #[n(6)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law: Option<Enactment>,
 }
 
 /// One thing that stands.
@@ -227,6 +241,8 @@ pub(crate) enum Item {
     Dead(DeadLetter),
     Schedule(Scheduled),
     Unanswered(Unanswered),
+    Operator(Credential),
+    Law(Enactment),
 }
 
 /// Whether `seat` is `above` or lies below it.
@@ -308,9 +324,18 @@ impl Standing {
         self.unanswered.values()
     }
 
-    /// Takes an entry in, or says which rule it breaks; then nothing changed.
-    pub(crate) fn admit(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    /// Who may operate the node.
+    #[must_use]
+    pub const fn operators(&self) -> &Operators {
+        &self.operators
+    }
+
+    /// Takes an entry of the log of this origin in, or says which rule it breaks; then nothing changed.
+    pub(crate) fn admit(&mut self, entry: &Entry, origin: &str) -> Result<(), &'static str> {
         match &entry.fact {
+            Fact::Enrolled { .. } | Fact::Ranked { .. } | Fact::Dismissed { .. } | Fact::Enacted { .. } => {
+                self.operators.admit(entry, origin)
+            }
             Fact::Message { id, because, owed, .. } => self.accept(entry, *id, because.as_ref(), *owed),
             Fact::TurnEnd { message, .. } => self.answer(*message),
             Fact::Signal { signal, tree, cause, .. } => self.signal(entry, *signal, *tree, *cause),
@@ -441,22 +466,25 @@ impl Standing {
         let dead = self.dead.values().map(|letter| Item::Dead(*letter));
         let schedules = self.schedules.values().cloned().map(Item::Schedule);
         let unanswered = self.unanswered.values().map(|one| Item::Unanswered(*one));
-        self.holds.iter().map(Item::Hold).chain(dead).chain(schedules).chain(unanswered)
+        let operators = self.operators.credentials().cloned().map(Item::Operator);
+        let law = self.operators.law().map(Item::Law);
+        self.holds.iter().map(Item::Hold).chain(dead).chain(schedules).chain(unanswered).chain(operators).chain(law)
     }
 
     /// Takes a part of a snapshot in.
     pub(crate) fn load(&mut self, part: &StandingPart) {
-        let StandingPart { holds, dead, schedules, unanswered } = part;
+        let StandingPart { holds, dead, schedules, unanswered, operators, law } = part;
         self.holds.0.extend(holds.iter().map(|hold| ((hold.seat.clone(), hold.kind), hold.tree)));
         self.dead.extend(dead.iter().map(|letter| (letter.message, *letter)));
         self.schedules.extend(schedules.iter().map(|schedule| (schedule.name.clone(), schedule.clone())));
         self.unanswered.extend(unanswered.iter().map(|one| (one.message, *one)));
+        self.operators.load(operators.as_deref().unwrap_or_default(), *law);
     }
 }
 
 impl StandingPart {
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.holds.is_empty() && self.dead.is_empty() && self.schedules.is_empty() && self.unanswered.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 
     pub(crate) fn push(&mut self, item: Item) {
@@ -465,6 +493,8 @@ impl StandingPart {
             Item::Dead(letter) => self.dead.push(letter),
             Item::Schedule(schedule) => self.schedules.push(schedule),
             Item::Unanswered(one) => self.unanswered.push(one),
+            Item::Operator(one) => self.operators.get_or_insert_default().push(one),
+            Item::Law(law) => self.law = Some(law),
         }
     }
 }
@@ -477,6 +507,8 @@ impl Item {
             Self::Dead(letter) => ephor_base::cbor::to_vec(letter),
             Self::Schedule(schedule) => ephor_base::cbor::to_vec(schedule),
             Self::Unanswered(one) => ephor_base::cbor::to_vec(one),
+            Self::Operator(one) => ephor_base::cbor::to_vec(one),
+            Self::Law(law) => ephor_base::cbor::to_vec(law),
         };
         bytes.len()
     }

@@ -21,6 +21,15 @@ ML_DSA_65 = b"\xffML-DSA-65 FIPS-204 pure empty-context"
 PART_BYTES = 49152
 LEAST_KEPT = 180 * 86400
 MOST_GAP = 7 * 86400 * 10**6
+# The points of small order on the curve of Ed25519, in every encoding.
+SMALL_ORDER = {bytes.fromhex(point) for point in (
+    "01" + "00" * 31, "01" + "00" * 30 + "80", "00" * 32, "00" * 31 + "80",
+    "ec" + "ff" * 30 + "7f", "ec" + "ff" * 31, "ed" + "ff" * 30 + "7f", "ed" + "ff" * 31, "ee" + "ff" * 30 + "7f",
+    "ee" + "ff" * 31,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa")}
 
 
 class Bad(Exception):
@@ -301,15 +310,21 @@ def true(value):
     need(value is True, "a truth that is none is left out")
 
 
+def nothing(_value):
+    need(False, "a field that has no meaning yet")
+
+
+terms = record(digest, many(upto(5)), many(tool_name))
 because = choice({0: record(u64), 1: record(text, u64)})
 standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, session, upto(4))),
-                  many(record(text, text, text, upto(1), u64, u64, session, maybe(u64))), many(record(u64, u64, session)))
+                  many(record(text, text, text, upto(1), u64, u64, session, maybe(u64))), many(record(u64, u64, session)),
+                  maybe(nothing), maybe(many(record(octets(32), text, u64, maybe(upto(3))))), maybe(record(u64, digest)))
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
                   many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing))
 PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
 fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
-    4: record(digest, text, maybe(record(digest, many(upto(5)), many(tool_name)))), 5: record(tool_name, digest, digest),
+    4: record(digest, text, maybe(terms)), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
     8: record(u64, many(u64), maybe(session), maybe(because), maybe(true)),
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
@@ -322,6 +337,8 @@ fact = choice({
     25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
     29: record(text),
     30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
+    36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
+    38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -362,6 +379,7 @@ class Rules:
         self.generations, self.erased, self.parts = [], set(), None
         self.holds, self.dead, self.schedules, self.owed = {}, {}, {}, {}
         self.retired, self.pruned, self.pruning, self.met = [], None, [], []
+        self.operators, self.law = {}, None
 
     def begin(self, parts):
         """Begins where a pruned log begins, with what the parts of the pruning say."""
@@ -379,7 +397,10 @@ class Rules:
 
     def stand(self, standing=([], [], [], [])):
         """Takes over what stands, as a part of a snapshot has it."""
-        holds, dead, schedules, owed = standing
+        holds, dead, schedules, owed, _, operators, law = [*standing, *[Null] * (7 - len(standing))]
+        for credential in [] if operators is Null else operators:
+            self.operators[sha(credential[0])[:16]] = [*credential, *[Null] * (4 - len(credential))]
+        self.law = self.law if law is Null else law
         self.holds.update({(seat, kind): tree for seat, kind, tree in holds})
         self.dead.update({message: tuple(about) for message, *about in dead})
         self.schedules.update({name: [*about, *[Null] * (7 - len(about))] for name, *about in schedules})
@@ -402,7 +423,8 @@ class Rules:
         if check:
             check(fields, who, content)
         stands = {8: self.message, 15: self.turn_end, 21: self.signal, 22: self.limit, 25: self.die, 26: self.bury,
-                  27: self.schedule, 28: self.skip, 29: self.unschedule}.get(kind)
+                  27: self.schedule, 28: self.skip, 29: self.unschedule, 36: self.decree, 37: self.decree,
+                  38: self.decree, 39: self.decree}.get(kind)
         if stands:
             stands(fields, who, entry)
         self.count(kind, fields, who)
@@ -475,16 +497,18 @@ class Rules:
         items += [(5, [message, *about]) for message, about in sorted(self.dead.items())]
         items += [(6, trimmed([name, *about])) for name, about in sorted(self.schedules.items(), key=name_order)]
         items += [(7, [message, *about]) for message, about in sorted(self.owed.items())]
-        groups, count = [tuple([] for _ in range(8))], 0
+        items += [(9, trimmed(list(one))) for _, one in sorted(self.operators.items())]
+        items += [(10, self.law)] if self.law else []
+        groups, count = [tuple([] for _ in range(11))], 0
         for which, one in items:
             count += len(encode(one))
             if count > PART_BYTES:
-                groups.append(tuple([] for _ in range(8)))
+                groups.append(tuple([] for _ in range(11)))
                 count = len(encode(one))
             groups[-1][which].append(one)
         pruned = self.pruned or Null
         return [trimmed([part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:4], pruned,
-                         list(group[4:]) if any(group[4:]) else Null])
+                         trimmed([*group[4:8], Null, group[9] or Null, *(group[10] or [Null])]) if any(group[4:]) else Null])
                 for part, group in enumerate(groups)]
 
     def prune(self, fields, who, content):
@@ -556,6 +580,38 @@ class Rules:
 
     def unschedule(self, fields, who, _entry):
         need(1 in who and self.schedules.pop(fields[0], None), "it ends no schedule, or for nobody")
+
+    def decree(self, fields, who, entry):
+        kind, office = entry[4][0], {who: one for who, one in self.operators.items() if one[3] is not Null}
+        latest = max([one[2] for one in self.operators.values()] + ([self.law[0]] if self.law else []), default=0)
+        *said, signature = fields
+        message = b"ephor decree v1\n" + encode([self.generations[-1][1].origin, latest, [kind - 36, said]])
+        if not self.operators:
+            need(kind == 36 and said[2] == 3, "the first decree enrols no owner")
+            need(who.get(1) == sha(said[0])[:16], "the first owner is enrolled by somebody else")
+            key = said[0]
+        else:
+            need(office.get(who.get(1), [Null] * 4)[3] == 3, "a decree by nobody who is an owner")
+            key = office[who[1]][0]
+        try:
+            Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            raise Bad("a decree that its owner has not signed for this place") from None
+        if kind == 36:
+            new = sha(said[0])[:16]
+            need(re.fullmatch(r"[a-z0-9._-]{1,64}", said[1], re.ASCII), "a name that is none")
+            need(all(one[1] != said[1] for one in office.values()), "a name that is taken")
+            need(new not in self.operators, "a key that was enrolled before")
+            need(said[0] not in SMALL_ORDER, "a key of small order")
+            self.operators[new] = [said[0], said[1], entry[1], said[2]]
+        elif kind == 39:
+            self.law = [entry[1], said[1][0]]
+        else:
+            need(said[0] in office, "a decree on somebody who is not in office")
+            role = said[1] if kind == 37 else Null
+            owners = [who for who, one in office.items() if one[3] == 3]
+            need(role == 3 or owners != [said[0]], "the last owner is taken away")
+            self.operators[said[0]][2:] = [entry[1], role]
 
     def keys(self, fields, _who, _content):
         keys, used = Keys(fields), [keys for _, keys in self.generations]

@@ -22,10 +22,11 @@ use ephor_base::{
     OperatorId, Part, PartKind, Pid, Random as _, Resource, Seat, Seq, SpanId, TicketId, Timestamp, TurnReport,
 };
 use ephor_chain::{
-    Against, Because, Cause, Checked, Commitment, Content, Entry, EntryProof, Errand, Fact, Head, KnownLog, Missed,
-    Opening, Record, RulingOn, Signal, Subject, Undelivered, check,
+    Against, Because, Cause, Checked, Commitment, Content, Decree, Entry, EntryProof, Errand, Fact, Head, KnownLog,
+    Missed, Opening, Record, Role, RulingOn, Signal, Subject, Undelivered, check,
     disk::Disk,
     note::Note,
+    operators::operator_id,
     read,
     record::{Chosen, Grounds, Restart, Terms},
     tile::Tile,
@@ -151,8 +152,35 @@ fn records() -> Vec<Record> {
     ]
     .into_iter()
     .chain(standing())
+    .chain(decrees())
     .collect()
 }
+
+/// The decrees of an owner: the first vouches for itself, and each is bound to the one before.
+fn decrees() -> Vec<Record> {
+    let key = |seed| ed25519_dalek::SigningKey::from_bytes(&[seed; 32]);
+    let (owner, other) = (key(5), key(6).verifying_key().to_bytes());
+    let origin = World::new(Memory::default().files(), Path::new("/home")).verifier().origin().to_owned();
+    let enrol = |key, name: &str, role| Decree::Enrol { key, name: name.into(), role };
+    let decrees = [
+        enrol(owner.verifying_key().to_bytes(), "ada", Role::Owner),
+        enrol(other, "bob", Role::Viewer),
+        Decree::Rank { operator: operator_id(&other), role: Role::Approver },
+        Decree::Dismiss { operator: operator_id(&other) },
+        Decree::Enact { policy: Digest::of(b"policy"), terms: terms(), environment: "dev".into() },
+    ];
+    let operator = Some(operator_id(&owner.verifying_key().to_bytes()));
+    let at = |number: u64| if number == 0 { Seq(0) } else { Seq(FIRST_DECREE + number - 1) };
+    let record = |(number, decree): (u64, Decree)| Record {
+        subject: Subject { operator, ..Subject::default() },
+        fact: decree.sign(&origin, at(number), &owner),
+        content: None,
+    };
+    (0..).zip(decrees).map(record).collect()
+}
+
+/// Where the first decree stands.
+const FIRST_DECREE: u64 = FIRST_STANDING + 12;
 
 /// The facts of what stands until it is taken back.
 fn standing() -> Vec<Record> {

@@ -21,6 +21,7 @@ mod kill;
 mod lineage;
 mod meanwhile;
 mod offline;
+mod operators;
 mod order;
 mod passphrase;
 mod prover;

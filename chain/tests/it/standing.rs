@@ -8,7 +8,7 @@ use std::{
 use ephor_base::{Budget, Digest, EndReason, MessageId, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
     Against, AppendError, Because, Cause, Entry, Fact, Head, HoldKind, Log, Missed, Record, Signal, Standing, State,
-    Subject, Undelivered,
+    Subject, Undelivered, VerifierKeys,
     disk::Disk,
     state::{Order, Page, Reading},
     verify,
@@ -186,12 +186,39 @@ fn session_seat() -> Subject {
 
 #[test]
 fn both_verifiers_hold_the_rules_of_what_stands() {
-    let (forge, second) = (Forge::new(&Seeded::new(42)), Second::find());
-    let [ed25519, ml_dsa_65] = forge.lines();
-    let origin = Fact::Origin { ed25519, ml_dsa_65, follows: None };
-    let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+    let judges = Judges::new();
     for (name, holds, facts) in cases() {
-        let all = [(Subject::default(), origin.clone()), (Subject::default(), boot.clone())].into_iter().chain(facts);
+        judges.agree(name, holds, facts);
+    }
+}
+
+/// Both verifiers, over a log that is made up.
+pub(crate) struct Judges {
+    forge: Forge,
+    second: Option<Second>,
+}
+
+impl Judges {
+    pub(crate) fn new() -> Self {
+        Self { forge: Forge::new(&Seeded::new(42)), second: Second::find() }
+    }
+
+    /// The name of the log.
+    pub(crate) fn origin(&self) -> String {
+        self.keys().origin().to_owned()
+    }
+
+    fn keys(&self) -> VerifierKeys {
+        self.forge.lines().map(|line| line + "\n").concat().parse().unwrap()
+    }
+
+    /// Holds these facts, behind an origin and a boot, against the rules.
+    pub(crate) fn agree(&self, name: &str, holds: bool, facts: Vec<(Subject, Fact)>) {
+        let forge = &self.forge;
+        let [ed25519, ml_dsa_65] = forge.lines();
+        let origin = Fact::Origin { ed25519, ml_dsa_65, follows: None };
+        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+        let all = [(Subject::default(), origin), (Subject::default(), boot)].into_iter().chain(facts);
         let entry = |(seq, (subject, fact)): (u64, (Subject, Fact))| {
             Entry { version: 2, seq: Seq(seq), time: Timestamp(1), subject, fact, content: None }.to_bytes()
         };
@@ -205,13 +232,12 @@ fn both_verifiers_hold_the_rules_of_what_stands() {
         let empty = Head { size: 0, root: Digest::of(&[]) };
         let segment = forge.segment(empty, &entries, &[], &checkpoint);
         forge::write(&chain.join(format!("journal/{:020}.seg", 0)), &segment);
-        let keys = forge.lines().map(|line| line + "\n").concat();
-        forge::write(&home.path().join("keys"), keys.as_bytes());
-        let keys = keys.parse().unwrap();
+        let keys = self.keys();
+        forge::write(&home.path().join("keys"), keys.to_string().as_bytes());
         let against = Against { keys: &keys, head: None, vault: None, from: None };
         let first = verify(&chain, &(Arc::new(Disk) as _), against, |_| ());
         assert_eq!(first.is_ok(), holds, "{name}: {first:?}");
-        if let Some(second) = &second {
+        if let Some(second) = &self.second {
             let said = second.run(&[Path::new("chain"), &chain, &home.path().join("keys")]);
             assert_eq!(said.is_ok(), holds, "{name}: {said:?}");
         }
