@@ -24,7 +24,10 @@ use ephor_base::{
 };
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{durable, keys::KeyError};
+use crate::{
+    durable,
+    keys::{KeyError, save_new},
+};
 
 const LOCKED_MARK: &[u8] = b"ephor locked key 1\n";
 const SLOTS_MARK: &[u8] = b"ephor key in two forms 1\n";
@@ -201,6 +204,33 @@ impl Shut {
             Self::Wrong => KeyError::WrongPassphrase(path.to_owned()),
         }
     }
+}
+
+/// How long a credential is, in bytes: the seed of an Ed25519 key (RFC 8032).
+pub const SEED: usize = 32;
+
+/// The credential in a file that may be locked.
+///
+/// # Errors
+/// [`KeyError`] if there is none, or it cannot be read or opened.
+pub fn load_seed(path: &Path, files: &dyn Files, protection: &Protection) -> Result<Secret<[u8; SEED]>, KeyError> {
+    let bytes = protection.read(path, files)?;
+    let seed = bytes.as_slice().try_into().map_err(|_| KeyError::Damaged(path.to_owned()))?;
+    Ok(Secret::new(seed))
+}
+
+/// Writes a credential into a new file with mode 0600, under a protection.
+///
+/// # Errors
+/// [`KeyError`] if there already is a file or it cannot be written.
+pub fn save_seed(
+    path: &Path,
+    seed: &[u8; SEED],
+    files: &dyn Files,
+    protection: &Protection,
+    random: &dyn Random,
+) -> Result<(), KeyError> {
+    save_new(files, path, &protection.seal(seed, random))
 }
 
 /// Whether a key file opens only with a passphrase.

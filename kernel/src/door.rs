@@ -41,7 +41,7 @@ pub use flights::{Flight, Landed};
 pub use permit::Permit;
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
-pub use ruling::{BadRuling, Operators, SignedRuling, Statement, operator_id};
+pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
 pub use session::{Moment, SessionSpec};
 
 pub(crate) use flights::Flights;
@@ -102,8 +102,6 @@ pub struct DoorParts {
     pub log: Log,
     /// The law and the tools.
     pub gate: Gate,
-    /// Whose rulings count.
-    pub operators: Operators,
     /// What really does things.
     pub drivers: Drivers,
     /// Where secrets are kept.
@@ -289,10 +287,6 @@ impl Door {
         &self.parts.gate
     }
 
-    pub(crate) const fn operators(&self) -> &Operators {
-        &self.parts.operators
-    }
-
     pub(crate) fn watchers(&self) -> &Watchers {
         &self.parts.watchers
     }
@@ -363,19 +357,20 @@ impl Door {
 
     /// Labels and records a message; the envelope is what the mailbox gets, once it is durable. `from` is the session it comes
     /// out of; none, if the operator's client sent it, whose parts say what the person has typed. `because` says why it is sent,
-    /// if no person did just now.
+    /// if no person did just now, and `by` who has it sent, if not the operator of the session.
     pub(crate) async fn accept(
         &self,
         session: SessionId,
         from: Option<SessionId>,
         because: Option<Because>,
+        by: Option<OperatorId>,
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
         let reserved = self.ledger.reserve(&seat, MESSAGE).map_err(NotAccepted::BudgetSpent)?;
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
         let said = |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true };
-        let accepted = self.record_message(session, seat, said, parts).await;
+        let accepted = self.record_message(session, seat, by, said, parts).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;
         Ok(Envelope { id, session, operator, accepted, seq: receipt.seq, spans })
@@ -386,6 +381,7 @@ impl Door {
         &self,
         session: SessionId,
         seat: Seat,
+        by: Option<OperatorId>,
         said: impl Fn(Vec<SpanId>) -> Fact,
         parts: Vec<Part>,
     ) -> Result<(Receipt, OperatorId, Timestamp, Vec<SpanId>), NotAccepted> {
@@ -395,7 +391,7 @@ impl Door {
                 (session.next_spans(parts.len()), session.taken_in, session.spec.operator)
             });
             let (spans, at, operator) = place.ok_or(NotAccepted::NoSession(session))?;
-            let (who, seat) = (Some(operator), Some(seat.clone()));
+            let (who, seat) = (by.or(Some(operator)), Some(seat.clone()));
             let subject = Subject { session: Some(session), operator: who, seat, ..Subject::default() };
             let record = Record { subject, fact: said(spans.clone()), content: Some(Content::Parts(parts.clone())) };
             let accepted = self.clock().now();
@@ -446,7 +442,8 @@ impl Door {
 
     /// Takes an operator's ruling: on an open ticket, or on tools for a session.
     pub(crate) async fn rule(&self, ruling: SignedRuling) -> Result<(), BadRuling> {
-        self.parts.operators.check(&ruling)?;
+        // Who counts, the record says at this moment.
+        self.log().standing(|standing| ruling::check(standing.operators(), &ruling))?;
         match &ruling.statement.on {
             RulingOn::Ticket(id) => self.tickets.answer(*id, ruling),
             RulingOn::Tools(_) => self.rule_on_tools(&ruling).await,

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, cbor};
+use ephor_base::{
+    Budget, Digest, Exhausted, ExitReason, MessageId, OperatorId, Part, Pid, Random, Seat, SessionId, cbor,
+};
 use ephor_chain::{
     Because, HoldKind, Unanswered, Undelivered,
     record::{Fact, Record, Subject, Terms},
@@ -284,7 +286,7 @@ impl Kernel {
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, None, None, parts).await
+        self.deliver(session, None, None, None, parts).await
     }
 
     /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
@@ -295,7 +297,7 @@ impl Kernel {
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
-        self.deliver(to, Some(origin), None, parts).await
+        self.deliver(to, Some(origin), None, None, parts).await
     }
 
     /// As [`Kernel::send`], also for what no person sent just now.
@@ -304,6 +306,7 @@ impl Kernel {
         session: SessionId,
         from: Option<SessionId>,
         because: Option<Because>,
+        by: Option<OperatorId>,
         parts: Vec<Part>,
     ) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
@@ -312,7 +315,7 @@ impl Kernel {
             NotSent::Full(waiting) => NotAccepted::Full(waiting),
             NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
         })?;
-        let envelope = self.door().accept(session, from, because, parts).await?;
+        let envelope = self.door().accept(session, from, because, by, parts).await?;
         let id = envelope.id;
         place.put(envelope);
         Ok(id)
@@ -559,16 +562,12 @@ fn warrants(door: &Door) -> Result<(Warrant, Warrant), Exhausted> {
     Ok((above, agents))
 }
 
-/// Records the operators, the law and the tools of this boot.
+/// Records the law and the tools of this boot.
 async fn record_law(door: &Door) -> Result<(), NotStarted> {
     let note = async |subject: Subject, fact: Fact| {
         let record = Record { subject, fact, content: None };
         door.log().note(record).await.map_err(|error| NotStarted::Chain(error.to_string()))
     };
-    for (id, key) in door.operators().keys() {
-        let subject = Subject { operator: Some(*id), ..Subject::default() };
-        note(subject, Fact::Operator { key: key.to_bytes() }).await?;
-    }
     let (policy, constitution) = (door.gate().policy(), door.gate().constitution().text().as_bytes());
     for part in Fact::document(constitution) {
         note(Subject::default(), part).await?;

@@ -94,9 +94,14 @@ impl Kernel {
     ///
     /// # Errors
     /// [`NotRaised`]: it is dead still, or somebody else was quicker.
-    pub async fn replay(&self, message: MessageId, into: SessionId) -> Result<MessageId, NotRaised> {
+    pub async fn replay(
+        &self,
+        operator: OperatorId,
+        message: MessageId,
+        into: SessionId,
+    ) -> Result<MessageId, NotRaised> {
         let (from, parts) = self.open_letter(message).await?;
-        match self.deliver(into, from, Some(Because::Replay(message)), parts).await {
+        match self.deliver(into, from, Some(Because::Replay(message)), Some(operator), parts).await {
             Err(NotAccepted::Again(_)) => Err(NotRaised::NotDead(message)),
             accepted => Ok(accepted?),
         }
@@ -113,7 +118,7 @@ impl Kernel {
         name: &str,
         at: Timestamp,
     ) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, None, Some(Because::Fire { name: name.to_owned(), at }), parts).await
+        self.deliver(session, None, Some(Because::Fire { name: name.to_owned(), at }), None, parts).await
     }
 
     /// Drops a dead letter, on the record.

@@ -13,6 +13,7 @@ mod acts;
 mod branch;
 mod census;
 mod chronicle;
+mod decrees;
 pub mod door;
 pub mod driver;
 mod holds;
@@ -31,9 +32,10 @@ mod warrant;
 pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
 pub use branch::{Branch, Child, Sprout, Work};
 pub use census::{Inspected, WaitsFor};
+pub use decrees::{NotDecreed, Roster, found};
 pub use door::{
     Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,
-    Moment, NotAccepted, Operators, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
+    Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
     Undecidable, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};

@@ -1,10 +1,14 @@
 //! What can be typed.
 
+mod operator;
+
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
 use ephor_chain::Retention;
+
+pub(crate) use operator::Operator;
 
 use crate::operation::Change;
 
@@ -19,6 +23,14 @@ pub(crate) struct Cli {
     /// Read the passphrase for the keys from this file, instead of asking at the terminal.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) passphrase_file: Option<PathBuf>,
+
+    /// Act with this credential: a name from `ephor operator add`, or a file, with a `/` in it [default: the first owner's].
+    #[arg(long = "as", env = "EPHOR_AS", global = true, value_name = "NAME|FILE")]
+    pub(crate) credential: Option<String>,
+
+    /// Read the passphrase for the credential from this file, instead of asking at the terminal.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) as_passphrase_file: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -72,6 +84,9 @@ pub(crate) enum Command {
     /// Read, check, compare and test constitutions.
     #[command(subcommand)]
     Policy(Policy),
+    /// Enrol operators with credentials and roles of their own.
+    #[command(subcommand)]
+    Operator(Operator),
 }
 
 #[derive(Args, Debug)]

@@ -5,12 +5,14 @@ use std::{
     io::{BufRead, BufReader, Write},
     os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream},
     process::{Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
+use ed25519_dalek::Signer;
 use ephor_base::{Decision, Digest, SessionId};
-use ephor_chain::record::RulingOn;
+use ephor_chain::{Decree, record::RulingOn};
 use ephor_kernel::Statement;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
@@ -19,7 +21,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     home::Home,
-    operation::{Done, Operation},
+    operation::{Done, Operation, Roster, Wanted},
     operator::Operator,
     passphrase,
     protocol::{Answer, MAX_LINE, PROTOCOL, Request, to_hex},
@@ -34,7 +36,7 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 /// An authenticated connection.
 pub(crate) struct Client {
     lines: Framed<UnixStream, LinesCodec>,
-    operator: Operator,
+    operator: Arc<Operator>,
 }
 
 /// The node went away.
@@ -48,8 +50,9 @@ impl Client {
         let began = Instant::now();
         let mut told = false;
         let mut locked = None;
+        let mut operator = known(home)?;
         loop {
-            match Self::try_reach(home).await {
+            match Self::try_reach(home, &mut operator).await {
                 Ok(client) => return Ok(client),
                 Err(Unreached::NotThere) => {}
                 Err(Unreached::Final(error)) => return Err(error),
@@ -74,14 +77,18 @@ impl Client {
 
     /// Connects to the node that runs on `home`, if one does.
     pub(crate) async fn reach_running(home: &Home) -> anyhow::Result<Option<Self>> {
-        match Self::try_reach(home).await {
+        if !home.socket().exists() {
+            return Ok(None);
+        }
+        match Self::try_reach(home, &mut known(home)?).await {
             Ok(client) => Ok(Some(client)),
             Err(Unreached::NotThere) => Ok(None),
             Err(Unreached::Final(error)) => Err(error),
         }
     }
 
-    async fn try_reach(home: &Home) -> Result<Self, Unreached> {
+    /// The credential is had once, since a person may have to type its passphrase; on a new home the node makes it.
+    async fn try_reach(home: &Home, operator: &mut Option<Arc<Operator>>) -> Result<Self, Unreached> {
         let socket = crate::serving::short_path(&home.socket(), |path| StdStream::connect(path));
         let socket = socket.map_err(|_| Unreached::NotThere)?;
         socket.set_nonblocking(true).map_err(|_| Unreached::NotThere)?;
@@ -96,7 +103,10 @@ impl Client {
             let why = "the node that runs is another version of Ephor; stop it first";
             return Err(Unreached::Final(anyhow::anyhow!(why)));
         }
-        let operator = Operator::load(&home.operator_key()).map_err(Unreached::Final)?;
+        let operator = match operator {
+            Some(operator) => operator.clone(),
+            None => operator.insert(Arc::new(passphrase::credential(home).map_err(Unreached::Final)?)).clone(),
+        };
         let signature = to_hex(&operator.answer(&challenge));
         let mut client = Self { lines, operator };
         let request = Request::Authenticate { operator: client.operator.id(), signature };
@@ -138,6 +148,21 @@ impl Client {
         }
     }
 
+    /// Who is in office.
+    pub(crate) async fn roster(&mut self) -> anyhow::Result<Roster> {
+        match self.operate(Operation::Operators {}).await? {
+            Done::Operators { roster } => Ok(roster),
+            _ => bail!("the node answered something else"),
+        }
+    }
+
+    /// Has the node record a decree with this operator's signature.
+    pub(crate) async fn decree(&mut self, roster: &Roster, wanted: Wanted) -> anyhow::Result<Done> {
+        let message = Decree::from(wanted.clone()).signed_bytes(&roster.origin, roster.latest);
+        let signature = to_hex(&self.operator.key().sign(&message).to_bytes());
+        self.operate(Operation::Decree { decree: wanted, signature }).await
+    }
+
     /// A ruling with this operator's signature.
     pub(crate) fn ruling(
         &self,
@@ -152,6 +177,12 @@ impl Client {
         let Statement { session, on, arguments, policy, .. } = signed.statement;
         Request::Rule { session, on, permit, arguments, policy, signature: to_hex(&signed.signature) }
     }
+}
+
+/// The credential, if there is one yet.
+fn known(home: &Home) -> anyhow::Result<Option<Arc<Operator>>> {
+    let there = home.credential().exists();
+    if there { passphrase::credential(home).map(|operator| Some(Arc::new(operator))) } else { Ok(None) }
 }
 
 enum Unreached {
@@ -177,6 +208,7 @@ async fn start(home: &Home, words: Option<&Zeroizing<Vec<u8>>>) -> anyhow::Resul
         .arg(home.path())
         .args(["up", "--until-idle"])
         .args(words.map(|_| ["--passphrase-file", "/dev/stdin"]).into_iter().flatten())
+        .env_remove("EPHOR_AS")
         // The workspace may be removed while the node runs.
         .current_dir("/")
         .stdin(if words.is_some() { Stdio::piped() } else { Stdio::null() })

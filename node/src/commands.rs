@@ -7,6 +7,7 @@ mod dead;
 mod gate;
 mod inspect;
 mod migrate;
+mod operator;
 mod policy;
 mod ps;
 mod run;
@@ -37,6 +38,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         return chain::check(args);
     }
     let home = Home::find(cli.home)?.with_passphrase_file(cli.passphrase_file);
+    let home = home.with_credential(cli.credential, cli.as_passphrase_file);
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
         Command::Up(args) => up::up(home, &args),
@@ -59,6 +61,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Migrate(args) => migrate::migrate(&home, &args),
         Command::Gate(args) => gate::gate(args),
         Command::Policy(args) => policy::policy(&home, args),
+        Command::Operator(args) => runtime(1)?.block_on(operator::operator(&home, args)),
     }
 }
 

@@ -15,6 +15,8 @@ use anyhow::{Context, bail};
 pub(crate) struct Home {
     path: PathBuf,
     passphrase_file: Option<PathBuf>,
+    credential: Option<String>,
+    credential_passphrase_file: Option<PathBuf>,
 }
 
 /// Held while this process may write the home.
@@ -37,12 +39,35 @@ impl Home {
             None => default_home()?,
         };
         let path = std::path::absolute(&path).with_context(|| format!("the home `{}` is no path", path.display()))?;
-        Ok(Self { path, passphrase_file: None })
+        Ok(Self { path, passphrase_file: None, credential: None, credential_passphrase_file: None })
     }
 
     /// The same home, with a file that holds the passphrase.
     pub(crate) fn with_passphrase_file(self, passphrase_file: Option<PathBuf>) -> Self {
         Self { passphrase_file, ..self }
+    }
+
+    /// The same home, used with another credential: a file, or the name of one that is kept here.
+    pub(crate) fn with_credential(self, credential: Option<String>, passphrase_file: Option<PathBuf>) -> Self {
+        Self { credential, credential_passphrase_file: passphrase_file, ..self }
+    }
+
+    /// Where the credential is that the operator uses here.
+    pub(crate) fn credential(&self) -> PathBuf {
+        match &self.credential {
+            None => self.operator_key(),
+            Some(file) if file.contains('/') => PathBuf::from(file),
+            Some(name) => self.credential_of(name),
+        }
+    }
+
+    pub(crate) fn credential_passphrase_file(&self) -> Option<&Path> {
+        self.credential_passphrase_file.as_deref()
+    }
+
+    /// Where the credentials that were made here are kept, besides that of the first owner.
+    pub(crate) fn credential_of(&self, name: &str) -> PathBuf {
+        self.keys().join("operators").join(name)
     }
 
     pub(crate) fn passphrase_file(&self) -> Option<&Path> {

@@ -1,9 +1,10 @@
 //! What an operator asks a running node to do or to show, beside conversations: signals, budgets, dead letters, schedules.
 
 use ephor_base::{
-    ActionKind, Budget, CallId, Capability, MessageId, Part, Pid, Receipt, Seat, Seq, SessionId, Timestamp,
+    ActionKind, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq, SessionId,
+    Timestamp,
 };
-use ephor_chain::{Hold, HoldKind, Missed, Signal, state::SeatLife};
+use ephor_chain::{Decree, Hold, HoldKind, Missed, Role, Signal, state::SeatLife};
 use ephor_kernel::ProcessInfo;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,65 @@ pub(crate) enum Operation {
     },
     /// Lists the schedules.
     Schedules {},
+    /// Lists the operators in office.
+    Operators {},
+    /// Records what an owner decrees of operators.
+    Decree {
+        /// What.
+        decree: Wanted,
+        /// The owner's Ed25519 signature over the decree, in hexadecimal digits.
+        signature: String,
+    },
+}
+
+/// A decree on operators.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+#[serde(tag = "decree", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Wanted {
+    /// A new credential counts.
+    Enrol {
+        /// The public key, in hexadecimal digits.
+        key: Digest,
+        name: String,
+        role: Role,
+    },
+    /// An operator gets another role.
+    Rank { operator: OperatorId, role: Role },
+    /// An operator's credential counts no longer.
+    Dismiss { operator: OperatorId },
+}
+
+impl From<Wanted> for Decree {
+    fn from(wanted: Wanted) -> Self {
+        match wanted {
+            Wanted::Enrol { key: Digest(key), name, role } => Self::Enrol { key, name, role },
+            Wanted::Rank { operator, role } => Self::Rank { operator, role },
+            Wanted::Dismiss { operator } => Self::Dismiss { operator },
+        }
+    }
+}
+
+/// Who is in office, and what the next decree is bound to.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub(crate) struct Roster {
+    /// The name of the log.
+    pub(crate) origin: String,
+    /// Where the latest decree stands.
+    pub(crate) latest: Seq,
+    /// By name.
+    pub(crate) operators: Vec<OperatorView>,
+}
+
+/// An operator in office.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub(crate) struct OperatorView {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) operator: OperatorId,
+    /// The public key.
+    pub(crate) key: Digest,
+    /// The entry that changed it last.
+    pub(crate) since: Seq,
 }
 
 /// Changes of a limit: each thing as a new amount in all, or as so much more.
@@ -191,6 +251,11 @@ pub(crate) enum Done {
     Schedules {
         /// By name.
         schedules: Vec<ScheduleView>,
+    },
+    /// The operators in office.
+    Operators {
+        /// They.
+        roster: Roster,
     },
 }
 

@@ -1,14 +1,17 @@
-//! The operator's credential: proves to a node who is there, and signs rulings.
+//! An operator's credential: proves to a node who is there, and signs rulings and decrees.
 
 use std::path::Path;
 
 use anyhow::Context;
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{OperatorId, Random};
+use ephor_chain::{
+    Protection,
+    disk::Disk,
+    protection::{SEED, load_seed, save_seed},
+};
 use ephor_kernel::operator_id;
 use zeroize::Zeroizing;
-
-use crate::home::read_or_create;
 
 /// Signed before the challenge, so that the answer can be taken for nothing else.
 const DOMAIN: &[u8] = b"ephor client v1\n";
@@ -17,28 +20,20 @@ const DOMAIN: &[u8] = b"ephor client v1\n";
 pub(crate) struct Operator(SigningKey);
 
 impl Operator {
-    /// The key in a home; made on first use.
-    pub(crate) fn open(path: &Path, random: &dyn Random) -> anyhow::Result<Self> {
-        let bytes = Zeroizing::new(read_or_create(path, || {
-            let mut seed = vec![0; 32];
-            random.fill(&mut seed);
-            seed
-        })?);
-        Self::parse(&bytes, path)
+    /// A new credential, in a new file.
+    pub(crate) fn make(path: &Path, protection: &Protection, random: &dyn Random) -> anyhow::Result<Self> {
+        let mut seed = Zeroizing::new([0; SEED]);
+        random.fill(&mut *seed);
+        save_seed(path, &seed, &Disk, protection, random)
+            .with_context(|| format!("the credential `{}` cannot be made", path.display()))?;
+        Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The key in a home that has one.
-    pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let bytes =
-            std::fs::read(path).with_context(|| format!("the operator key `{}` cannot be read", path.display()))?;
-        Self::parse(&Zeroizing::new(bytes), path)
-    }
-
-    fn parse(bytes: &[u8], path: &Path) -> anyhow::Result<Self> {
-        let seed = bytes.try_into().with_context(|| {
-            format!("`{}` is not an operator key; put back a copy of it, or remove it for a new one", path.display())
-        })?;
-        Ok(Self(SigningKey::from_bytes(seed)))
+    /// The credential in a file.
+    pub(crate) fn load(path: &Path, protection: &Protection) -> anyhow::Result<Self> {
+        let seed = load_seed(path, &Disk, protection)
+            .with_context(|| format!("the operator key `{}` cannot be had", path.display()))?;
+        Ok(Self(SigningKey::from_bytes(seed.expose())))
     }
 
     pub(crate) const fn key(&self) -> &SigningKey {

@@ -1,4 +1,5 @@
-//! The passphrase for the secret keys of a home: from a file, from systemd, or from the person at the terminal.
+//! The passphrases for the secret keys of a home and for an operator's credential: from a file, from systemd, or from the
+//! person at the terminal.
 //!
 //! Never from the environment or the command line, which other processes can see, and which children inherit.
 
@@ -12,7 +13,7 @@ use anyhow::{Context, bail};
 use ephor_chain::{KeyError, Protection, SigningKeys, VaultKey, disk::Disk, protection::is_locked};
 use zeroize::Zeroizing;
 
-use crate::{home::Home, terminal};
+use crate::{home::Home, operator::Operator, terminal};
 
 /// The name of the credential, as in `LoadCredentialEncrypted=` of a systemd unit.
 const CREDENTIAL: &str = "ephor-passphrase";
@@ -66,6 +67,37 @@ pub(crate) fn unlock(home: &Home) -> anyhow::Result<Unlocked> {
         }
     }
     bail!("the passphrase was wrong {TRIES} times; nothing was changed")
+}
+
+/// The credential that the operator uses in a home; asks for its passphrase if it needs one.
+pub(crate) fn credential(home: &Home) -> anyhow::Result<Operator> {
+    let path = home.credential();
+    Operator::load(&path, &of_credential(home, &path)?)
+}
+
+/// How a credential opens.
+pub(crate) fn of_credential(home: &Home, path: &Path) -> anyhow::Result<Protection> {
+    if !matches!(is_locked(path, &Disk), Ok(true)) {
+        return Ok(Protection::none());
+    }
+    if let Some(file) = home.credential_passphrase_file() {
+        return Protection::passphrase(&read(file)?).context("the passphrase is empty");
+    }
+    for _ in 0..TRIES {
+        let words = format!("Passphrase for the credential `{}`", path.display());
+        let asked = terminal::ask_secret(&words).context("the terminal cannot be used")?;
+        let Some(words) = asked else { break };
+        let Some(protection) = Protection::passphrase(&words) else { continue };
+        if Operator::load(path, &protection).is_ok() {
+            return Ok(protection);
+        }
+        eprintln!("ephor: that is not the passphrase");
+    }
+    bail!(
+        "the credential `{}` is locked: name a file that holds its passphrase with --as-passphrase-file FILE, or use another \
+         credential with --as NAME",
+        path.display()
+    )
 }
 
 /// A new passphrase: from a file, or typed twice.

@@ -2,6 +2,7 @@
 
 mod api;
 pub(crate) use api::short_path;
+mod authority;
 mod boot;
 mod connection;
 mod console;

@@ -18,7 +18,7 @@ use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     AgentSpec, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
-    Kernel, Life, Operators, Patience, Permit, Process, Running, Secrets, SessionSpec, Watchers, operator_id,
+    Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Watchers, operator_id,
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
 use tokio::sync::mpsc;
@@ -118,7 +118,6 @@ impl Node {
         let parts = DoorParts {
             log,
             gate: Gate::new(constitution, policy, registry).unwrap(),
-            operators: Operators::new([operator]),
             drivers: Drivers { model: driver(true), reply: driver(true), tools },
             secrets: Arc::new(NoSecrets),
             clock,

@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Mutex, sync::PoisonError};
 
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use ephor_base::{Decision, Digest, OperatorId, SessionId, TicketId, cbor};
-use ephor_chain::record::RulingOn;
+use ephor_chain::{Operators, Role, record::RulingOn};
 use minicbor::{Decode, Encode};
 use tokio::sync::oneshot;
 
@@ -61,6 +61,9 @@ pub enum BadRuling {
     /// Not an enrolled operator, or not their signature.
     #[error("the ruling is not signed by an operator of this node")]
     NotAnOperator,
+    /// An operator, whose role is less than that of an approver. The role, or `nobody`.
+    #[error("an answer takes an approver, and this operator is `{0}`")]
+    NotAnApprover(&'static str),
     /// The ticket was answered, expired or never was.
     #[error("ticket {0} is not open")]
     NotOpen(TicketId),
@@ -78,40 +81,17 @@ pub enum BadRuling {
 /// The id of the operator who holds `key`.
 #[must_use]
 pub fn operator_id(key: &VerifyingKey) -> OperatorId {
-    let Digest(digest) = Digest::of(key.as_bytes());
-    let mut id = [0; 16];
-    id.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
-    OperatorId(id)
+    ephor_chain::operators::operator_id(key.as_bytes())
 }
 
-/// The operators whose rulings count.
-#[derive(Debug, Default)]
-pub struct Operators(HashMap<OperatorId, VerifyingKey>);
-
-impl Operators {
-    /// Exactly these.
-    #[must_use]
-    pub fn new(keys: impl IntoIterator<Item = VerifyingKey>) -> Self {
-        Self(keys.into_iter().map(|key| (operator_id(&key), key)).collect())
+/// Whether a ruling counts: it is signed by an operator in office whose role is to answer.
+pub(crate) fn check(operators: &Operators, ruling: &SignedRuling) -> Result<(), BadRuling> {
+    if !operators.verify(ruling.operator, &ruling.statement.signed_bytes(), &ruling.signature) {
+        return Err(BadRuling::NotAnOperator);
     }
-
-    /// Their keys.
-    pub fn keys(&self) -> impl Iterator<Item = (&OperatorId, &VerifyingKey)> {
-        self.0.iter()
-    }
-
-    /// Whether `signature` is `operator`'s over `message`.
-    #[must_use]
-    pub fn verify(&self, operator: OperatorId, message: &[u8], signature: &[u8]) -> bool {
-        let (Some(key), Ok(signature)) = (self.0.get(&operator), Signature::from_slice(signature)) else {
-            return false;
-        };
-        key.verify_strict(message, &signature).is_ok()
-    }
-
-    pub(crate) fn check(&self, ruling: &SignedRuling) -> Result<(), BadRuling> {
-        let holds = self.verify(ruling.operator, &ruling.statement.signed_bytes(), &ruling.signature);
-        if holds { Ok(()) } else { Err(BadRuling::NotAnOperator) }
+    match operators.role(ruling.operator) {
+        Some(role) if role >= Role::Approver => Ok(()),
+        role => Err(BadRuling::NotAnApprover(role.map_or("nobody", Role::name))),
     }
 }
 

@@ -36,12 +36,12 @@ async fn what_waited_when_its_session_ended_is_read_and_replayed_once() {
     assert_eq!(world.kernel.dead_letters()[0].why, Undelivered::Stopped);
     assert_eq!(world.kernel.read_letter(dead).await.unwrap(), typed("remember me"));
     let mut next = world.puppet(PLENTY).await;
-    let again = world.kernel.replay(dead, next.session).await.unwrap();
+    let again = world.kernel.replay(world.who(), dead, next.session).await.unwrap();
     assert!(again > dead);
     assert!(taken(&world, &mut next).await.contains("remember me"));
     assert_eq!(world.kernel.dead_letters(), []);
     let other = world.puppet(PLENTY).await;
-    assert_eq!(world.kernel.replay(dead, other.session).await, Err(NotRaised::NotDead(dead)));
+    assert_eq!(world.kernel.replay(world.who(), dead, other.session).await, Err(NotRaised::NotDead(dead)));
     let operator = operator_id(&world.operator.verifying_key());
     assert_eq!(world.kernel.drop_letter(operator, dead, String::new()).await, Err(NotRaised::NotDead(dead)));
 }
@@ -55,7 +55,7 @@ async fn what_another_session_has_said_is_trusted_for_no_more_when_it_is_replaye
     drop(end);
     world.kernel.close_session(bert.session).await;
     let next = world.puppet(PLENTY).await;
-    world.kernel.replay(said, next.session).await.unwrap();
+    world.kernel.replay(world.who(), said, next.session).await.unwrap();
     let facts = world.facts(next.session).await;
     let from =
         |fact: &Fact| matches!(fact, Fact::Message { from, because: Some(_), .. } if *from == Some(anna.session));
@@ -71,7 +71,7 @@ async fn of_many_who_replay_at_once_one_does() {
     for _ in 0..8 {
         sessions.push(world.puppet(PLENTY).await);
     }
-    let replays = sessions.iter().map(|puppet| world.kernel.replay(dead, puppet.session));
+    let replays = sessions.iter().map(|puppet| world.kernel.replay(world.who(), dead, puppet.session));
     let replayed = futures_util::future::join_all(replays).await;
     assert_eq!(replayed.iter().filter(|one| one.is_ok()).count(), 1, "{replayed:?}");
     let record = world.record().await;
@@ -85,7 +85,7 @@ async fn a_replay_survives_a_crash_as_one_message_and_not_as_two() {
     let dead = lost(&world, "only once").await;
     let before = world.crashed();
     let next = world.puppet(PLENTY).await;
-    let again = world.kernel.replay(dead, next.session).await.unwrap();
+    let again = world.kernel.replay(world.who(), dead, next.session).await.unwrap();
     let after = world.crashed();
 
     // It crashed before the replay: the letter is dead still.
@@ -96,8 +96,8 @@ async fn a_replay_survives_a_crash_as_one_message_and_not_as_two() {
     let letters = world.kernel.dead_letters();
     assert_eq!(letters.iter().map(|one| (one.message, one.why)).collect::<Vec<_>>(), [(again, Undelivered::NodeEnded)]);
     let next = world.puppet(PLENTY).await;
-    assert_eq!(world.kernel.replay(dead, next.session).await, Err(NotRaised::NotDead(dead)));
-    assert!(world.kernel.replay(again, next.session).await.is_ok());
+    assert_eq!(world.kernel.replay(world.who(), dead, next.session).await, Err(NotRaised::NotDead(dead)));
+    assert!(world.kernel.replay(world.who(), again, next.session).await.is_ok());
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_full_mailbox_refuses_a_replay_and_the_letter_stays() {
     for n in 0..MAILBOX_CAPACITY {
         full.say(&n.to_string()).await;
     }
-    let refused = world.kernel.replay(dead, full.session).await;
+    let refused = world.kernel.replay(world.who(), dead, full.session).await;
     assert!(matches!(refused, Err(NotRaised::NotAccepted(NotAccepted::Full(_)))), "{refused:?}");
     assert_eq!(world.kernel.dead_letters()[0].message, dead);
 }

@@ -11,6 +11,7 @@ mod ends;
 mod engine;
 mod letters;
 mod links;
+mod operators;
 mod retrial;
 mod rulings;
 mod runtime;

@@ -16,21 +16,21 @@ use std::{
 use ed25519_dalek::SigningKey;
 use ephor_base::{
     Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, Integrity,
-    Limits, ModelAction, ModelAnswer, ModelRef, Outcome, Part, PartKind, Pid, Product, Prompt, PromptMessage, Random,
-    Registration, ReplyAction, Secret, SessionId, SpanId, StopReason, Task, Timestamp, ToolAction, ToolAnswer,
-    ToolName, ToolUse, Usage, Workspace,
+    Limits, ModelAction, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Pid, Product, Prompt,
+    PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId, SpanId, StopReason, Task, Timestamp,
+    ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
     files::{File, Files, Open},
 };
 use ephor_chain::{
-    Config, Log, SigningKeys, Stored, VaultKey,
+    Config, Decree, Log, Role, SigningKeys, Stored, VaultKey,
     disk::Disk,
     record::{Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     AgentSpec, Answered, Body, Call, CallContext, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
-    Kernel, Life, Operators, Patience, Permit, Process, Refusal, Running, Secrets, Seen, SessionSpec, SignedRuling,
-    Statement, Watchers, operator_id,
+    Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets, Seen, SessionSpec,
+    SignedRuling, Statement, Watchers, found, operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -312,6 +312,7 @@ impl Setup {
         let (log, recovered) =
             Log::open(config, keys, vault, Arc::new(disk.clone()), clock.clone(), random.clone(), "test").unwrap();
         let operator = SigningKey::from_bytes(&[7; 32]);
+        found(&log, &operator, "ada").await.unwrap();
         let (registrations, tools): (Vec<_>, BTreeMap<_, _>) =
             self.tools.into_iter().map(|(tool, driver)| (tool.clone(), (tool.name, driver))).unzip();
         let watchers = Arc::new(Watchers::default());
@@ -320,7 +321,6 @@ impl Setup {
         let parts = DoorParts {
             log: log.clone(),
             gate: Gate::new(constitution, self.policy, Registry::new(registrations).unwrap()).unwrap(),
-            operators: Operators::new([operator.verifying_key()]),
             drivers: Drivers { model: self.model, reply: self.reply, tools },
             secrets: Arc::new(Keyring(Mutex::new(self.secrets))),
             clock: clock.clone(),
@@ -342,6 +342,25 @@ pub(crate) struct World {
     pub(crate) operator: SigningKey,
     pub(crate) disk: Breakable,
     pub(crate) clock: Arc<TestClock>,
+}
+
+impl World {
+    /// The first owner.
+    pub(crate) fn who(&self) -> OperatorId {
+        operator_id(&self.operator.verifying_key())
+    }
+    /// The owner decrees something.
+    pub(crate) async fn decree(&self, decree: Decree) -> Result<Seq, NotDecreed> {
+        let Roster { origin, latest, .. } = self.kernel.roster();
+        self.kernel.decree(self.who(), decree.sign(&origin, latest, &self.operator)).await
+    }
+    /// Enrols an operator, whose key is made from a seed.
+    pub(crate) async fn enrol(&self, seed: u8, role: Role) -> SigningKey {
+        let key = SigningKey::from_bytes(&[seed; 32]);
+        let decree = Decree::Enrol { key: key.verifying_key().to_bytes(), name: format!("n-{seed}"), role };
+        self.decree(decree).await.unwrap();
+        key
+    }
 }
 
 pub(crate) const PLENTY: Budget =

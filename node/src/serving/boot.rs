@@ -21,7 +21,7 @@ use ephor_chain::{
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Gate, Registry};
 use ephor_kernel::{
-    AgentSpec, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Operators, Process, SessionSpec, Watchers,
+    AgentSpec, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process, SessionSpec, Watchers, found,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
@@ -40,6 +40,7 @@ use crate::{
     home::{Home, read_or_create},
     host::{SystemClock, SystemRandom},
     operator::Operator,
+    passphrase,
     projections::{Found, Projections, Question},
 };
 
@@ -54,7 +55,6 @@ pub(crate) struct Node {
     pub(crate) models: Models,
     pub(crate) config: Config,
     pub(crate) home: Home,
-    pub(crate) operators: Arc<Operators>,
     pub(crate) projections: Arc<Projections>,
     /// What is known of schedules beside the record.
     pub(crate) scheduling: Arc<Scheduling>,
@@ -77,18 +77,16 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     refuse_restoring(home, &*files)?;
-    let operator = Operator::open(&home.operator_key(), &*random)?;
     let (log, recovered, origin) = open_chain(home, &config, &protection, &files, &clock, &random)?;
+    enrol_first(home, &log, &*random).await?;
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
     let names = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
-    let operators = || Operators::new([operator.key().verifying_key()]);
     let parts = DoorParts {
         log: log.clone(),
         gate: gate(home, &config, registry)?,
-        operators: operators(),
         drivers,
         secrets: Arc::new(secrets::Keyring { openai_file: config.openai.key_file.clone() }),
         clock,
@@ -101,19 +99,36 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
-    let (projections, operators) = (Arc::new(Projections::new(&home, &origin)), Arc::new(operators()));
+    let projections = Arc::new(Projections::new(&home, &origin));
     Ok(Node {
         kernel,
         models,
         config,
         home,
-        operators,
         projections,
         scheduling: Arc::default(),
         tools: names,
         log,
         protection,
     })
+}
+
+/// The name of the first owner.
+const FIRST_OWNER: &str = "owner";
+
+/// Enrols the first owner of a chain in which nobody is: whoever has the home's own credential, which is made if there is none.
+async fn enrol_first(home: &Home, log: &Log, random: &dyn Random) -> anyhow::Result<()> {
+    if !log.standing(|standing| standing.operators().is_empty()) {
+        return Ok(());
+    }
+    let path = home.operator_key();
+    let owner = if path.exists() {
+        Operator::load(&path, &passphrase::of_credential(home, &path)?)?
+    } else {
+        Operator::make(&path, &Protection::none(), random)?
+    };
+    found(log, owner.key(), FIRST_OWNER).await.context("the first owner could not be enrolled")?;
+    Ok(())
 }
 
 /// Whether the quota of a home leaves room for a node. Nothing is written.

@@ -14,7 +14,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
 use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
-use super::{Client, boot::Node};
+use super::{Client, authority, boot::Node};
 use crate::{
     host::SystemRandom,
     operator::challenged,
@@ -139,7 +139,7 @@ impl Talk {
             return None;
         };
         let signature = from_hex(&signature).unwrap_or_default();
-        if !self.node.operators.verify(operator, &challenged(&challenge), &signature) {
+        if !self.node.kernel.is_signed_by(operator, &challenged(&challenge), &signature) {
             self.say(&Answer::Refused { why: "not an operator of this node".to_owned() }).await;
             return None;
         }
@@ -148,6 +148,10 @@ impl Talk {
     }
 
     async fn answer(&mut self, operator: OperatorId, request: Request) -> Answer {
+        // Roles change while a connection lasts, so each request is weighed by itself.
+        if let Err(why) = authority::check(&request, self.node.kernel.role(operator)) {
+            return Answer::Refused { why };
+        }
         let done = match request {
             Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
             Request::Open { workspace, model, answers } => self.open(operator, &workspace, model, answers).await,

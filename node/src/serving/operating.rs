@@ -1,8 +1,8 @@
 //! What a running node does and shows for an operator who has proved to be one.
 
 use anyhow::{Context, bail};
-use ephor_base::{OperatorId, Part, PartKind, Pid, Seat};
-use ephor_chain::{Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, standing::is_at_or_below, state::SeatLife};
+use ephor_base::{Digest, OperatorId, Part, PartKind, Pid, Seat};
+use ephor_chain::{Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, standing::is_at_or_below, state::SeatLife};
 use ephor_kernel::{Account, Act, Acted, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
@@ -10,10 +10,11 @@ use super::boot::Node;
 use crate::{
     host,
     operation::{
-        AccountView, Changes, Done, ExitView, FlightView, Inspection, LandedView, Operation, ProcessView, ScheduleView,
-        Survey,
+        AccountView, Changes, Done, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView, ProcessView,
+        Roster, ScheduleView, Survey,
     },
     projections::{Filter, Found, Question},
+    protocol::from_hex,
     timetable::{self, Due, Timetable},
 };
 
@@ -41,7 +42,7 @@ impl Node {
             }
             Operation::Letter { message } => Done::Letter { message, parts: kernel.read_letter(message).await? },
             Operation::Replay { message, session } => {
-                Done::Replayed { message: kernel.replay(message, session).await? }
+                Done::Replayed { message: kernel.replay(operator, message, session).await? }
             }
             Operation::Bury { message, note } => {
                 Done::Recorded { seq: kernel.drop_letter(operator, message, note).await? }
@@ -60,6 +61,11 @@ impl Node {
                 Done::Recorded { seq }
             }
             Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
+            Operation::Operators {} => Done::Operators { roster: self.roster() },
+            Operation::Decree { decree, signature } => {
+                let signature = from_hex(&signature).unwrap_or_default();
+                Done::Recorded { seq: kernel.decree(operator, Decree::from(decree).signed(signature)).await? }
+            }
         })
     }
 
@@ -133,6 +139,17 @@ impl Node {
         }
         let (account, seq) = self.kernel.limit(operator, &seat, |limit| changes.on(limit), note).await?;
         Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
+    }
+
+    fn roster(&self) -> Roster {
+        let ephor_kernel::Roster { origin, latest, operators } = self.kernel.roster();
+        let view = |(operator, credential): (OperatorId, Credential)| {
+            let Credential { key, name, since, role } = credential;
+            Some(OperatorView { name, role: role?, operator, key: Digest(key), since })
+        };
+        let mut operators: Vec<_> = operators.into_iter().filter_map(view).collect();
+        operators.sort_by(|one, other| one.name.cmp(&other.name));
+        Roster { origin, latest, operators }
     }
 
     fn survey(&self) -> Survey {

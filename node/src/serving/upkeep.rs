@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ephor_base::{OperatorId, Seq, SessionId, files::Files};
-use ephor_chain::{KeyFile, Log, Plan, Protection, Pruned, SigningKeys, VerifierKeys, Wish, disk::Disk};
+use ephor_chain::{KeyFile, Log, Plan, Protection, Pruned, Role, SigningKeys, VerifierKeys, Wish, disk::Disk};
 
 use super::{boot, keys};
 use crate::{home::Home, host::SystemRandom};
@@ -27,6 +27,20 @@ impl Upkeep {
     pub(crate) fn alone(home: &Home, protection: Arc<Protection>) -> anyhow::Result<Self> {
         let log = boot::open_log(home, &protection)?;
         Ok(Self { home: home.clone(), log, protection })
+    }
+
+    /// Whoever changes the record is an owner, also where no node runs that would ask.
+    pub(crate) fn check_owner(&self, operator: OperatorId) -> anyhow::Result<()> {
+        let role = self.log.standing(|standing| {
+            let operators = standing.operators();
+            // A chain in which nobody was ever enrolled belongs to whoever has the home.
+            if operators.is_empty() { Some(Role::Owner) } else { operators.role(operator) }
+        });
+        match role {
+            Some(Role::Owner) => Ok(()),
+            Some(role) => bail!("that takes the role `owner`, and this operator is `{}`", role.name()),
+            None => bail!("not an operator of this node"),
+        }
     }
 
     /// The sessions that were delegated from one, however far.

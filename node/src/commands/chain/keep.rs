@@ -12,7 +12,6 @@ use crate::{
     client::Client,
     home::{Home, Lock},
     host::SystemRandom,
-    operator::Operator,
     passphrase,
     protocol::{Answer, Request},
     serving::Upkeep,
@@ -31,8 +30,9 @@ impl Keeper {
             return Ok(Self::Node(Box::new(client)));
         }
         let lock = home.lock()?;
-        let operator = Operator::load(&home.operator_key())?.id();
+        let operator = passphrase::credential(home)?.id();
         let upkeep = Upkeep::alone(home, passphrase::unlock(home)?.protection)?;
+        upkeep.check_owner(operator)?;
         Ok(Self::Here { upkeep, operator, _lock: lock })
     }
 

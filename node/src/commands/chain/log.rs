@@ -200,6 +200,10 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::Document { digest, part, of, bytes } => {
             format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())
         }
+        Fact::Enrolled { name, role, .. } => format!("{} as {}", plain(name), role.name()),
+        Fact::Ranked { operator, role, .. } => format!("{operator} is {}", role.name()),
+        Fact::Dismissed { operator, .. } => operator.to_string(),
+        Fact::Enacted { policy, environment, .. } => format!("{environment} {}", policy.short()),
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }

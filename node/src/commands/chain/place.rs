@@ -65,7 +65,7 @@ impl Place {
     /// Has the node publish everything, if one runs here.
     fn have_published(&self) -> anyhow::Result<()> {
         let home = Home::find(Some(self.around.clone().into()))?;
-        if self.folder != home.chain() || !home.operator_key().exists() {
+        if self.folder != home.chain() || !home.credential().exists() {
             return Ok(());
         }
         let runtime = runtime(1)?;
