@@ -267,6 +267,10 @@ pub enum Fact {
         /// `answered`, `expired`, `withdrawn` or `nobody-to-ask`.
         #[n(3)]
         how: String,
+        /// The policy it is bound to: it counts only while that is in force. Logs of earlier versions do not have it.
+        #[n(4)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        policy: Option<Digest>,
     },
     /// A driver was handed a secret.
     #[n(14)]

@@ -1,5 +1,7 @@
 //! The gate: CapabilityGate first, then the three branches of TileZero; the strictest wins.
 
+use std::sync::Arc;
+
 use ephor_base::{
     Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, ToolName,
     Verdict, arguments::Value, cbor,
@@ -100,7 +102,7 @@ pub struct Decided {
 pub struct Gate {
     constitution: Constitution,
     policy: OperatorPolicy,
-    registry: Registry,
+    registry: Arc<Registry>,
     law: Law,
     digest: Digest,
 }
@@ -115,6 +117,22 @@ impl Gate {
         policy: OperatorPolicy,
         registry: Registry,
     ) -> Result<Self, BadConstitution> {
+        Self::over(constitution, policy, Arc::new(registry))
+    }
+
+    /// The same policy and tools under another constitution.
+    ///
+    /// # Errors
+    /// [`BadConstitution`] if the constitution and the tools do not fit together.
+    pub fn under(&self, constitution: Constitution) -> Result<Self, BadConstitution> {
+        Self::over(constitution, self.policy.clone(), self.registry.clone())
+    }
+
+    fn over(
+        constitution: Constitution,
+        policy: OperatorPolicy,
+        registry: Arc<Registry>,
+    ) -> Result<Self, BadConstitution> {
         let digest = policy.digest(&constitution);
         let law = Law::new(&constitution, &registry)?;
         Ok(Self { constitution, policy, registry, law, digest })
@@ -122,7 +140,7 @@ impl Gate {
 
     /// The tools.
     #[must_use]
-    pub const fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &Registry {
         &self.registry
     }
 

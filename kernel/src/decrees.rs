@@ -1,12 +1,13 @@
-//! What owners decree: who may operate the node. Each decree is on the disk before it counts, and the record alone says who
+//! What owners decree: who may operate the node, and under which constitution. Each decree is on the disk before it counts, and the record alone says who
 //! may do what.
 
 use ed25519_dalek::SigningKey;
-use ephor_base::{OperatorId, Seq};
+use ephor_base::{Digest, OperatorId, Seq};
 use ephor_chain::{
     AppendError, Credential, Decree, Log, Role,
-    record::{Fact, Record, Subject},
+    record::{Fact, Record, Subject, Terms},
 };
+use ephor_governance::{BadConstitution, Constitution, Gate};
 
 use crate::{door::operator_id, kernel::Kernel};
 
@@ -16,15 +17,25 @@ pub enum NotDecreed {
     /// It breaks a rule of the record, such as that the last owner stays. The caller's fault.
     #[error("{0}")]
     Rule(&'static str),
+    /// The constitution does not fit the tools of this node. The caller's fault.
+    #[error("the constitution does not fit: {0}")]
+    Unfit(String),
     /// The log could not take it.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
+}
+
+impl From<BadConstitution> for NotDecreed {
+    fn from(error: BadConstitution) -> Self {
+        Self::Unfit(error.to_string())
+    }
 }
 
 impl From<AppendError> for NotDecreed {
     fn from(error: AppendError) -> Self {
         match error {
             AppendError::Misplaced(rule) => Self::Rule(rule),
+            AppendError::Overtaken => Self::Rule("the law was changed meanwhile; try again"),
             error => Self::Chain(error.to_string()),
         }
     }
@@ -55,9 +66,36 @@ pub async fn found(log: &Log, key: &SigningKey, name: &str) -> Result<Option<Seq
     Ok(Some(record(log, operator_id(&key.verifying_key()), fact).await?))
 }
 
+/// What an owner signs to put a constitution in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Draft {
+    /// The name of the log.
+    pub origin: String,
+    /// Where the latest decree stands.
+    pub latest: Seq,
+    /// The decree, a [`Decree::Enact`].
+    pub decree: Decree,
+}
+
 async fn record(log: &Log, operator: OperatorId, fact: Fact) -> Result<Seq, NotDecreed> {
     let subject = Subject { operator: Some(operator), ..Subject::default() };
     Ok(log.append(Record { subject, fact, content: None }).await?.seq)
+}
+
+/// The decree that puts the law of `gate` in force.
+fn enactment(gate: &Gate) -> Decree {
+    let environment = gate.policy().environment.name().to_owned();
+    Decree::Enact { policy: gate.digest(), terms: terms(gate), environment }
+}
+
+/// What the digest of a law is made of.
+pub(crate) fn terms(gate: &Gate) -> Terms {
+    let policy = gate.policy();
+    Terms {
+        constitution: Digest::of(gate.constitution().text().as_bytes()),
+        capabilities: policy.capabilities.clone(),
+        never: policy.never.clone(),
+    }
 }
 
 fn origin(log: &Log) -> Result<String, NotDecreed> {
@@ -87,6 +125,38 @@ impl Kernel {
     #[must_use]
     pub fn is_signed_by(&self, operator: OperatorId, message: &[u8], signature: &[u8]) -> bool {
         self.door().log().standing(|standing| standing.operators().verify(operator, message, signature))
+    }
+
+    /// What an owner has to sign so that `constitution` comes into force.
+    ///
+    /// # Errors
+    /// [`NotDecreed::Unfit`].
+    pub fn draft(&self, constitution: Constitution) -> Result<Draft, NotDecreed> {
+        let gate = self.door().gate().under(constitution)?;
+        let Roster { origin, latest, .. } = self.roster();
+        Ok(Draft { origin, latest, decree: enactment(&gate) })
+    }
+
+    /// Records that an owner puts `constitution` in force, with the owner's signature over its draft. From its place on the record it
+    /// decides everything; what was permitted or asked under the one before counts no more.
+    ///
+    /// # Errors
+    /// [`NotDecreed`]: the law is what it was.
+    pub async fn enact(
+        &self,
+        owner: OperatorId,
+        constitution: Constitution,
+        signature: Vec<u8>,
+    ) -> Result<Seq, NotDecreed> {
+        let (door, before) = (self.door(), self.door().gate());
+        let text = constitution.text().to_owned();
+        let gate = before.under(constitution)?;
+        let subject = Subject { operator: Some(owner), ..Subject::default() };
+        let record = Record { subject, fact: enactment(&gate).signed(signature), content: None };
+        for part in Fact::document(text.as_bytes()) {
+            door.log().note(Record { subject: Subject::default(), fact: part, content: None }).await?;
+        }
+        Ok(door.enact(gate, before.digest(), record).await?.seq)
     }
 
     /// Records what an owner decrees of operators, signed; it counts from that place on.

@@ -8,6 +8,7 @@ mod asked;
 mod flights;
 mod history;
 mod inbox;
+mod law;
 mod nested;
 mod permit;
 mod refusal;
@@ -48,6 +49,7 @@ pub(crate) use flights::Flights;
 pub(crate) use session::{Session, Turn};
 
 use inbox::{Following, Inbox};
+use law::{Enacting, Law};
 
 use crate::{
     driver::{Driver, Secrets},
@@ -100,7 +102,7 @@ impl Default for Patience {
 pub struct DoorParts {
     /// The record.
     pub log: Log,
-    /// The law and the tools.
+    /// The tools, and the law that is in force when the node starts.
     pub gate: Gate,
     /// What really does things.
     pub drivers: Drivers,
@@ -112,6 +114,22 @@ pub struct DoorParts {
     pub watchers: Arc<Watchers>,
     /// How long things may take.
     pub patience: Patience,
+}
+
+/// The same, in the door's own hands.
+struct Parts {
+    /// The record.
+    log: Log,
+    /// What really does things.
+    drivers: Drivers,
+    /// Where secrets are kept.
+    secrets: Arc<dyn Secrets>,
+    /// Time.
+    clock: Arc<dyn Clock>,
+    /// Who watches which session.
+    watchers: Arc<Watchers>,
+    /// How long things may take.
+    patience: Patience,
 }
 
 /// The first numbers this boot may give out; those before were used.
@@ -127,7 +145,8 @@ pub struct FirstNumbers {
 
 /// The door of a node.
 pub struct Door {
-    parts: DoorParts,
+    parts: Parts,
+    law: Arc<Law>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) flights: Flights,
@@ -157,7 +176,12 @@ pub(crate) struct Link {
 impl Link {
     /// The log, as the session follows it. With `at` it takes only what still holds.
     fn log(&self, log: &Log, at: Option<u64>) -> Log {
-        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at }))
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None }))
+    }
+
+    /// As [`Link::log`], for what was decided under a law: it takes that only while the law is in force.
+    fn log_under(&self, log: &Log, at: Option<u64>, law: &Arc<Law>, digest: Digest) -> Log {
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some((law.clone(), digest)) }))
     }
 }
 
@@ -265,9 +289,12 @@ const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
+        let DoorParts { log, gate, drivers, secrets, clock, watchers, patience } = parts;
+        let parts = Parts { log, drivers, secrets, clock, watchers, patience };
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
             parts,
+            law: Arc::new(Law::new(gate)),
             holds,
             flights: Flights::default(),
             ledger: Arc::default(),
@@ -283,8 +310,15 @@ impl Door {
         &self.parts.log
     }
 
-    pub(crate) const fn gate(&self) -> &Gate {
-        &self.parts.gate
+    /// The law in force, over the tools.
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        self.law.gate()
+    }
+
+    /// Puts a law in force, at the place where the record says so; nothing before that is on the disk.
+    pub(crate) async fn enact(&self, gate: Gate, before: Digest, record: Record) -> Result<Receipt, AppendError> {
+        let enacting = Enacting { law: self.law.clone(), gate: Arc::new(gate), before };
+        self.log().in_order(Arc::new(enacting)).append(record).await
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {
@@ -341,10 +375,11 @@ impl Door {
 
     /// Looks at a session, or changes it; `None` if it is not open.
     pub(crate) fn with_session<T>(&self, id: SessionId, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        let gate = self.gate();
         self.sessions().get_mut(&id).map(|Opened { session, link, .. }| {
             // What was recorded comes first.
             while let Some(recorded) = link.inbox.next() {
-                session.take_in(&self.parts.gate, &recorded.event());
+                session.take_in(&gate, &recorded.event());
             }
             f(session)
         })
@@ -445,6 +480,8 @@ impl Door {
         // Who counts, the record says at this moment.
         self.log().standing(|standing| ruling::check(standing.operators(), &ruling))?;
         match &ruling.statement.on {
+            // What was asked under an older law is asked again under this one.
+            RulingOn::Ticket(_) if !self.law.is(ruling.statement.policy) => Err(BadRuling::OtherCall),
             RulingOn::Ticket(id) => self.tickets.answer(*id, ruling),
             RulingOn::Tools(_) => self.rule_on_tools(&ruling).await,
         }
@@ -471,6 +508,7 @@ impl Door {
             decision: ruling.statement.decision,
             signature: ruling.signature.clone(),
             how: "answered".into(),
+            policy: Some(ruling.statement.policy),
         };
         let subject = Subject { operator: Some(ruling.operator), ..subject };
         link.log(self.log(), None)

@@ -12,7 +12,7 @@ use ephor_base::{
 };
 use ephor_chain::{
     Because, HoldKind, Unanswered, Undelivered,
-    record::{Fact, Record, Subject, Terms},
+    record::{Fact, Record, Subject},
     standing::is_at_or_below,
 };
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     branch::{Branch, Child, Work},
     chronicle::Chronicle,
+    decrees,
     door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling, Turn},
     ledger::Account,
     letters::Lost,
@@ -568,18 +569,14 @@ async fn record_law(door: &Door) -> Result<(), NotStarted> {
         let record = Record { subject, fact, content: None };
         door.log().note(record).await.map_err(|error| NotStarted::Chain(error.to_string()))
     };
-    let (policy, constitution) = (door.gate().policy(), door.gate().constitution().text().as_bytes());
-    for part in Fact::document(constitution) {
+    let gate = door.gate();
+    for part in Fact::document(gate.constitution().text().as_bytes()) {
         note(Subject::default(), part).await?;
     }
-    let terms = Terms {
-        constitution: Digest::of(constitution),
-        capabilities: policy.capabilities.clone(),
-        never: policy.never.clone(),
-    };
-    let environment = policy.environment.name().to_owned();
-    note(Subject::default(), Fact::Policy { digest: door.gate().digest(), environment, terms: Some(terms) }).await?;
-    for tool in door.gate().registry().iter() {
+    let environment = gate.policy().environment.name().to_owned();
+    let terms = Some(decrees::terms(&gate));
+    note(Subject::default(), Fact::Policy { digest: gate.digest(), environment, terms }).await?;
+    for tool in gate.registry().iter() {
         for part in Fact::document(&cbor::to_vec(tool)) {
             note(Subject::default(), part).await?;
         }

@@ -32,7 +32,7 @@ mod warrant;
 pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
 pub use branch::{Branch, Child, Sprout, Work};
 pub use census::{Inspected, WaitsFor};
-pub use decrees::{NotDecreed, Roster, found};
+pub use decrees::{Draft, NotDecreed, Roster, found};
 pub use door::{
     Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,
     Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,

@@ -19,7 +19,7 @@ fn turn_end() -> Record {
 
 fn ruling() -> Record {
     let (on, how) = (RulingOn::Ticket(TicketId(1)), "withdrawn".to_owned());
-    of_session(Fact::Ruling { on, decision: Decision::Deny, signature: Vec::new(), how })
+    of_session(Fact::Ruling { on, decision: Decision::Deny, signature: Vec::new(), how, policy: None })
 }
 
 fn world_with(memory: &Memory, quota: u64) -> World {

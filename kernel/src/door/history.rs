@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    ActionKind, Arguments, CallId, Confidentiality, Decision, Integrity, Outcome, Product, Seq, SessionId, ToolName,
-    Verdict,
+    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, Integrity, Outcome, Product, Seq, SessionId,
+    ToolName, Verdict,
 };
 use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
@@ -102,13 +102,24 @@ impl Session {
     }
 
     /// What an operator has said to a call that was deferred, if the verdict in question comes after that.
-    pub(crate) fn ruled(&self, call: CallId, attempt: u32, ruling: Option<Seq>) -> Result<Option<Ruled>, String> {
+    pub(crate) fn ruled(
+        &self,
+        call: CallId,
+        attempt: u32,
+        ruling: Option<Seq>,
+        law: Digest,
+    ) -> Result<Option<Ruled>, String> {
         let Some(seq) = ruling else {
             return Ok(self.deferred.contains(&(call, attempt)).then_some(Ruled::Refuse));
         };
-        let standing = || self.standing.iter().any(|standing| standing.ruling == seq).then_some(Ruled::Permit);
+        let standing = || {
+            let standing = self.standing.iter().find(|standing| standing.ruling == seq)?;
+            Some((Ruled::Permit, standing.policy))
+        };
         let found = self.rulings.get(&seq).copied().or_else(standing);
-        found.map(Some).ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
+        found
+            .map(|(ruled, policy)| Some(in_force(ruled, policy, law)))
+            .ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
     }
 
     /// Takes in what was recorded next.
@@ -124,8 +135,8 @@ impl Session {
                 _ => Err("the grounds of a verdict are not on the record".to_owned()),
             },
             Fact::Outcome { .. } => self.came_out(gate, event),
-            Fact::Ruling { on, decision, how, .. } => {
-                self.was_ruled(on, *decision, how, event.receipt.seq);
+            Fact::Ruling { on, decision, how, policy, .. } => {
+                self.was_ruled(on, *decision, how, *policy, event.receipt.seq);
                 Ok(())
             }
             Fact::TurnEnd { .. } => {
@@ -146,9 +157,9 @@ impl Session {
         if entered == spans { Ok(()) } else { Err("the spans of a message are not the next of its session".into()) }
     }
 
-    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, ruling: Seq) {
+    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, policy: Option<Digest>, ruling: Seq) {
         match on {
-            RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling }),
+            RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling, policy }),
             RulingOn::Ticket(_) => {
                 let ruled = match (how, decision) {
                     ("answered", Decision::Permit) => Ruled::Permit,
@@ -157,7 +168,7 @@ impl Session {
                     ("withdrawn", _) => Ruled::Withdrawn,
                     _ => Ruled::Expired,
                 };
-                self.rulings.insert(ruling, ruled);
+                self.rulings.insert(ruling, (ruled, policy));
             }
         }
     }
@@ -276,6 +287,13 @@ impl Session {
             outer.read.join(begun.read.integrity, begun.read.confidentiality);
         }
     }
+}
+
+/// What a ruling comes to under the law in force. One that permits counts only under the law it was given under; a log of an earlier
+/// version does not say which that was, and its law changed at no other time than a boot.
+pub(crate) fn in_force(ruled: Ruled, policy: Option<Digest>, law: Digest) -> Ruled {
+    let over = policy.is_some_and(|policy| policy != law);
+    if ruled == Ruled::Permit && over { Ruled::Withdrawn } else { ruled }
 }
 
 /// A verdict on the record.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{CallId, Decision, Pid, Seq, SessionId, Task, Verdict};
+use ephor_base::{CallId, Decision, Digest, Pid, Seq, SessionId, Task, Verdict};
 use ephor_chain::{Durable, Intent};
 
 /// Leave to run one task once.
@@ -21,9 +21,15 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The only way to a permit.
-    pub(super) fn make(verdict: &Verdict, intent: Durable<Intent>, task: Task, time_limit: Duration) -> Option<Self> {
-        if verdict.decision != Decision::Permit {
+    /// The only way to a permit. `law` is the digest of the one in force: under an older one nothing begins.
+    pub(super) fn make(
+        verdict: &Verdict,
+        law: Digest,
+        intent: Durable<Intent>,
+        task: Task,
+        time_limit: Duration,
+    ) -> Option<Self> {
+        if verdict.decision != Decision::Permit || verdict.policy != law {
             return None;
         }
         let seq = intent.seq();

@@ -218,6 +218,11 @@ impl Retrial {
             Fact::Policy { digest, environment, terms } => {
                 self.law = Law { policy: Some((*digest, environment.clone(), terms.clone())), ..Law::default() };
             }
+            // The tools stay as they are.
+            Fact::Enacted { policy, terms, environment, .. } => {
+                self.law.policy = Some((*policy, environment.clone(), Some(terms.clone())));
+                self.law.name = None;
+            }
             Fact::Tool { name, registration, .. } => {
                 self.law.tools.insert(name.clone(), *registration);
                 self.law.name = None;
@@ -329,7 +334,11 @@ impl Retrial {
         let call = event.subject.call.ok_or_else(|| not_recorded("it is of no call"))?;
         let meant = case.meant(session, &gates.gate, event.content)?;
         // Whether a model's words may be shown is nobody's to answer.
-        let ruled = if case.target == PREVIEW { Ok(None) } else { session.ruled(call, case.attempt, case.ruling) };
+        let ruled = if case.target == PREVIEW {
+            Ok(None)
+        } else {
+            session.ruled(call, case.attempt, case.ruling, gates.gate.digest())
+        };
         let ruled = ruled.map_err(Undecidable::NotRecorded)?;
         let tool = meant.as_ref().and_then(Meant::call).map(|(name, _)| name);
         let position = session.position(tool, case.grounds.within);

@@ -5,14 +5,14 @@ mod passing;
 use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Decision, EndReason, Exhausted, Failure, FailureKind, OperatorId, Outcome,
-    Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
+    Action, ActionKind, Budget, CallId, Decision, Digest, EndReason, Exhausted, Failure, FailureKind, OperatorId,
+    Outcome, Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
 };
 use ephor_chain::{
     AppendError, HoldKind, IntentRecord, Log,
     record::{Chosen, Content, Fact, Grounds, Record, RulingOn, Subject},
 };
-use ephor_governance::{Ask, Ruled};
+use ephor_governance::{Ask, Gate, Ruled};
 use futures_util::{FutureExt, future};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Answered, CallState, Caller, Door, Link, Permit, Refusal,
     asked::{Asked, What},
+    history,
     inbox::PREVIEW,
     nested::Inner,
     session::{Moment, Session, Turn},
@@ -70,6 +71,8 @@ struct Permitted {
 struct Answer {
     ruled: Ruled,
     ruling: Option<Seq>,
+    /// The law under which it was given.
+    policy: Digest,
 }
 
 impl Serving {
@@ -108,10 +111,10 @@ impl Serving {
                 return Err(Refusal::Fenced);
             }
             let now = self.door.clock().monotonic();
-            let veil = self.link.veil.as_deref().ok_or(Refusal::Fenced)?;
+            let (gate, veil) = (self.door.gate(), self.link.veil.as_deref().ok_or(Refusal::Fenced)?);
             let resolve = |session: &mut Session| match session.underway(action) {
                 Some(other) => Err(other),
-                None => Ok(Asked::resolve(session, veil, self.door.gate(), fresh, now, action).map(|mut asked| {
+                None => Ok(Asked::resolve(session, veil, &gate, fresh, now, action).map(|mut asked| {
                     if let Some(within) = self.within {
                         asked.context = asked.context.max(session.read_by(within));
                     }
@@ -138,8 +141,8 @@ impl Serving {
         loop {
             let reservation = self.reserve(asked.kind, estimate);
             let spent = reservation.as_ref().err().copied();
-            let ask = asked.ask(self.door.gate().registry());
-            let weighed = self.weigh(ask, asked, spent, answer.map(|answer| answer.ruled));
+            let gate = self.door.gate();
+            let weighed = self.weigh(&gate, asked.ask(gate.registry()), asked, spent, *answer);
             let ruling = answer.and_then(|answer| answer.ruling);
             if weighed.grounds.suspended {
                 // It waits, and is weighed when the seat may act again.
@@ -183,9 +186,16 @@ impl Serving {
         self.door.ledger.reserve(&self.caller.seat, amount)
     }
 
-    /// Asks the gate. Of a session that is gone nothing is permitted.
-    fn weigh(&self, ask: Ask<'_>, asked: &Asked, spent: Option<Exhausted>, ruled: Option<Ruled>) -> Weighed {
-        let gate = self.door.gate();
+    /// Asks the gate. Of a session that is gone nothing is permitted, and an answer counts only under the law it was given under.
+    fn weigh(
+        &self,
+        gate: &Gate,
+        ask: Ask<'_>,
+        asked: &Asked,
+        spent: Option<Exhausted>,
+        answer: Option<Answer>,
+    ) -> Weighed {
+        let ruled = answer.map(|answer| history::in_force(answer.ruled, Some(answer.policy), gate.digest()));
         let tool = asked.tool_call().map(|tool| &tool.task.name);
         let position = self.door.with_session(self.caller.session, |session| {
             session.lost.is_none().then(|| session.position(tool, self.within))
@@ -208,14 +218,18 @@ impl Serving {
     /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
     async fn ask(&self, asked: &Asked, verdict: &Verdict) -> Result<Answer, Refusal> {
         let (What::Tool(tool), None) = (&asked.what, &self.within) else {
-            return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
+            return Ok(Answer { ruled: Ruled::Refuse, ruling: None, policy: verdict.policy });
         };
         let name = tool.task.name.clone();
         let standing = self.door.with_session(self.caller.session, |session| {
-            session.standing.iter().find(|standing| standing.tools.contains(&name)).map(|standing| standing.ruling)
+            session
+                .standing
+                .iter()
+                .find(|standing| standing.covers(&name, verdict.policy))
+                .map(|standing| standing.ruling)
         });
         match standing.flatten() {
-            Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling) }),
+            Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling), policy: verdict.policy }),
             None => self.open_ticket(asked, name, verdict).await,
         }
     }
@@ -234,7 +248,7 @@ impl Serving {
         }
         if !self.door.watchers().can_answer(session) {
             self.door.tickets.close(id);
-            return self.unanswered(asked, id, Ruled::NobodyToAsk).await;
+            return self.unanswered(asked, id, Ruled::NobodyToAsk, policy).await;
         }
         let question = Question {
             ticket: id,
@@ -254,17 +268,19 @@ impl Serving {
             said = answer => said.map_err(|_| Ruled::Expired),
             () = tokio::time::sleep(patience) => Err(Ruled::Expired),
             () = self.stopped() => Err(Ruled::Withdrawn),
+            // What was asked under an older law is not answered under this one.
+            () = self.door.law.gone(policy) => Err(Ruled::Withdrawn),
         };
         self.door.tickets.close(id);
         self.wait(Turn::end_wait);
         let ruling = match said {
             Ok(ruling) => ruling,
-            Err(ruled) => return self.unanswered(asked, id, ruled).await,
+            Err(ruled) => return self.unanswered(asked, id, ruled, policy).await,
         };
         let receipt =
             self.door.record_ruling(self.subject(asked), &ruling, &self.link).await.map_err(Refusal::Chain)?;
         let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
-        Ok(Answer { ruled, ruling: Some(receipt.seq) })
+        Ok(Answer { ruled, ruling: Some(receipt.seq), policy })
     }
 
     /// Stops the clock of the turn, or lets it go on.
@@ -273,7 +289,7 @@ impl Serving {
         self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(|turn| change(turn, now)));
     }
 
-    async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled) -> Result<Answer, Refusal> {
+    async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled, policy: Digest) -> Result<Answer, Refusal> {
         let how = match ruled {
             Ruled::NobodyToAsk => "nobody-to-ask",
             Ruled::Withdrawn => "withdrawn",
@@ -284,9 +300,10 @@ impl Serving {
             decision: Decision::Deny,
             signature: Vec::new(),
             how: how.to_owned(),
+            policy: Some(policy),
         };
         let receipt = self.append(self.subject(asked), fact, None).await?;
-        Ok(Answer { ruled, ruling: Some(receipt.seq) })
+        Ok(Answer { ruled, ruling: Some(receipt.seq), policy })
     }
 
     /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
@@ -327,7 +344,7 @@ impl Serving {
         };
         let limit = self.time_limit(&task);
         let record = self.verdict_record(asked, &weighed, ruling);
-        let durable = self.log(weighed.at).intend(record, intent).await;
+        let durable = self.log_under(weighed.at, weighed.verdict.policy).intend(record, intent).await;
         // Kept until the intent is on the disk: whoever suspends the seat waits for that.
         drop(passage);
         let durable = match durable {
@@ -344,7 +361,11 @@ impl Serving {
             }
         };
         let intent = durable.receipt().seq;
-        let Some(permit) = Permit::make(&weighed.verdict, durable, task, limit) else { return Err(Refusal::Fenced) };
+        // Whatever the law said when it was decided: nothing begins under one that is over.
+        let Some(permit) = Permit::make(&weighed.verdict, self.door.gate().digest(), durable, task, limit) else {
+            release(reservation);
+            return self.ended(asked, intent, Outcome::Cancelled, Budget::ZERO).await.map(Some);
+        };
         let _flight = self.door.flights.take_off(self.flight(asked, intent));
         self.started(asked, intent).await;
         let begun = self.door.clock().monotonic();
@@ -381,8 +402,9 @@ impl Serving {
             return Ok(true);
         }
         loop {
-            let Weighed { verdict, grounds, at } = self.weigh(Ask::Reply, asked, None, None);
-            let shows = verdict.decision == Decision::Permit;
+            let gate = self.door.gate();
+            let Weighed { verdict, grounds, at } = self.weigh(&gate, Ask::Reply, asked, None, None);
+            let (shows, policy) = (verdict.decision == Decision::Permit, verdict.policy);
             let fact = Fact::Verdict {
                 action: ActionKind::Reply,
                 target: PREVIEW.into(),
@@ -393,7 +415,7 @@ impl Serving {
                 grounds: Some(grounds),
             };
             let record = Record { subject: self.subject(asked), fact, content: None };
-            match self.log(at).note(record).await {
+            match self.log_under(at, policy).note(record).await {
                 Ok(_) => return Ok(shows),
                 Err(AppendError::Overtaken) => {}
                 Err(error) => return Err(Refusal::Chain(error.to_string())),
@@ -628,7 +650,7 @@ impl Serving {
         ruling: Option<Seq>,
     ) -> Result<Option<Receipt>, Refusal> {
         let record = self.verdict_record(asked, weighed, ruling);
-        match self.log(weighed.at).note(record).await {
+        match self.log_under(weighed.at, weighed.verdict.policy).note(record).await {
             Ok(receipt) => Ok(Some(receipt)),
             Err(error) => if_overtaken(error),
         }
@@ -642,6 +664,11 @@ impl Serving {
     /// The log, as the session follows it. With `at` it takes only what still holds.
     fn log(&self, at: Option<u64>) -> Log {
         self.link.log(self.door.log(), at)
+    }
+
+    /// As [`Self::log`], for what was decided under a law: it takes that only while the law is in force.
+    fn log_under(&self, at: Option<u64>, policy: Digest) -> Log {
+        self.link.log_under(self.door.log(), at, &self.door.law, policy)
     }
 
     async fn show(&self, seen: Seen) {

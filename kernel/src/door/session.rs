@@ -101,7 +101,7 @@ pub(crate) struct Session {
     /// The calls, by attempt, that were deferred and have no other verdict yet.
     pub(crate) deferred: BTreeSet<(CallId, u32)>,
     /// What came of its tickets.
-    pub(crate) rulings: BTreeMap<Seq, Ruled>,
+    pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>)>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// Why it no longer follows from the record, if it does not.
@@ -115,6 +115,15 @@ pub(crate) struct Session {
 pub(crate) struct Standing {
     pub(crate) tools: Vec<ToolName>,
     pub(crate) ruling: Seq,
+    /// The law it was given under, where that is known.
+    pub(crate) policy: Option<Digest>,
+}
+
+impl Standing {
+    /// Whether it speaks of a tool, under the law of this digest.
+    pub(crate) fn covers(&self, tool: &ToolName, policy: Digest) -> bool {
+        self.tools.contains(tool) && self.policy.is_none_or(|own| own == policy)
+    }
 }
 
 /// The turn under way.

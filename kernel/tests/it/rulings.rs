@@ -118,7 +118,7 @@ async fn without_a_person_the_ticket_is_recorded_and_refused() {
     assert_eq!(tool.runs(), 0);
     let facts = world.facts(puppet.session).await;
     let id = facts.iter().find_map(|fact| if let Fact::Ticket { id, .. } = fact { Some(*id) } else { None }).unwrap();
-    let answered = |fact: &Fact| matches!(fact, Fact::Ruling { on, decision: Decision::Deny, how, signature } if *on == RulingOn::Ticket(id) && how == "nobody-to-ask" && signature.is_empty());
+    let answered = |fact: &Fact| matches!(fact, Fact::Ruling { on, decision: Decision::Deny, how, signature, .. } if *on == RulingOn::Ticket(id) && how == "nobody-to-ask" && signature.is_empty());
     assert!(facts.iter().any(answered));
     let late = world.ruling(puppet.session, RulingOn::Ticket(id), Digest::of(b"x")).sign(&world.operator);
     assert_eq!(world.kernel.rule(late).await, Err(BadRuling::NotOpen(id)));

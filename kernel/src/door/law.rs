@@ -1,0 +1,69 @@
+//! The law in force: the gate, and when it is exchanged for another.
+//!
+//! It changes at the place of an enactment on the record, under the lock of the log. A verdict is only recorded while the law that
+//! gave it is in force; so on the record no verdict stands behind a law that it was not given under.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ephor_base::{Digest, Receipt, Timestamp};
+use ephor_chain::{Order, Record, record::Fact};
+use ephor_governance::Gate;
+use tokio::sync::watch;
+
+/// The law in force.
+pub(crate) struct Law {
+    gate: RwLock<Arc<Gate>>,
+    changes: watch::Sender<Digest>,
+}
+
+impl Law {
+    pub(crate) fn new(gate: Gate) -> Self {
+        let changes = watch::Sender::new(gate.digest());
+        Self { gate: RwLock::new(Arc::new(gate)), changes }
+    }
+
+    /// The gate.
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the law of this digest is in force.
+    pub(crate) fn is(&self, digest: Digest) -> bool {
+        self.gate().digest() == digest
+    }
+
+    /// Resolves when another law than that of this digest is in force.
+    pub(crate) fn gone(&self, digest: Digest) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let mut changes = self.changes.subscribe();
+        async move {
+            // Its sender is dropped with the door, when there is nothing left to wait for.
+            let _over = changes.wait_for(|now| *now != digest).await;
+        }
+    }
+
+    fn exchange(&self, gate: Arc<Gate>) {
+        let digest = gate.digest();
+        *self.gate.write().unwrap_or_else(PoisonError::into_inner) = gate;
+        self.changes.send_replace(digest);
+    }
+}
+
+/// Puts a law in force at the place where the record says so.
+pub(crate) struct Enacting {
+    pub(crate) law: Arc<Law>,
+    pub(crate) gate: Arc<Gate>,
+    /// The law that it was made to follow.
+    pub(crate) before: Digest,
+}
+
+impl Order for Enacting {
+    fn holds(&self) -> bool {
+        self.law.is(self.before)
+    }
+
+    fn taken(&self, record: &Record, _: Receipt, _: Timestamp) {
+        if matches!(record.fact, Fact::Enacted { .. }) {
+            self.law.exchange(self.gate.clone());
+        }
+    }
+}
