@@ -250,6 +250,10 @@ pub enum Fact {
         /// After this it is denied.
         #[n(4)]
         expires: Timestamp,
+        /// How many different people have to permit it, if that is more than one.
+        #[n(5)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        quorum: Option<u32>,
     },
     /// A person answered, or nobody did.
     #[n(13)]

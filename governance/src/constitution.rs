@@ -1,12 +1,15 @@
 //! The constitution: what is permitted, deferred or denied, whoever asks. Cedar policies, checked against a schema.
 //!
 //! Each policy has an `@id`, which is its name in reasons. A `permit` permits, a `forbid` denies, and a `forbid` with
-//! `@decision("defer")` asks a person. What no policy permits is denied. A policy that cannot be evaluated denies: Cedar
+//! `@decision("defer")` asks a person, and with `@quorum("2")` beside it two different ones. What no policy permits is denied. A policy that cannot be evaluated denies: Cedar
 //! itself would pass over it.
 
 mod law;
 
-use std::{collections::BTreeSet, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use cedar_policy::{Effect, Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use ephor_base::Digest;
@@ -33,6 +36,11 @@ pub enum BadConstitution {
     /// An annotation that means nothing here.
     #[error("`@decision` may be \"defer\", and only on a `forbid`; policy `{0}` has it otherwise")]
     Decision(String),
+    /// An annotation that means nothing here.
+    #[error(
+        "`@quorum` is a number from 1 to 16, and only beside `@decision(\"defer\")`; policy `{0}` has it otherwise"
+    )]
+    Quorum(String),
     /// It speaks of what the schema does not have, or compares what cannot be compared.
     #[error("it does not fit the schema: {0}")]
     Schema(String),
@@ -46,6 +54,8 @@ pub enum BadConstitution {
 pub struct Constitution {
     text: String,
     policies: Vec<Policy>,
+    /// How many must permit what these articles defer, where it is more than one.
+    quorums: BTreeMap<String, u32>,
     sensitive: Vec<SensitivePath>,
     digest: Digest,
 }
@@ -60,6 +70,7 @@ impl Constitution {
         if let Some(template) = read.templates().next() {
             return Err(BadConstitution::Name(template.id().to_string()));
         }
+        let quorums = read.policies().filter_map(|policy| quorum(policy).transpose()).collect::<Result<_, _>>()?;
         let mut policies: Vec<Policy> = read.policies().map(named).collect::<Result<_, _>>()?;
         policies.sort_by(|one, other| one.id().cmp(other.id()));
         let names: BTreeSet<_> = policies.iter().map(|policy| policy.id().clone()).collect();
@@ -79,7 +90,7 @@ impl Constitution {
         let sensitive = SensitivePath::defaults();
         let digest =
             Digest::of_parts(&[SCHEMA.as_bytes(), &[0], text.as_bytes(), &[0], &ephor_base::cbor::to_vec(&sensitive)]);
-        Ok(Self { text: text.to_owned(), policies, sensitive, digest })
+        Ok(Self { text: text.to_owned(), policies, quorums, sensitive, digest })
     }
 
     /// The constitution that a node in `environment` has if its operator gives it none.
@@ -109,6 +120,12 @@ impl Constitution {
         self.policies.iter().map(|policy| (policy.id().to_string(), policy.to_cedar().unwrap_or_default()))
     }
 
+    /// How many different people must permit what the article of this name defers.
+    #[must_use]
+    pub fn quorum(&self, article: &str) -> u32 {
+        self.quorums.get(article).copied().unwrap_or(1)
+    }
+
     /// Names that are more than files.
     #[must_use]
     pub fn sensitive(&self) -> &[SensitivePath] {
@@ -125,6 +142,20 @@ impl Constitution {
 fn schema() -> Result<Schema, BadConstitution> {
     let read = Schema::from_cedarschema_str(SCHEMA).map_err(|error| BadConstitution::Schema(error.to_string()))?;
     Ok(read.0)
+}
+
+/// The most people that can be asked to permit one action.
+const MOST_PEOPLE: u32 = 16;
+
+/// How many must permit what a policy defers, by its name.
+fn quorum(policy: &Policy) -> Result<Option<(String, u32)>, BadConstitution> {
+    let Some(text) = policy.annotation("quorum") else { return Ok(None) };
+    let name = policy.annotation("id").unwrap_or_default().to_owned();
+    let number = text.parse().ok().filter(|number| (1..=MOST_PEOPLE).contains(number) && text == number.to_string());
+    match (number, policy.annotation("decision")) {
+        (Some(number), Some("defer")) => Ok(Some((name, number))),
+        _ => Err(BadConstitution::Quorum(name)),
+    }
 }
 
 /// The policy under its own `@id`.

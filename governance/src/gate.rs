@@ -42,6 +42,8 @@ pub struct Case<'a> {
     pub suspended: bool,
     /// What an operator has ruled on exactly this, now or by precedent.
     pub ruled: Option<Ruled>,
+    /// How many different people in office have permitted exactly this. Counts only if it was ruled to permit.
+    pub approvers: u32,
 }
 
 /// What is asked.
@@ -184,11 +186,27 @@ impl Gate {
         self.legislative(case, effects, untrusted, &mut reasons);
         self.executive(case, &effects, &findings, &mut reasons);
         judicial(case, &mut reasons);
+        self.quorate(case, &mut reasons);
         let strictest = reasons.iter().map(|reason| reason.decision).max().unwrap_or(Decision::Deny);
         // A ruling answers every "defer"; nothing answers a "deny".
         let answered = strictest == Decision::Defer && case.ruled == Some(Ruled::Permit);
         let decision = if answered { Decision::Permit } else { strictest };
         Decided { verdict: Verdict { decision, reasons, effects, policy: self.digest }, findings }
+    }
+
+    /// How many different people must permit what was deferred for these reasons.
+    #[must_use]
+    pub fn quorum(&self, reasons: &[Reason]) -> u32 {
+        let defers = |reason: &&Reason| reason.branch == Branch::Legislative && reason.decision == Decision::Defer;
+        let articles = reasons.iter().filter(defers).map(|reason| self.constitution.quorum(&reason.code));
+        articles.max().unwrap_or(1).max(1)
+    }
+
+    /// A ruling that permits is as good as the people behind it.
+    fn quorate(&self, case: &Case<'_>, reasons: &mut Vec<Reason>) {
+        if case.ruled == Some(Ruled::Permit) && case.approvers < self.quorum(reasons) {
+            reasons.push(reason(Branch::Executive, Decision::Deny, "too-few-approvers"));
+        }
     }
 
     /// What is said to a process whose session is over.

@@ -181,6 +181,7 @@ impl Replay {
             budget: Ok(()),
             evidence: self.evidence,
             suspended: false,
+            approvers: 1,
             ruled: None,
         });
         let known = tool.zip(arguments.as_ref());

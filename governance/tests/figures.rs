@@ -136,6 +136,7 @@ impl Bench {
             budget: Ok(()),
             evidence: Evidence::default(),
             suspended: false,
+            approvers: 1,
             ruled: None,
         });
         assert_eq!(decided.verdict.decision, ephor_base::Decision::Permit, "{decided:?}");

@@ -127,6 +127,12 @@ impl Kernel {
         self.door().log().standing(|standing| standing.operators().verify(operator, message, signature))
     }
 
+    /// The text of the constitution in force.
+    #[must_use]
+    pub fn law(&self) -> String {
+        self.door().gate().constitution().text().to_owned()
+    }
+
     /// What an owner has to sign so that `constitution` comes into force.
     ///
     /// # Errors
@@ -167,6 +173,7 @@ impl Kernel {
         if !matches!(decree, Fact::Enrolled { .. } | Fact::Ranked { .. } | Fact::Dismissed { .. }) {
             return Err(NotDecreed::Rule("it is no decree on operators"));
         }
-        record(self.door().log(), owner, decree).await
+        let subject = Subject { operator: Some(owner), ..Subject::default() };
+        Ok(self.door().decree(Record { subject, fact: decree, content: None }).await?.seq)
     }
 }

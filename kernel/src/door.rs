@@ -34,7 +34,7 @@ use ephor_chain::{
     AppendError, Because, Log, Veil,
     record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
-use ephor_governance::Gate;
+use ephor_governance::{Gate, Ruled};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -49,7 +49,9 @@ pub(crate) use flights::Flights;
 pub(crate) use session::{Session, Turn};
 
 use inbox::{Following, Inbox};
-use law::{Enacting, Law};
+use ruling::{Answer, Approvers, Asks};
+
+use law::{Decreeing, Enacting, Law, Under};
 
 use crate::{
     driver::{Driver, Secrets},
@@ -180,8 +182,8 @@ impl Link {
     }
 
     /// As [`Link::log`], for what was decided under a law: it takes that only while the law is in force.
-    fn log_under(&self, log: &Log, at: Option<u64>, law: &Arc<Law>, digest: Digest) -> Log {
-        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some((law.clone(), digest)) }))
+    fn log_under(&self, log: &Log, at: Option<u64>, under: Under) -> Log {
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some(under) }))
     }
 }
 
@@ -313,6 +315,16 @@ impl Door {
     /// The law in force, over the tools.
     pub(crate) fn gate(&self) -> Arc<Gate> {
         self.law.gate()
+    }
+
+    /// Records a decree on who is in office.
+    pub(crate) async fn decree(&self, record: Record) -> Result<Receipt, AppendError> {
+        self.log().in_order(Arc::new(Decreeing(self.law.clone()))).append(record).await
+    }
+
+    /// Who may answer now.
+    pub(crate) fn approvers(&self) -> Approvers {
+        self.log().standing(|standing| Approvers::of(standing.operators()))
     }
 
     /// Puts a law in force, at the place where the record says so; nothing before that is on the disk.
@@ -475,16 +487,42 @@ impl Door {
         })
     }
 
-    /// Takes an operator's ruling: on an open ticket, or on tools for a session.
-    pub(crate) async fn rule(&self, ruling: SignedRuling) -> Result<(), BadRuling> {
+    /// Takes an operator's ruling: on an open ticket, or on tools for a session. It counts once it is on the disk. Says how many
+    /// more have to permit it.
+    pub(crate) async fn rule(self: &Arc<Self>, ruling: SignedRuling) -> Result<u32, BadRuling> {
         // Who counts, the record says at this moment.
         self.log().standing(|standing| ruling::check(standing.operators(), &ruling))?;
-        match &ruling.statement.on {
+        match ruling.statement.on {
             // What was asked under an older law is asked again under this one.
             RulingOn::Ticket(_) if !self.law.is(ruling.statement.policy) => Err(BadRuling::OtherCall),
-            RulingOn::Ticket(id) => self.tickets.answer(*id, ruling),
-            RulingOn::Tools(_) => self.rule_on_tools(&ruling).await,
+            RulingOn::Ticket(id) => {
+                // A task of its own: whoever leaves meanwhile leaves no ticket open that the record has closed.
+                let door = self.clone();
+                let ruled = tokio::spawn(async move { door.rule_on_ticket(id, &ruling).await });
+                ruled.await.unwrap_or_else(|error| Err(BadRuling::Chain(error.to_string())))
+            }
+            RulingOn::Tools(_) => self.rule_on_tools(&ruling).await.map(|()| 0),
         }
+    }
+
+    /// Records an answer, and closes the ticket if that settles it.
+    async fn rule_on_ticket(&self, id: TicketId, ruling: &SignedRuling) -> Result<u32, BadRuling> {
+        let turn = self.tickets.turn(id).ok_or(BadRuling::NotOpen(id))?;
+        let _turn = turn.lock().await;
+        let (subject, needed) = self.tickets.check(id, ruling)?;
+        let session = ruling.statement.session;
+        let link = self.link(session).ok_or(BadRuling::NotOpen(id))?;
+        let receipt = self.record_ruling(subject, ruling, &link).await.map_err(BadRuling::Chain)?;
+        let (approvers, law) = (self.approvers(), self.gate().digest());
+        let tally = self.with_session(session, |session| session.tally(id, law, &approvers)).unwrap_or_default();
+        let missing = needed.saturating_sub(tally.permits);
+        let ruled = match (tally.is_refused, missing) {
+            (true, _) => Ruled::Refuse,
+            (false, 0) => Ruled::Permit,
+            (false, missing) => return Ok(missing),
+        };
+        self.tickets.settle(id, Answer { ruled, ruling: Some(receipt.seq) });
+        Ok(0)
     }
 
     async fn rule_on_tools(&self, ruling: &SignedRuling) -> Result<(), BadRuling> {
@@ -521,14 +559,9 @@ impl Door {
         CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn open_ticket(
-        &self,
-        session: SessionId,
-        arguments: Digest,
-        policy: Digest,
-    ) -> (TicketId, oneshot::Receiver<SignedRuling>) {
+    fn open_ticket(&self, asks: Asks) -> (TicketId, oneshot::Receiver<Answer>) {
         let id = TicketId(self.next_ticket.fetch_add(1, Ordering::Relaxed));
-        (id, self.tickets.open(id, session, arguments, policy))
+        (id, self.tickets.open(id, asks))
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Opened>> {

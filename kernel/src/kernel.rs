@@ -333,11 +333,11 @@ impl Kernel {
         self.door().cancel_turn(session)
     }
 
-    /// Takes an operator's ruling.
+    /// Takes an operator's ruling; says how many more people have to permit what it answers.
     ///
     /// # Errors
     /// [`BadRuling`]: it counts for nothing.
-    pub async fn rule(&self, ruling: SignedRuling) -> Result<(), BadRuling> {
+    pub async fn rule(&self, ruling: SignedRuling) -> Result<u32, BadRuling> {
         self.door().rule(ruling).await
     }
 

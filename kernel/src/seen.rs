@@ -119,6 +119,8 @@ pub struct Question {
     pub verdict: Verdict,
     /// After this it is denied.
     pub expires: Timestamp,
+    /// How many different people have to permit it.
+    pub quorum: u32,
 }
 
 /// The states of a turn.

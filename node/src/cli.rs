@@ -120,7 +120,7 @@ pub(crate) enum Policy {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Print the constitution of this home.
+    /// Print the constitution in force in this home.
     Show {
         /// Print the schema instead: what a constitution can speak of.
         #[arg(long)]
@@ -131,6 +131,18 @@ pub(crate) enum Policy {
         /// Cedar policies.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Put a constitution in force, at once and on the record. An owner does this, after seeing what it changes.
+    Apply {
+        /// Cedar policies.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Say why something was decided, from the record alone, and whether it comes out the same; exit status 1 with --all if
     /// something does not.

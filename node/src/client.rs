@@ -156,10 +156,15 @@ impl Client {
         }
     }
 
+    /// This operator's signature, in hexadecimal digits.
+    pub(crate) fn sign(&self, message: &[u8]) -> String {
+        to_hex(&self.operator.key().sign(message).to_bytes())
+    }
+
     /// Has the node record a decree with this operator's signature.
     pub(crate) async fn decree(&mut self, roster: &Roster, wanted: Wanted) -> anyhow::Result<Done> {
         let message = Decree::from(wanted.clone()).signed_bytes(&roster.origin, roster.latest);
-        let signature = to_hex(&self.operator.key().sign(&message).to_bytes());
+        let signature = self.sign(&message);
         self.operate(Operation::Decree { decree: wanted, signature }).await
     }
 

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
+use ephor_base::Digest;
+use ephor_chain::{Entries, Fact};
 use ephor_governance::{Constitution, Environment};
 
-use crate::home::Home;
+use crate::{home::Home, terminal::plain};
 
 /// The constitution of a home: `constitution.cedar`, or the default of its environment if there is no such file.
 pub(crate) fn of_home(home: &Home, environment: Environment) -> anyhow::Result<Constitution> {
@@ -15,6 +17,64 @@ pub(crate) fn of_home(home: &Home, environment: Environment) -> anyhow::Result<C
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => default_of(environment),
         Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
     }
+}
+
+/// The constitution that the record says is in force, by the digest of its text. The file of the home only repeats it: where it
+/// says something else, that is said, and the file is not used.
+pub(crate) fn enacted(home: &Home, law: Digest, entries: impl FnOnce() -> Entries) -> anyhow::Result<Constitution> {
+    let path = home.constitution();
+    let repeated = std::fs::read_to_string(&path).ok();
+    if let Some(text) = repeated.as_ref().filter(|text| Digest::of(text.as_bytes()) == law) {
+        return parsed(text, &path);
+    }
+    if repeated.is_some() {
+        let (file, short) = (plain(&path.display().to_string()), law.short());
+        tracing::warn!(
+            "`{file}` is not the constitution in force ({short}) and is not used: `ephor policy apply FILE` puts one in force, and \
+             `ephor policy show` prints the one that is"
+        );
+    }
+    let text = document(entries(), law)?.with_context(|| {
+        format!("the text of the constitution in force ({}) is not on the record any more", law.short())
+    })?;
+    Constitution::parse(&text).context("the constitution in force cannot be read by this version of Ephor")
+}
+
+/// The constitution that the record of a home says is in force, if it says one.
+pub(crate) fn on_record(
+    home: &Home,
+    entries: impl Fn() -> anyhow::Result<Entries>,
+) -> anyhow::Result<Option<Constitution>> {
+    let mut law = None;
+    for stored in entries()? {
+        if let Fact::Enacted { terms, .. } = stored.context("see `ephor chain verify`")?.entry.fact {
+            law = Some(terms.constitution);
+        }
+    }
+    let Some(law) = law else { return Ok(None) };
+    let entries = entries()?;
+    enacted(home, law, || entries).map(Some)
+}
+
+/// A text that stands on the record in parts.
+fn document(entries: Entries, wanted: Digest) -> anyhow::Result<Option<String>> {
+    let mut text = Vec::new();
+    for stored in entries {
+        let Fact::Document { digest, part, of, bytes } = stored.context("see `ephor chain verify`")?.entry.fact else {
+            continue;
+        };
+        if digest != wanted {
+            continue;
+        }
+        if part == 0 {
+            text.clear();
+        }
+        text.extend(bytes);
+        if part.saturating_add(1) == of && Digest::of(&text) == wanted {
+            return Ok(String::from_utf8(text).ok());
+        }
+    }
+    Ok(None)
 }
 
 /// The constitution in a file.

@@ -2,7 +2,7 @@
 
 use ephor_base::{
     ActionKind, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq, SessionId,
-    Timestamp,
+    Timestamp, ToolName,
 };
 use ephor_chain::{Decree, Hold, HoldKind, Missed, Role, Signal, state::SeatLife};
 use ephor_kernel::ProcessInfo;
@@ -84,6 +84,20 @@ pub(crate) enum Operation {
     Schedules {},
     /// Lists the operators in office.
     Operators {},
+    /// Says what an owner has to sign so that a constitution comes into force.
+    Draft {
+        /// Its text.
+        text: String,
+    },
+    /// Puts a constitution in force.
+    Enact {
+        /// Its text.
+        text: String,
+        /// The owner's Ed25519 signature over the draft, in hexadecimal digits.
+        signature: String,
+    },
+    /// Shows the constitution in force.
+    Law {},
     /// Records what an owner decrees of operators.
     Decree {
         /// What.
@@ -257,6 +271,30 @@ pub(crate) enum Done {
         /// They.
         roster: Roster,
     },
+    /// What an owner has to sign.
+    Drafted {
+        /// It.
+        draft: DraftView,
+    },
+    /// The constitution in force.
+    Law {
+        /// Its text.
+        text: String,
+    },
+}
+
+/// What an owner has to sign so that a constitution comes into force, besides its text.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub(crate) struct DraftView {
+    /// The name of the log.
+    pub(crate) origin: String,
+    /// Where the latest decree stands.
+    pub(crate) latest: Seq,
+    /// The digest that verdicts will name.
+    pub(crate) policy: Digest,
+    pub(crate) environment: String,
+    pub(crate) capabilities: Vec<Capability>,
+    pub(crate) never: Vec<ToolName>,
 }
 
 /// An account, as it is shown.

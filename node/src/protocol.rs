@@ -139,7 +139,10 @@ pub(crate) enum Answer {
         policy: Digest,
     },
     /// The ruling counts.
-    Ruled,
+    Ruled {
+        /// How many more people have to permit what it answers.
+        missing: u32,
+    },
     /// The message is on the record.
     Accepted {
         /// Its number.

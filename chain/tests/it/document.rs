@@ -96,6 +96,7 @@ fn records() -> Vec<Record> {
                 arguments: Digest::of(b"veiled"),
                 policy: digest,
                 expires: Timestamp(1_795_226_999_000_000),
+                quorum: Some(2),
             },
             Some(Content::Text("may it?".into())),
         ),

@@ -1,9 +1,9 @@
 //! The constitution: read strictly, cut without a change of meaning.
 
 use ephor_base::{Capability, Decision};
-use ephor_governance::{BadConstitution, Constitution, Environment};
+use ephor_governance::{BadConstitution, Constitution, Environment, Ruled};
 
-use crate::world::{Given, law};
+use crate::world::{Given, RULINGS, law};
 
 #[test]
 fn the_default_constitutions_are_read_and_are_short() {
@@ -40,6 +40,12 @@ fn what_does_not_fit_is_not_read() {
     ] {
         assert!(matches!(Constitution::parse(&unclear), Err(BadConstitution::Decision(_))), "{unclear}");
     }
+    for number in ["", "0", "-1", "two", "02", "17", "1.5", "99999999999"] {
+        let quorum = format!("@id(\"a\") @decision(\"defer\") @quorum(\"{number}\") forbid {everything};");
+        assert!(matches!(Constitution::parse(&quorum), Err(BadConstitution::Quorum(_))), "{quorum}");
+    }
+    let alone = format!("@id(\"a\") @quorum(\"2\") forbid {everything};");
+    assert!(matches!(Constitution::parse(&alone), Err(BadConstitution::Quorum(_))), "{alone}");
     for foreign in [
         format!("@id(\"a\") permit {everything} when {{ context.weather == 1 }};"),
         format!("@id(\"a\") permit {everything} when {{ context.risk == \"high\" }};"),
@@ -47,6 +53,33 @@ fn what_does_not_fit_is_not_read() {
         "@id(\"a\") permit (principal in Planet::\"x\", action, resource);".to_owned(),
     ] {
         assert!(matches!(Constitution::parse(&foreign), Err(BadConstitution::Schema(_))), "{foreign}");
+    }
+}
+
+#[test]
+fn what_a_quorum_defers_takes_as_many_different_people() {
+    let everything = "(principal, action, resource)";
+    let asks = |name: &str, more: &str| format!("@id(\"{name}\") @decision(\"defer\") {more} forbid {everything};");
+    let (two, three) = (asks("two", "@quorum(\"2\")"), asks("three", "@quorum(\"3\")"));
+    for (more, needed) in [
+        (asks("one", ""), 1),
+        (asks("one", "@quorum(\"1\")"), 1),
+        (two.clone(), 2),
+        (format!("{two} {three}"), 3),
+        (format!("{} {two}", asks("one", "")), 2),
+    ] {
+        for approvers in 0..=4 {
+            for ruled in RULINGS {
+                let given = Given { ruled, approvers, ..Given::good() };
+                let verdict = given.decide_under(&format!("{} {more}", law(Decision::Permit))).verdict;
+                let wanted = match ruled {
+                    None => Decision::Defer,
+                    Some(Ruled::Permit) if approvers >= needed => Decision::Permit,
+                    Some(_) => Decision::Deny,
+                };
+                assert_eq!(verdict.decision, wanted, "{more} {approvers} {ruled:?}: {verdict:?}");
+            }
+        }
     }
 }
 

@@ -92,6 +92,7 @@ fn a_model_sees_nothing_confidential_and_no_law_permits_nothing() {
                             budget: Ok(()),
                             evidence: Evidence::default(),
                             suspended: false,
+                            approvers: 1,
                             ruled,
                         })
                     };
@@ -212,6 +213,7 @@ pub(crate) fn given() -> impl Strategy<Value = Given> {
             spent,
             bad_calls,
             suspended,
+            approvers: 1,
             ruled,
         },
     )

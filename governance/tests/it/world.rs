@@ -91,6 +91,7 @@ pub(crate) struct Given {
     pub(crate) spent: bool,
     pub(crate) bad_calls: u32,
     pub(crate) suspended: bool,
+    pub(crate) approvers: u32,
     pub(crate) ruled: Option<Ruled>,
 }
 
@@ -128,6 +129,7 @@ impl Given {
             spent: false,
             bad_calls: 0,
             suspended: false,
+            approvers: 1,
             ruled: None,
         }
     }
@@ -192,6 +194,7 @@ impl Given {
             budget: if self.spent { Err(SPENT) } else { Ok(()) },
             evidence: (0..self.bad_calls).fold(Evidence::default(), |sum, _| sum.after(true)),
             suspended: self.suspended,
+            approvers: self.approvers,
             ruled: self.ruled,
         })
     }

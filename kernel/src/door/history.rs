@@ -2,11 +2,11 @@
 //!
 //! The door and a retrial run the same code, so that they cannot come to differ.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use ephor_base::{
     ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, Integrity, Outcome, Product, Seq, SessionId,
-    ToolName, Verdict,
+    TicketId, ToolName, Verdict,
 };
 use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
@@ -16,7 +16,8 @@ use ephor_governance::{
 use super::{
     asked::Meant,
     inbox::Event,
-    session::{Session, Standing, Told},
+    ruling::Approvers,
+    session::{Answered, Session, Standing, Told},
 };
 
 /// What a guest has been shown so far, joined: how far it is trusted, and who may see it.
@@ -60,7 +61,7 @@ pub(crate) struct Position {
 
 impl Position {
     /// Asks the gate.
-    pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, ruled: Option<Ruled>) -> Decided {
+    pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, heard: Heard) -> Decided {
         if grounds.over {
             return Decided { verdict: gate.gone(), findings: Vec::new() };
         }
@@ -75,7 +76,8 @@ impl Position {
             budget: grounds.spent.map_or(Ok(()), Err),
             evidence: self.evidence,
             suspended: grounds.suspended,
-            ruled,
+            ruled: heard.ruled,
+            approvers: heard.approvers,
         })
     }
 }
@@ -108,18 +110,34 @@ impl Session {
         attempt: u32,
         ruling: Option<Seq>,
         law: Digest,
-    ) -> Result<Option<Ruled>, String> {
+        approvers: &Approvers,
+    ) -> Result<Heard, String> {
         let Some(seq) = ruling else {
-            return Ok(self.deferred.contains(&(call, attempt)).then_some(Ruled::Refuse));
+            let ruled = self.deferred.contains(&(call, attempt)).then_some(Ruled::Refuse);
+            return Ok(Heard { ruled, approvers: 0 });
         };
-        let standing = || {
-            let standing = self.standing.iter().find(|standing| standing.ruling == seq)?;
-            Some((Ruled::Permit, standing.policy))
+        if let Some((ruled, policy, ticket)) = self.rulings.get(&seq) {
+            let Tally { permits, is_refused } = self.tally(*ticket, law, approvers);
+            let ruled = if is_refused { Ruled::Refuse } else { in_force(*ruled, *policy, law) };
+            return Ok(Heard { ruled: Some(ruled), approvers: permits });
+        }
+        let heard = |standing: &Standing| Heard {
+            ruled: Some(in_force(Ruled::Permit, standing.policy, law)),
+            approvers: standing.by.is_some_and(|by| approvers.count(by)).into(),
         };
-        let found = self.rulings.get(&seq).copied().or_else(standing);
-        found
-            .map(|(ruled, policy)| Some(in_force(ruled, policy, law)))
-            .ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
+        let standing = self.standing.iter().find(|standing| standing.ruling == seq);
+        standing.map(heard).ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
+    }
+
+    /// Counts the answers to a ticket: each person once, those in office alone, and what was said under this law alone. A refusal
+    /// stands, whoever gave it.
+    pub(crate) fn tally(&self, ticket: TicketId, law: Digest, approvers: &Approvers) -> Tally {
+        let answers = self.answers_to.get(&ticket).map(Vec::as_slice).unwrap_or_default();
+        let counts = |answered: &&Answered| answered.permits && answered.policy.is_none_or(|policy| policy == law);
+        let people: BTreeSet<_> = answers.iter().filter(counts).filter_map(|answered| answered.by).collect();
+        let permits = people.into_iter().filter(|by| approvers.count(*by)).count();
+        let is_refused = answers.iter().any(|answered| !answered.permits);
+        Tally { permits: u32::try_from(permits).unwrap_or(u32::MAX), is_refused }
     }
 
     /// Takes in what was recorded next.
@@ -136,7 +154,7 @@ impl Session {
             },
             Fact::Outcome { .. } => self.came_out(gate, event),
             Fact::Ruling { on, decision, how, policy, .. } => {
-                self.was_ruled(on, *decision, how, *policy, event.receipt.seq);
+                self.was_ruled(on, *decision, how, *policy, event);
                 Ok(())
             }
             Fact::TurnEnd { .. } => {
@@ -157,10 +175,15 @@ impl Session {
         if entered == spans { Ok(()) } else { Err("the spans of a message are not the next of its session".into()) }
     }
 
-    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, policy: Option<Digest>, ruling: Seq) {
+    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, policy: Option<Digest>, event: &Event<'_>) {
+        let (by, ruling) = (event.subject.operator, event.receipt.seq);
         match on {
-            RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling, policy }),
-            RulingOn::Ticket(_) => {
+            RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling, policy, by }),
+            RulingOn::Ticket(ticket) => {
+                if how == "answered" {
+                    let answered = Answered { by, permits: decision == Decision::Permit, policy };
+                    self.answers_to.entry(*ticket).or_default().push(answered);
+                }
                 let ruled = match (how, decision) {
                     ("answered", Decision::Permit) => Ruled::Permit,
                     ("answered", _) => Ruled::Refuse,
@@ -168,7 +191,7 @@ impl Session {
                     ("withdrawn", _) => Ruled::Withdrawn,
                     _ => Ruled::Expired,
                 };
-                self.rulings.insert(ruling, (ruled, policy));
+                self.rulings.insert(ruling, (ruled, policy, *ticket));
             }
         }
     }
@@ -287,6 +310,23 @@ impl Session {
             outer.read.join(begun.read.integrity, begun.read.confidentiality);
         }
     }
+}
+
+/// What people have said to a deferred call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) ruled: Option<Ruled>,
+    /// How many different people in office are behind a permission.
+    pub(crate) approvers: u32,
+}
+
+/// The answers to a ticket, counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Tally {
+    /// How many different people in office permit it.
+    pub(crate) permits: u32,
+    /// Whether anybody refuses it.
+    pub(crate) is_refused: bool,
 }
 
 /// What a ruling comes to under the law in force. One that permits counts only under the law it was given under; a log of an earlier

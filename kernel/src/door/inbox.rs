@@ -8,13 +8,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use ephor_base::{Digest, Receipt, Timestamp};
+use ephor_base::{Receipt, Timestamp};
 use ephor_chain::{
     Order, Record,
     record::{Content, Fact, Subject},
 };
 
-use super::law::Law;
+use super::law::Under;
 
 /// How the verdict on showing a model's words while they come is named on the record.
 pub(crate) const PREVIEW: &str = "preview";
@@ -69,14 +69,13 @@ pub(crate) struct Following {
     pub(crate) inbox: Arc<Inbox>,
     /// After how many events that was made which is recorded, if it holds only then.
     pub(crate) at: Option<u64>,
-    /// The law that it was decided under, if it was.
-    pub(crate) under: Option<(Arc<Law>, Digest)>,
+    /// What it was decided under, if it was.
+    pub(crate) under: Option<Under>,
 }
 
 impl Order for Following {
     fn holds(&self) -> bool {
-        self.at.is_none_or(|at| self.inbox.waiting().taken == at)
-            && self.under.as_ref().is_none_or(|(law, digest)| law.is(*digest))
+        self.at.is_none_or(|at| self.inbox.waiting().taken == at) && self.under.as_ref().is_none_or(Under::holds)
     }
 
     fn taken(&self, record: &Record, receipt: Receipt, time: Timestamp) {

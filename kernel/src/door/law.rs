@@ -3,7 +3,10 @@
 //! It changes at the place of an enactment on the record, under the lock of the log. A verdict is only recorded while the law that
 //! gave it is in force; so on the record no verdict stands behind a law that it was not given under.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicU64, Ordering},
+};
 
 use ephor_base::{Digest, Receipt, Timestamp};
 use ephor_chain::{Order, Record, record::Fact};
@@ -14,12 +17,14 @@ use tokio::sync::watch;
 pub(crate) struct Law {
     gate: RwLock<Arc<Gate>>,
     changes: watch::Sender<Digest>,
+    /// How often it was decreed who is in office.
+    decrees: AtomicU64,
 }
 
 impl Law {
     pub(crate) fn new(gate: Gate) -> Self {
         let changes = watch::Sender::new(gate.digest());
-        Self { gate: RwLock::new(Arc::new(gate)), changes }
+        Self { gate: RwLock::new(Arc::new(gate)), changes, decrees: AtomicU64::new(0) }
     }
 
     /// The gate.
@@ -30,6 +35,11 @@ impl Law {
     /// Whether the law of this digest is in force.
     pub(crate) fn is(&self, digest: Digest) -> bool {
         self.gate().digest() == digest
+    }
+
+    /// How often it was decreed who is in office. What is decided on who is, holds while this stays.
+    pub(crate) fn decrees(&self) -> u64 {
+        self.decrees.load(Ordering::SeqCst)
     }
 
     /// Resolves when another law than that of this digest is in force.
@@ -45,6 +55,34 @@ impl Law {
         let digest = gate.digest();
         *self.gate.write().unwrap_or_else(PoisonError::into_inner) = gate;
         self.changes.send_replace(digest);
+    }
+}
+
+/// Counts the decrees on who is in office, at their places.
+pub(crate) struct Decreeing(pub(crate) Arc<Law>);
+
+impl Order for Decreeing {
+    fn holds(&self) -> bool {
+        true
+    }
+
+    fn taken(&self, _: &Record, _: Receipt, _: Timestamp) {
+        self.0.decrees.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What a verdict was decided under: a law, and who was in office.
+#[derive(Clone)]
+pub(crate) struct Under {
+    pub(crate) law: Arc<Law>,
+    pub(crate) digest: Digest,
+    pub(crate) decrees: u64,
+}
+
+impl Under {
+    /// Whether it is still so.
+    pub(crate) fn holds(&self) -> bool {
+        self.law.is(self.digest) && self.law.decrees() == self.decrees
     }
 }
 

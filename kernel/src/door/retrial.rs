@@ -14,7 +14,8 @@ use ephor_base::{
     ToolName, Verdict, Workspace, cbor,
 };
 use ephor_chain::{
-    Entry, Private, Stored,
+    Entry, Private, Pruning, Stored,
+    operators::operator_id,
     record::{Content, Fact, Grounds, Opening, Terms},
 };
 use ephor_governance::{
@@ -25,8 +26,9 @@ use ephor_governance::{
 use super::{
     SessionSpec,
     asked::Meant,
-    history::Position,
+    history::{Heard, Position},
     inbox::{Event, PREVIEW, changes_a_session},
+    ruling::Approvers,
     session::Session,
 };
 
@@ -37,6 +39,7 @@ pub struct Retrial {
     law: Law,
     gates: HashMap<Digest, Result<Arc<Gates>, Undecidable>>,
     sessions: HashMap<SessionId, Followed>,
+    approvers: Approvers,
     other: Option<Other>,
     explained: Option<Seq>,
 }
@@ -218,6 +221,15 @@ impl Retrial {
             Fact::Policy { digest, environment, terms } => {
                 self.law = Law { policy: Some((*digest, environment.clone(), terms.clone())), ..Law::default() };
             }
+            Fact::Enrolled { key, role, .. } => self.approvers.change(operator_id(key), Some(*role)),
+            Fact::Ranked { operator, role, .. } => self.approvers.change(*operator, Some(*role)),
+            Fact::Dismissed { operator, .. } => self.approvers.change(*operator, None),
+            // Of a log that was pruned, they say who was in office where it begins.
+            Fact::Snapshot(snapshot) | Fact::Prune(Pruning { state: snapshot, .. }) if self.sessions.is_empty() => {
+                for one in snapshot.standing.iter().filter_map(|part| part.operators.as_ref()).flatten() {
+                    self.approvers.change(operator_id(&one.key), one.role);
+                }
+            }
             // The tools stay as they are.
             Fact::Enacted { policy, terms, environment, .. } => {
                 self.law.policy = Some((*policy, environment.clone(), Some(terms.clone())));
@@ -330,29 +342,30 @@ impl Retrial {
 
     fn decide(&mut self, event: &Event<'_>, case: &Case<'_>) -> Result<Again, Undecidable> {
         let (gates, explained) = (self.gates()?, self.explained == Some(event.receipt.seq));
+        let approvers = self.approvers.clone();
         let (session, role) = self.session(event.subject.session, &gates.gate)?;
         let call = event.subject.call.ok_or_else(|| not_recorded("it is of no call"))?;
         let meant = case.meant(session, &gates.gate, event.content)?;
         // Whether a model's words may be shown is nobody's to answer.
         let ruled = if case.target == PREVIEW {
-            Ok(None)
+            Ok(Heard::default())
         } else {
-            session.ruled(call, case.attempt, case.ruling, gates.gate.digest())
+            session.ruled(call, case.attempt, case.ruling, gates.gate.digest(), &approvers)
         };
-        let ruled = ruled.map_err(Undecidable::NotRecorded)?;
+        let heard = ruled.map_err(Undecidable::NotRecorded)?;
         let tool = meant.as_ref().and_then(Meant::call).map(|(name, _)| name);
         let position = session.position(tool, case.grounds.within);
-        let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, ruled);
+        let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, heard);
         let inputs = explained.then(|| {
             let findings = &decided.findings;
             let told = Told { gate: &gates.gate, position: &position, meant: meant.as_ref(), findings };
             let spans = session.spans().to_vec();
-            Box::new(told.inputs(spans, role.clone(), *case.grounds, ruled, &decided.verdict))
+            Box::new(told.inputs(spans, role.clone(), *case.grounds, heard.ruled, &decided.verdict))
         });
         let other = gates.other.as_ref().map(|other| {
             let gate = other.as_ref().map_err(Clone::clone)?;
             let position = Position { who: Arc::new(principal(session, role, gate)?), ..position };
-            Ok(position.decide(gate, case.ask(meant.as_ref(), gate), case.grounds, ruled).verdict)
+            Ok(position.decide(gate, case.ask(meant.as_ref(), gate), case.grounds, heard).verdict)
         });
         Ok(Again { verdict: decided.verdict, findings: decided.findings, other, inputs })
     }

@@ -1,10 +1,17 @@
 //! Rulings: a person's signed answer to a deferred action.
 
-use std::{collections::HashMap, sync::Mutex, sync::PoisonError};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
-use ephor_base::{Decision, Digest, OperatorId, SessionId, TicketId, cbor};
-use ephor_chain::{Operators, Role, record::RulingOn};
+use ephor_base::{Decision, Digest, OperatorId, Seq, SessionId, TicketId, cbor};
+use ephor_chain::{
+    Operators, Role,
+    record::{RulingOn, Subject},
+};
+use ephor_governance::Ruled;
 use minicbor::{Decode, Encode};
 use tokio::sync::oneshot;
 
@@ -95,47 +102,95 @@ pub(crate) fn check(operators: &Operators, ruling: &SignedRuling) -> Result<(), 
     }
 }
 
+/// The operators whose answers count: those who are approvers or more. Of a log in which nobody was ever enrolled, everybody.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Approvers(Option<BTreeSet<OperatorId>>);
+
+impl Approvers {
+    pub(crate) fn of(operators: &Operators) -> Self {
+        let may = |role: Option<Role>| role.is_some_and(|role| role >= Role::Approver);
+        let all = operators.iter().filter(|(_, one)| may(one.role)).map(|(id, _)| id).collect();
+        Self((!operators.is_empty()).then_some(all))
+    }
+
+    /// Somebody is in office, in this role, or no more.
+    pub(crate) fn change(&mut self, operator: OperatorId, role: Option<Role>) {
+        let all = self.0.get_or_insert_default();
+        if role.is_some_and(|role| role >= Role::Approver) {
+            all.insert(operator);
+        } else {
+            all.remove(&operator);
+        }
+    }
+
+    pub(crate) fn count(&self, operator: OperatorId) -> bool {
+        self.0.as_ref().is_none_or(|all| all.contains(&operator))
+    }
+}
+
+/// What came of a ticket: an answer, and where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    pub(crate) ruled: Ruled,
+    pub(crate) ruling: Option<Seq>,
+}
+
+/// What a ticket is bound to, and how many different people have to permit it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asks {
+    pub(crate) subject: Subject,
+    pub(crate) session: SessionId,
+    pub(crate) arguments: Digest,
+    pub(crate) policy: Digest,
+    pub(crate) needed: u32,
+}
+
 /// The tickets that wait for an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Mutex<HashMap<TicketId, Open>>);
 
 #[derive(Debug)]
 struct Open {
-    session: SessionId,
-    arguments: Digest,
-    policy: Digest,
-    answer: oneshot::Sender<SignedRuling>,
+    asks: Asks,
+    /// Answers are recorded one after another, and so is that nobody gave one.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    answer: oneshot::Sender<Answer>,
 }
 
 impl Tickets {
-    /// Opens a ticket; the receiver gets the one answer it will have.
-    pub(crate) fn open(
-        &self,
-        id: TicketId,
-        session: SessionId,
-        arguments: Digest,
-        policy: Digest,
-    ) -> oneshot::Receiver<SignedRuling> {
+    /// Opens a ticket; the receiver gets what comes of it.
+    pub(crate) fn open(&self, id: TicketId, asks: Asks) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
-        self.tickets().insert(id, Open { session, arguments, policy, answer });
+        self.tickets().insert(id, Open { asks, turn: Arc::default(), answer });
         receiver
     }
 
-    /// Closes a ticket that nobody answered.
+    /// What lets one at a time rule on a ticket; nothing for one that is not open.
+    pub(crate) fn turn(&self, id: TicketId) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        self.tickets().get(&id).map(|open| open.turn.clone())
+    }
+
+    /// Closes a ticket that nobody settled.
     pub(crate) fn close(&self, id: TicketId) {
         self.tickets().remove(&id);
     }
 
-    /// Answers a ticket, once. The signature has been checked.
-    pub(crate) fn answer(&self, id: TicketId, ruling: SignedRuling) -> Result<(), BadRuling> {
-        let mut tickets = self.tickets();
-        let open = tickets.get(&id).ok_or(BadRuling::NotOpen(id))?;
+    /// Whom a ticket concerns and how many it needs, if the ruling is bound to it. The signature has been checked.
+    pub(crate) fn check(&self, id: TicketId, ruling: &SignedRuling) -> Result<(Subject, u32), BadRuling> {
+        let tickets = self.tickets();
+        let Open { asks, .. } = tickets.get(&id).ok_or(BadRuling::NotOpen(id))?;
         let said = &ruling.statement;
-        if (said.session, said.arguments, said.policy) != (open.session, open.arguments, open.policy) {
+        if (said.session, said.arguments, said.policy) != (asks.session, asks.arguments, asks.policy) {
             return Err(BadRuling::OtherCall);
         }
-        let open = tickets.remove(&id).ok_or(BadRuling::NotOpen(id))?;
-        open.answer.send(ruling).map_err(|_| BadRuling::NotOpen(id))
+        Ok((asks.subject.clone(), asks.needed))
+    }
+
+    /// Closes a ticket with what came of it.
+    pub(crate) fn settle(&self, id: TicketId, answer: Answer) {
+        let open = self.tickets().remove(&id);
+        // Whoever asked may be gone.
+        let _gone = open.map(|open| open.answer.send(answer));
     }
 
     fn tickets(&self) -> std::sync::MutexGuard<'_, HashMap<TicketId, Open>> {

@@ -12,7 +12,7 @@ use ephor_chain::{
     AppendError, HoldKind, IntentRecord, Log,
     record::{Chosen, Content, Fact, Grounds, Record, RulingOn, Subject},
 };
-use ephor_governance::{Ask, Gate, Ruled};
+use ephor_governance::{Ask, Ruled};
 use futures_util::{FutureExt, future};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -20,10 +20,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Answered, CallState, Caller, Door, Link, Permit, Refusal,
     asked::{Asked, What},
-    history,
+    history::Heard,
     inbox::PREVIEW,
+    law::Under,
     nested::Inner,
-    session::{Moment, Session, Turn},
+    ruling::{Answer, Approvers, Asks},
+    session::{Moment, Session, Standing, Turn},
 };
 use crate::{
     driver::{CallContext, Driver, DriverResult, Preview},
@@ -57,6 +59,7 @@ struct Weighed {
     verdict: Verdict,
     grounds: Grounds,
     at: Option<u64>,
+    under: Under,
 }
 
 /// A permitting verdict and what it rests on.
@@ -64,15 +67,6 @@ struct Permitted {
     weighed: Weighed,
     ruling: Option<Seq>,
     reservation: Reservation,
-}
-
-/// An answer to a deferred action.
-#[derive(Clone, Copy)]
-struct Answer {
-    ruled: Ruled,
-    ruling: Option<Seq>,
-    /// The law under which it was given.
-    policy: Digest,
 }
 
 impl Serving {
@@ -141,8 +135,7 @@ impl Serving {
         loop {
             let reservation = self.reserve(asked.kind, estimate);
             let spent = reservation.as_ref().err().copied();
-            let gate = self.door.gate();
-            let weighed = self.weigh(&gate, asked.ask(gate.registry()), asked, spent, *answer);
+            let weighed = self.weigh(asked, spent, Some(*answer));
             let ruling = answer.and_then(|answer| answer.ruling);
             if weighed.grounds.suspended {
                 // It waits, and is weighed when the seat may act again.
@@ -186,19 +179,19 @@ impl Serving {
         self.door.ledger.reserve(&self.caller.seat, amount)
     }
 
-    /// Asks the gate. Of a session that is gone nothing is permitted, and an answer counts only under the law it was given under.
-    fn weigh(
-        &self,
-        gate: &Gate,
-        ask: Ask<'_>,
-        asked: &Asked,
-        spent: Option<Exhausted>,
-        answer: Option<Answer>,
-    ) -> Weighed {
-        let ruled = answer.map(|answer| history::in_force(answer.ruled, Some(answer.policy), gate.digest()));
+    /// Asks the gate: of the call, with what people have said to it, or without `answer`, whether its words may be shown. Of a session
+    /// that is gone nothing is permitted.
+    fn weigh(&self, asked: &Asked, spent: Option<Exhausted>, answer: Option<Option<Answer>>) -> Weighed {
+        // The decrees are counted first: one that comes meanwhile has this made again.
+        let (law, decrees) = (self.door.law.clone(), self.door.law.decrees());
+        let gate = law.gate();
+        let ask = if answer.is_some() { asked.ask(gate.registry()) } else { Ask::Reply };
+        let answer = answer.flatten();
+        let approvers = answer.map(|_| self.door.approvers()).unwrap_or_default();
         let tool = asked.tool_call().map(|tool| &tool.task.name);
         let position = self.door.with_session(self.caller.session, |session| {
-            session.lost.is_none().then(|| session.position(tool, self.within))
+            let heard = heard(session, asked, answer, gate.digest(), &approvers);
+            session.lost.is_none().then(|| (session.position(tool, self.within), heard))
         });
         let position = position.flatten();
         let grounds = Grounds {
@@ -209,37 +202,48 @@ impl Serving {
             within: self.within,
             spent,
         };
-        let at = position.as_ref().map(|position| position.at);
-        let verdict =
-            position.map_or_else(|| gate.gone(), |position| position.decide(gate, ask, &grounds, ruled).verdict);
-        Weighed { verdict, grounds, at }
+        let at = position.as_ref().map(|(position, _)| position.at);
+        let decided = position.map(|(position, heard)| position.decide(&gate, ask, &grounds, heard).verdict);
+        let verdict = decided.unwrap_or_else(|| gate.gone());
+        Weighed { verdict, grounds, at, under: Under { law, digest: gate.digest(), decrees } }
     }
 
     /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
     async fn ask(&self, asked: &Asked, verdict: &Verdict) -> Result<Answer, Refusal> {
         let (What::Tool(tool), None) = (&asked.what, &self.within) else {
-            return Ok(Answer { ruled: Ruled::Refuse, ruling: None, policy: verdict.policy });
+            return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
         };
         let name = tool.task.name.clone();
+        // One person's word for many calls is never that of several for one.
+        let needed = self.door.gate().quorum(&verdict.reasons);
+        let approvers = self.door.approvers();
+        let counts = |standing: &&Standing| {
+            needed == 1 && standing.covers(&name, verdict.policy) && standing.by.is_some_and(|by| approvers.count(by))
+        };
         let standing = self.door.with_session(self.caller.session, |session| {
-            session
-                .standing
-                .iter()
-                .find(|standing| standing.covers(&name, verdict.policy))
-                .map(|standing| standing.ruling)
+            session.standing.iter().find(counts).map(|standing| standing.ruling)
         });
         match standing.flatten() {
-            Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling), policy: verdict.policy }),
-            None => self.open_ticket(asked, name, verdict).await,
+            Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling) }),
+            None => self.open_ticket(asked, name, verdict, needed).await,
         }
     }
 
-    async fn open_ticket(&self, asked: &Asked, tool: ToolName, verdict: &Verdict) -> Result<Answer, Refusal> {
+    async fn open_ticket(
+        &self,
+        asked: &Asked,
+        tool: ToolName,
+        verdict: &Verdict,
+        needed: u32,
+    ) -> Result<Answer, Refusal> {
         let (session, patience) = (self.caller.session, self.door.parts.patience.ticket);
         let expires = self.door.clock().now().plus(patience);
-        let (id, answer) = self.door.open_ticket(session, asked.digest, verdict.policy);
+        let asks =
+            Asks { subject: self.subject(asked), session, arguments: asked.digest, policy: verdict.policy, needed };
+        let (id, mut answer) = self.door.open_ticket(asks);
+        let quorum = Some(needed).filter(|needed| *needed > 1);
         let (target, arguments, policy) = (asked.target.clone(), asked.digest, verdict.policy);
-        let fact = Fact::Ticket { id, target, arguments, policy, expires };
+        let fact = Fact::Ticket { id, target, arguments, policy, expires, quorum };
         let text = Content::Text(format!("{tool} {}: {}", asked.arguments_text(), verdict.why()));
         let recorded = self.append(self.subject(asked), fact, Some(text)).await;
         if let Err(error) = recorded {
@@ -259,28 +263,35 @@ impl Serving {
             digest: asked.digest,
             verdict: verdict.clone(),
             expires,
+            quorum: needed,
         };
         self.wait(Turn::begin_wait);
         self.show(Seen::Deferred(Box::new(question))).await;
-        // An answer that was taken counts, also when the time is up at the same moment.
         let said = tokio::select! {
             biased;
-            said = answer => said.map_err(|_| Ruled::Expired),
+            said = &mut answer => said.map_err(|_| Ruled::Expired),
             () = tokio::time::sleep(patience) => Err(Ruled::Expired),
             () = self.stopped() => Err(Ruled::Withdrawn),
             // What was asked under an older law is not answered under this one.
             () = self.door.law.gone(policy) => Err(Ruled::Withdrawn),
         };
-        self.door.tickets.close(id);
         self.wait(Turn::end_wait);
-        let ruling = match said {
-            Ok(ruling) => ruling,
-            Err(ruled) => return self.unanswered(asked, id, ruled, policy).await,
+        let ruled = match said {
+            Ok(answer) => return Ok(answer),
+            Err(ruled) => ruled,
         };
-        let receipt =
-            self.door.record_ruling(self.subject(asked), &ruling, &self.link).await.map_err(Refusal::Chain)?;
-        let ruled = if ruling.statement.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
-        Ok(Answer { ruled, ruling: Some(receipt.seq), policy })
+        // An answer that is being recorded counts, also when the time is up at the same moment.
+        let turn = self.door.tickets.turn(id);
+        let turn = match &turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        self.door.tickets.close(id);
+        drop(turn);
+        match answer.try_recv() {
+            Ok(answer) => Ok(answer),
+            Err(_) => self.unanswered(asked, id, ruled, policy).await,
+        }
     }
 
     /// Stops the clock of the turn, or lets it go on.
@@ -303,7 +314,7 @@ impl Serving {
             policy: Some(policy),
         };
         let receipt = self.append(self.subject(asked), fact, None).await?;
-        Ok(Answer { ruled, ruling: Some(receipt.seq), policy })
+        Ok(Answer { ruled, ruling: Some(receipt.seq) })
     }
 
     /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
@@ -344,7 +355,7 @@ impl Serving {
         };
         let limit = self.time_limit(&task);
         let record = self.verdict_record(asked, &weighed, ruling);
-        let durable = self.log_under(weighed.at, weighed.verdict.policy).intend(record, intent).await;
+        let durable = self.log_under(weighed.at, weighed.under.clone()).intend(record, intent).await;
         // Kept until the intent is on the disk: whoever suspends the seat waits for that.
         drop(passage);
         let durable = match durable {
@@ -402,9 +413,8 @@ impl Serving {
             return Ok(true);
         }
         loop {
-            let gate = self.door.gate();
-            let Weighed { verdict, grounds, at } = self.weigh(&gate, Ask::Reply, asked, None, None);
-            let (shows, policy) = (verdict.decision == Decision::Permit, verdict.policy);
+            let Weighed { verdict, grounds, at, under } = self.weigh(asked, None, None);
+            let shows = verdict.decision == Decision::Permit;
             let fact = Fact::Verdict {
                 action: ActionKind::Reply,
                 target: PREVIEW.into(),
@@ -415,7 +425,7 @@ impl Serving {
                 grounds: Some(grounds),
             };
             let record = Record { subject: self.subject(asked), fact, content: None };
-            match self.log_under(at, policy).note(record).await {
+            match self.log_under(at, under).note(record).await {
                 Ok(_) => return Ok(shows),
                 Err(AppendError::Overtaken) => {}
                 Err(error) => return Err(Refusal::Chain(error.to_string())),
@@ -650,7 +660,7 @@ impl Serving {
         ruling: Option<Seq>,
     ) -> Result<Option<Receipt>, Refusal> {
         let record = self.verdict_record(asked, weighed, ruling);
-        match self.log_under(weighed.at, weighed.verdict.policy).note(record).await {
+        match self.log_under(weighed.at, weighed.under.clone()).note(record).await {
             Ok(receipt) => Ok(Some(receipt)),
             Err(error) => if_overtaken(error),
         }
@@ -667,12 +677,23 @@ impl Serving {
     }
 
     /// As [`Self::log`], for what was decided under a law: it takes that only while the law is in force.
-    fn log_under(&self, at: Option<u64>, policy: Digest) -> Log {
-        self.link.log_under(self.door.log(), at, &self.door.law, policy)
+    fn log_under(&self, at: Option<u64>, under: Under) -> Log {
+        self.link.log_under(self.door.log(), at, under)
     }
 
     async fn show(&self, seen: Seen) {
         self.door.watchers().show(self.caller.session, seen).await;
+    }
+}
+
+/// What people have said to a call, as the record has it.
+fn heard(session: &Session, asked: &Asked, answer: Option<Answer>, law: Digest, approvers: &Approvers) -> Heard {
+    let Some(Answer { ruled, ruling }) = answer else { return Heard::default() };
+    match ruling {
+        None => Heard { ruled: Some(ruled), approvers: 0 },
+        Some(_) => session
+            .ruled(asked.call, asked.attempt, ruling, law, approvers)
+            .unwrap_or(Heard { ruled: Some(Ruled::Withdrawn), approvers: 0 }),
     }
 }
 

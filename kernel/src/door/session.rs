@@ -12,8 +12,8 @@ use std::{
 use ephor_base::{
     Action, ActionKind, CallId, Confidentiality, Digest, EndReason, Envelope, FailureKind, Integrity, Label, Message,
     MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt,
-    Registration, Resource, Seat, Seq, SessionId, Source, Span, SpanId, Timestamp, ToolAction, ToolName, ToolUse,
-    TurnReport, Workspace,
+    Registration, Resource, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp, ToolAction, ToolName,
+    ToolUse, TurnReport, Workspace,
 };
 use ephor_chain::record::Chosen;
 use ephor_governance::{Carried, Evidence, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
@@ -101,7 +101,9 @@ pub(crate) struct Session {
     /// The calls, by attempt, that were deferred and have no other verdict yet.
     pub(crate) deferred: BTreeSet<(CallId, u32)>,
     /// What came of its tickets.
-    pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>)>,
+    pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>, TicketId)>,
+    /// What people answered to its tickets.
+    pub(crate) answers_to: BTreeMap<TicketId, Vec<Answered>>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// Why it no longer follows from the record, if it does not.
@@ -116,6 +118,15 @@ pub(crate) struct Standing {
     pub(crate) tools: Vec<ToolName>,
     pub(crate) ruling: Seq,
     /// The law it was given under, where that is known.
+    pub(crate) policy: Option<Digest>,
+    /// Who gave it.
+    pub(crate) by: Option<OperatorId>,
+}
+
+/// What one person answered to a ticket.
+pub(crate) struct Answered {
+    pub(crate) by: Option<OperatorId>,
+    pub(crate) permits: bool,
     pub(crate) policy: Option<Digest>,
 }
 
@@ -222,6 +233,7 @@ impl Session {
             calls: BTreeMap::new(),
             deferred: BTreeSet::new(),
             rulings: BTreeMap::new(),
+            answers_to: BTreeMap::new(),
             taken_in: 0,
             lost: None,
             spans: Vec::new(),

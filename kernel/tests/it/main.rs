@@ -9,9 +9,11 @@
 mod derived;
 mod ends;
 mod engine;
+mod laws;
 mod letters;
 mod links;
 mod operators;
+mod quorum;
 mod retrial;
 mod rulings;
 mod runtime;
@@ -19,4 +21,5 @@ mod signals;
 mod spine;
 mod supervision;
 mod timers;
+mod way;
 mod world;

@@ -17,12 +17,12 @@ use crate::world::{
     running, text, uses, writer,
 };
 
-fn retried(record: &[Stored]) -> Vec<Retried> {
+pub(crate) fn retried(record: &[Stored]) -> Vec<Retried> {
     let mut retrial = Retrial::default();
     record.iter().filter_map(|stored| retrial.take(stored)).collect()
 }
 
-fn assert_all_same(found: &[Retried]) {
+pub(crate) fn assert_all_same(found: &[Retried]) {
     for one in found {
         assert!(one.is_same(), "entry {}: {:?} came out as {:?}", one.seq, one.recorded, one.again);
     }

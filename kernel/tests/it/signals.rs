@@ -220,12 +220,12 @@ async fn a_stop_does_not_wait_for_a_disk_that_stalls() {
     let (process, end) = puppet.in_turn("go").await;
     let mut call = process.call(ask(vec![SpanId(1)])).unwrap();
     running(&mut call).await;
-    world.disk.stall();
+    world.disk.hold();
     let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
     until(|| world.kernel.held(process.seat()) == Some(HoldKind::Stopped)).await;
     assert_eq!(code(&call.ended().await), "cancelled");
     assert!(!stop.is_finished(), "it says whether it is on the record");
-    world.disk.go_on();
+    world.disk.release();
     drop(end);
     assert!(stop.await.unwrap().unwrap().recorded.is_ok());
 }
@@ -234,13 +234,13 @@ async fn a_stop_does_not_wait_for_a_disk_that_stalls() {
 async fn a_resume_that_waits_for_the_disk_does_not_undo_a_stop_behind_it() {
     let world = Setup::new().boot().await;
     world.kernel.signal(act(&world, Signal::Stop, Target::All)).await.unwrap();
-    world.disk.stall();
+    world.disk.hold();
     let resume = tokio::spawn(signalled(&world, Signal::Resume, Target::All));
     // It has the turn before the stop asks for it.
     tokio::time::sleep(Duration::from_millis(20)).await;
     let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
     tokio::time::sleep(Duration::from_millis(100)).await;
-    world.disk.go_on();
+    world.disk.release();
     let (resumed, stopped) = (resume.await.unwrap().unwrap(), stop.await.unwrap().unwrap());
     assert!(resumed.recorded.unwrap() < stopped.recorded.unwrap());
     assert!(matches!(open(&world).await, Err(NotStarted::Held(HoldKind::Stopped))), "the record says stopped");

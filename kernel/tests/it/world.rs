@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ed25519_dalek::SigningKey;
+use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
     Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, Integrity,
     Limits, ModelAction, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Pid, Product, Prompt,
@@ -28,9 +28,9 @@ use ephor_chain::{
 };
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
-    AgentSpec, Answered, Body, Call, CallContext, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
-    Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets, Seen, SessionSpec,
-    SignedRuling, Statement, Watchers, found, operator_id,
+    AgentSpec, Answered, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers, FirstNumbers,
+    Incoming, Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets, Seen,
+    SessionSpec, SignedRuling, Statement, Watchers, found, operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,33 +66,43 @@ impl Random for Seeded {
     }
 }
 
-/// The disk, until it is told to fail or to stall.
+/// The disk, until it is told to fail.
 #[derive(Clone, Default)]
-pub(crate) struct Breakable(Arc<Breaks>);
+pub(crate) struct Breakable(Arc<AtomicBool>, Arc<Held>);
 
+/// Whoever brings something to the disk waits here while it is held.
 #[derive(Default)]
-struct Breaks {
-    broken: AtomicBool,
-    stalled: Mutex<bool>,
-    goes_on: Condvar,
+struct Held {
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
 }
 
 impl Breakable {
+    /// From here on nothing reaches the disk, until it is released.
+    pub(crate) fn hold(&self) {
+        self.1.state.lock().unwrap().0 = true;
+    }
+    pub(crate) fn release(&self) {
+        self.1.state.lock().unwrap().0 = false;
+        self.1.changed.notify_all();
+    }
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.1.state.lock().unwrap().1
+    }
+    fn wait(&self) {
+        let mut state = self.1.state.lock().unwrap();
+        state.1 += 1;
+        while state.0 {
+            state = self.1.changed.wait(state).unwrap();
+        }
+        state.1 -= 1;
+    }
     pub(crate) fn break_now(&self) {
-        self.0.broken.store(true, Ordering::SeqCst);
-    }
-    /// Whoever writes waits until the disk goes on.
-    pub(crate) fn stall(&self) {
-        *self.0.stalled.lock().unwrap() = true;
-    }
-    pub(crate) fn go_on(&self) {
-        *self.0.stalled.lock().unwrap() = false;
-        self.0.goes_on.notify_all();
+        self.0.store(true, Ordering::SeqCst);
     }
     fn check(&self) -> io::Result<()> {
-        drop(self.0.goes_on.wait_while(self.0.stalled.lock().unwrap(), |stalled| *stalled).unwrap());
-        let broken = self.0.broken.load(Ordering::SeqCst);
-        if broken { Err(io::Error::other("the disk is broken")) } else { Ok(()) }
+        if self.0.load(Ordering::SeqCst) { Err(io::Error::other("the disk is broken")) } else { Ok(()) }
     }
 }
 
@@ -118,6 +128,7 @@ impl File for BreakableFile {
         self.0.allocate(length)
     }
     fn sync_data(&self) -> io::Result<()> {
+        self.1.wait();
         self.1.check()?;
         self.0.sync_data()
     }
@@ -353,6 +364,13 @@ impl World {
     pub(crate) async fn decree(&self, decree: Decree) -> Result<Seq, NotDecreed> {
         let Roster { origin, latest, .. } = self.kernel.roster();
         self.kernel.decree(self.who(), decree.sign(&origin, latest, &self.operator)).await
+    }
+    /// The owner puts a constitution in force.
+    pub(crate) async fn enact(&self, text: &str) -> Result<Seq, NotDecreed> {
+        let constitution = Constitution::parse(text).unwrap();
+        let Draft { origin, latest, decree } = self.kernel.draft(constitution.clone())?;
+        let signature = self.operator.sign(&decree.signed_bytes(&origin, latest)).to_bytes().to_vec();
+        self.kernel.enact(self.who(), constitution, signature).await
     }
     /// Enrols an operator, whose key is made from a seed.
     pub(crate) async fn enrol(&self, seed: u8, role: Role) -> SigningKey {

@@ -1,6 +1,6 @@
-//! `ephor policy`: reads, checks, compares and tests constitutions, and decides again what was decided. Nothing here changes
-//! one.
+//! `ephor policy`: reads, checks, compares and tests constitutions, and decides again what was decided. `apply` alone changes one.
 
+mod apply;
 mod backtest;
 mod explain;
 
@@ -14,11 +14,15 @@ use anyhow::{Context, bail};
 use ephor_base::{Decision, Seq};
 use ephor_governance::{Constitution, Environment};
 
-use super::gate;
+use super::{chain::entries, gate, runtime};
 use crate::{cli::Policy, config::Config, constitution, home::Home, terminal};
 
 pub(crate) fn policy(home: &Home, args: Policy) -> anyhow::Result<ExitCode> {
+    if let Policy::Apply { file, yes, json } = &args {
+        return runtime(1)?.block_on(apply::apply(home, file, *yes, *json));
+    }
     let (text, code) = match args {
+        Policy::Apply { .. } => (String::new(), ExitCode::SUCCESS),
         Policy::Check { file } => (check(&constitution::of_file(&file)?), ExitCode::SUCCESS),
         Policy::Show { schema: true } => (Constitution::schema_text().to_owned(), ExitCode::SUCCESS),
         Policy::Show { schema: false } => (in_force(home)?.text().to_owned(), ExitCode::SUCCESS),
@@ -36,7 +40,11 @@ pub(crate) fn policy(home: &Home, args: Policy) -> anyhow::Result<ExitCode> {
 }
 
 fn in_force(home: &Home) -> anyhow::Result<Constitution> {
-    constitution::of_home(home, Config::load(&home.config())?.environment)
+    let recorded = if home.chain().exists() { constitution::on_record(home, || entries(home, false))? } else { None };
+    match recorded {
+        Some(constitution) => Ok(constitution),
+        None => constitution::of_home(home, Config::load(&home.config())?.environment),
+    }
 }
 
 fn check(constitution: &Constitution) -> String {

@@ -161,6 +161,13 @@ impl Turn {
         let seen = match answer {
             Answer::Seen { seen } => seen,
             Answer::Refused { why } => return self.refused(why, screen),
+            Answer::Ruled { missing: missing @ 1.. } => {
+                self.said.pop_front();
+                let people =
+                    if missing == 1 { "one more person has".to_owned() } else { format!("{missing} more people have") };
+                screen.note(&format!("{people} to permit it"));
+                return Ok(None);
+            }
             other => {
                 self.said.pop_front();
                 screen.other(&other);

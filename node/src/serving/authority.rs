@@ -36,7 +36,7 @@ const fn needed(request: &Request) -> Role {
 /// The least role that may do or see something beside conversations.
 const fn needed_to(operation: &Operation) -> Role {
     match operation {
-        Operation::Survey {} | Operation::Inspect { .. } | Operation::Operators {} => Role::Viewer,
+        Operation::Survey {} | Operation::Inspect { .. } | Operation::Operators {} | Operation::Law {} => Role::Viewer,
         // Also to look: what a dead letter says, and what a schedule sends, was said to an agent.
         Operation::Letter { .. } | Operation::Schedules {} => Role::Operator,
         Operation::Signal { .. }
@@ -45,6 +45,6 @@ const fn needed_to(operation: &Operation) -> Role {
         | Operation::Bury { .. }
         | Operation::Schedule { .. }
         | Operation::Unschedule { .. } => Role::Operator,
-        Operation::Decree { .. } => Role::Owner,
+        Operation::Decree { .. } | Operation::Draft { .. } | Operation::Enact { .. } => Role::Owner,
     }
 }

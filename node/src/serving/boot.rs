@@ -86,7 +86,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let parts = DoorParts {
         log: log.clone(),
-        gate: gate(home, &config, registry)?,
+        gate: gate(home, &config, &log, registry)?,
         drivers,
         secrets: Arc::new(secrets::Keyring { openai_file: config.openai.key_file.clone() }),
         clock,
@@ -146,9 +146,13 @@ pub(super) fn open_log(home: &Home, protection: &Arc<Protection>) -> anyhow::Res
     Ok(open_chain(home, &config, protection, &files, &clock, &random)?.0)
 }
 
-/// The gate under the constitution of the home: `constitution.cedar`, or the one of its environment.
-fn gate(home: &Home, config: &Config, registry: Registry) -> anyhow::Result<Gate> {
-    let constitution = constitution::of_home(home, config.environment)?;
+/// The gate under the constitution that an owner put in force. Before anybody did, it is that of the home: `constitution.cedar`,
+/// or the one of its environment.
+fn gate(home: &Home, config: &Config, log: &Log, registry: Registry) -> anyhow::Result<Gate> {
+    let constitution = match log.standing(|standing| standing.operators().law()) {
+        Some(law) => constitution::enacted(home, law.constitution, || log.entries())?,
+        None => constitution::of_home(home, config.environment)?,
+    };
     Gate::new(constitution, config.operator_policy(), registry).context("the constitution")
 }
 

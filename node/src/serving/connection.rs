@@ -201,7 +201,7 @@ impl Talk {
 
     async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {
         self.node.knows(&ruling.statement.on)?;
-        self.node.kernel.rule(ruling).await.map(|()| Answer::Ruled).map_err(|error| error.to_string())
+        self.node.kernel.rule(ruling).await.map(|missing| Answer::Ruled { missing }).map_err(|error| error.to_string())
     }
 
     /// Asks the projections on a thread that may block, and says how far they are meanwhile.
@@ -252,7 +252,7 @@ impl Talk {
 
     /// A cancelled turn ends with a reply; until then there is nothing to say but that it was heard.
     fn answer_later(&self) -> Answer {
-        Answer::Ruled
+        Answer::Ruled { missing: 0 }
     }
 
     fn own(&self, session: SessionId) -> Result<SessionId, String> {

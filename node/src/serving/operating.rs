@@ -2,16 +2,21 @@
 
 use anyhow::{Context, bail};
 use ephor_base::{Digest, OperatorId, Part, PartKind, Pid, Seat};
-use ephor_chain::{Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, standing::is_at_or_below, state::SeatLife};
-use ephor_kernel::{Account, Act, Acted, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
+use ephor_chain::{
+    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, record::Terms, standing::is_at_or_below,
+    state::SeatLife,
+};
+use ephor_governance::Constitution;
+use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
 use super::boot::Node;
 use crate::{
+    home::write_private,
     host,
     operation::{
-        AccountView, Changes, Done, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView, ProcessView,
-        Roster, ScheduleView, Survey,
+        AccountView, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView,
+        ProcessView, Roster, ScheduleView, Survey,
     },
     projections::{Filter, Found, Question},
     protocol::from_hex,
@@ -61,6 +66,9 @@ impl Node {
                 Done::Recorded { seq }
             }
             Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
+            Operation::Law {} => Done::Law { text: kernel.law() },
+            Operation::Draft { text } => Done::Drafted { draft: self.draft(&text)? },
+            Operation::Enact { text, signature } => self.enact(operator, &text, &signature).await?,
             Operation::Operators {} => Done::Operators { roster: self.roster() },
             Operation::Decree { decree, signature } => {
                 let signature = from_hex(&signature).unwrap_or_default();
@@ -139,6 +147,24 @@ impl Node {
         }
         let (account, seq) = self.kernel.limit(operator, &seat, |limit| changes.on(limit), note).await?;
         Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
+    }
+
+    fn draft(&self, text: &str) -> anyhow::Result<DraftView> {
+        let Draft { origin, latest, decree } = self.kernel.draft(Constitution::parse(text)?)?;
+        let Decree::Enact { policy, terms, environment } = decree else { bail!("a draft that enacts nothing") };
+        let Terms { capabilities, never, .. } = terms;
+        Ok(DraftView { origin, latest, policy, environment, capabilities, never })
+    }
+
+    /// The record puts it in force; the file in the home only repeats it, for people.
+    async fn enact(&self, operator: OperatorId, text: &str, signature: &str) -> anyhow::Result<Done> {
+        let signature = from_hex(signature).unwrap_or_default();
+        let seq = self.kernel.enact(operator, Constitution::parse(text)?, signature).await?;
+        let path = self.home.constitution();
+        if let Err(error) = write_private(&path, text.as_bytes()) {
+            tracing::warn!(path = %path.display(), %error, "the constitution in force could not be written into the home");
+        }
+        Ok(Done::Recorded { seq })
     }
 
     fn roster(&self) -> Roster {

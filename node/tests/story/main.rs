@@ -21,6 +21,7 @@ mod looking;
 mod main_job;
 mod migrate;
 mod openai;
+mod operators;
 mod paths;
 mod place;
 mod projections;

@@ -239,6 +239,40 @@ fn a_ruling_that_is_not_the_operators_counts_for_nothing() {
 }
 
 #[test]
+fn who_was_dismissed_can_do_nothing_more_on_a_connection_that_is_open() {
+    let node = Node::start();
+    let eve = SigningKey::from_bytes(&[7; 32]);
+    let public = hex(eve.verifying_key().as_bytes());
+    let add = ["operator", "add", "eve", "--role", "approver", "--public", &public];
+    node.place.run(&add).succeeded();
+    let (mut talk, challenge) = node.connect();
+    talk.say(&authentication(&eve, &challenge));
+    assert_eq!(talk.hear().unwrap()["say"], "welcome");
+    let (session, _) = talk.open(&node.place, true, &writing());
+    talk.send(session);
+    let question = talk.question();
+    // Less than an approver, she may still speak, and not answer.
+    node.place.run(&["operator", "role", "eve", "operator"]).succeeded();
+    assert!(talk.rule(&permit(&question), &eve).unwrap_err().contains("role `approver`"));
+    node.place.run(&["operator", "remove", "eve"]).succeeded();
+    assert!(talk.rule(&permit(&question), &eve).unwrap_err().contains("not an operator"));
+    for said in [
+        json!({"say": "processes"}),
+        json!({"say": "send", "session": session, "parts": [{"kind": "typed", "text": "go on"}]}),
+        json!({"say": "operate", "operation": {"do": "signal", "signal": "stop", "target": null, "tree": true, "note": ""}}),
+    ] {
+        assert_eq!(talk.ask(&said)["say"], "refused", "{said}");
+    }
+    node.place.run(&add).failed(&["enrolled before"]);
+    let (mut back, challenge) = node.connect();
+    back.say(&authentication(&eve, &challenge));
+    assert_eq!(back.hear().unwrap()["say"], "refused");
+    drop((talk, back));
+    let place = node.stays_well();
+    assert!(!place.workspace.join("one.txt").exists());
+}
+
+#[test]
 fn a_ruling_of_one_session_does_not_count_in_another() {
     let node = Node::start();
     let (mut one, mut two) = (node.operator(), node.operator());
