@@ -173,6 +173,10 @@ pub enum Fact {
         #[cbor(n(4), with = "flag", has_nil)]
         #[serde(skip_serializing_if = "is_false")]
         owed: bool,
+        /// The tools that what it asks needs, if the operator pinned them: nothing else may act in its turn unasked.
+        #[n(5)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scope: Option<Vec<ToolName>>,
     },
     /// Governance decided. Content: the arguments, or the spans of the prompt.
     #[n(9)]

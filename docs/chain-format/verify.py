@@ -326,7 +326,7 @@ fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text, maybe(terms)), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
-    8: record(u64, many(u64), maybe(session), maybe(because), maybe(true)),
+    8: record(u64, many(u64), maybe(session), maybe(because), maybe(true), maybe(many(tool_name))),
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64, maybe(u32)),
@@ -529,7 +529,7 @@ class Rules:
             self.pruned, self.pruning = [minimum, self.size + 1 - state[1]], []
 
     def message(self, fields, who, entry):
-        if len(fields) > 4:
+        if len(fields) > 4 and fields[4] is not Null:
             need(0 in who and fields[0] not in self.owed, "an answer owed in no session, or owed twice")
             self.owed[fields[0]] = (entry[1], who[0])
         cause = fields[3] if len(fields) > 3 else Null

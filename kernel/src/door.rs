@@ -286,6 +286,19 @@ pub enum NotAccepted {
     Chain(String),
 }
 
+/// How a message comes to be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent {
+    /// The session it comes out of; none, if the operator's client sent it, whose parts say what the person has typed.
+    pub(crate) from: Option<SessionId>,
+    /// Why it is sent, if no person did just now.
+    pub(crate) because: Option<Because>,
+    /// Who has it sent, if not the operator of the session.
+    pub(crate) by: Option<OperatorId>,
+    /// The tools that what it asks needs, if the operator pinned them.
+    pub(crate) scope: Option<Vec<ToolName>>,
+}
+
 /// What one message uses.
 const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 
@@ -402,21 +415,19 @@ impl Door {
         self.sessions().get(&id).map(|opened| opened.link.clone())
     }
 
-    /// Labels and records a message; the envelope is what the mailbox gets, once it is durable. `from` is the session it comes
-    /// out of; none, if the operator's client sent it, whose parts say what the person has typed. `because` says why it is sent,
-    /// if no person did just now, and `by` who has it sent, if not the operator of the session.
+    /// Labels and records a message; the envelope is what the mailbox gets, once it is durable.
     pub(crate) async fn accept(
         &self,
         session: SessionId,
-        from: Option<SessionId>,
-        because: Option<Because>,
-        by: Option<OperatorId>,
+        sent: Sent,
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
+        let Sent { from, because, by, scope } = sent;
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
         let reserved = self.ledger.reserve(&seat, MESSAGE).map_err(NotAccepted::BudgetSpent)?;
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
-        let said = |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true };
+        let said =
+            |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true, scope: scope.clone() };
         let accepted = self.record_message(session, seat, by, said, parts).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;

@@ -8,10 +8,10 @@ use std::{
 };
 
 use ephor_base::{
-    Budget, Digest, Exhausted, ExitReason, MessageId, OperatorId, Part, Pid, Random, Seat, SessionId, cbor,
+    Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, ToolName, cbor,
 };
 use ephor_chain::{
-    Because, HoldKind, Unanswered, Undelivered,
+    HoldKind, Unanswered, Undelivered,
     record::{Fact, Record, Subject},
     standing::is_at_or_below,
 };
@@ -22,7 +22,7 @@ use crate::{
     branch::{Branch, Child, Work},
     chronicle::Chronicle,
     decrees,
-    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, SessionSpec, SignedRuling, Turn},
+    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Sent, SessionSpec, SignedRuling, Turn},
     ledger::Account,
     letters::Lost,
     links::Related,
@@ -287,7 +287,21 @@ impl Kernel {
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn send(&self, session: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, None, None, None, parts).await
+        self.deliver(session, Sent::default(), parts).await
+    }
+
+    /// As [`Kernel::send`], with the tools that what it asks needs: in its turn nothing else may act unasked. They are pinned before
+    /// anything in the message is read.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
+    pub async fn send_within(
+        &self,
+        session: SessionId,
+        parts: Vec<Part>,
+        scope: Vec<ToolName>,
+    ) -> Result<MessageId, NotAccepted> {
+        self.deliver(session, Sent { scope: Some(scope), ..Sent::default() }, parts).await
     }
 
     /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
@@ -298,16 +312,14 @@ impl Kernel {
     /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
     pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
         let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
-        self.deliver(to, Some(origin), None, None, parts).await
+        self.deliver(to, Sent { from: Some(origin), ..Sent::default() }, parts).await
     }
 
     /// As [`Kernel::send`], also for what no person sent just now.
     pub(crate) async fn deliver(
         &self,
         session: SessionId,
-        from: Option<SessionId>,
-        because: Option<Because>,
-        by: Option<OperatorId>,
+        sent: Sent,
         parts: Vec<Part>,
     ) -> Result<MessageId, NotAccepted> {
         let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
@@ -316,7 +328,7 @@ impl Kernel {
             NotSent::Full(waiting) => NotAccepted::Full(waiting),
             NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
         })?;
-        let envelope = self.door().accept(session, from, because, by, parts).await?;
+        let envelope = self.door().accept(session, sent, parts).await?;
         let id = envelope.id;
         place.put(envelope);
         Ok(id)

@@ -11,7 +11,7 @@ use ephor_chain::{
 
 use crate::{
     acts::{MAX_NOTE, NotDone},
-    door::{Door, NotAccepted},
+    door::{Door, NotAccepted, Sent},
     kernel::Kernel,
 };
 
@@ -101,7 +101,9 @@ impl Kernel {
         into: SessionId,
     ) -> Result<MessageId, NotRaised> {
         let (from, parts) = self.open_letter(message).await?;
-        match self.deliver(into, from, Some(Because::Replay(message)), Some(operator), parts).await {
+        let (because, by) = (Some(Because::Replay(message)), Some(operator));
+        let replayed = Sent { from, because, by, scope: None };
+        match self.deliver(into, replayed, parts).await {
             Err(NotAccepted::Again(_)) => Err(NotRaised::NotDead(message)),
             accepted => Ok(accepted?),
         }
@@ -118,7 +120,8 @@ impl Kernel {
         name: &str,
         at: Timestamp,
     ) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, None, Some(Because::Fire { name: name.to_owned(), at }), None, parts).await
+        let because = Some(Because::Fire { name: name.to_owned(), at });
+        self.deliver(session, Sent { because, ..Sent::default() }, parts).await
     }
 
     /// Drops a dead letter, on the record.

@@ -268,6 +268,9 @@ pub(crate) struct Run {
     /// Permit these tools for this run without asking; recorded as your ruling.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub(crate) allow: Vec<ToolName>,
+    /// Pin the tools that this needs, before anything else is read: no other may act without your being asked.
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub(crate) scope: Option<Vec<ToolName>>,
     /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,

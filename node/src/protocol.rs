@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId, Timestamp};
+use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId, Timestamp, ToolName};
 use ephor_chain::{Plan, RulingOn, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,9 @@ pub(crate) enum Request {
         session: SessionId,
         /// The message.
         parts: Vec<Part>,
+        /// The tools that it needs, if they are pinned: nothing else may act in its turn unasked.
+        #[serde(default)]
+        scope: Option<Vec<ToolName>>,
     },
     /// Cancels the turn under way.
     Cancel {

@@ -85,6 +85,7 @@ fn records() -> Vec<Record> {
                 from: None,
                 because: None,
                 owed: false,
+                scope: Some(vec!["fs.write".parse().unwrap()]),
             },
             ..message(1, "hello")
         },
@@ -190,7 +191,14 @@ fn standing() -> Vec<Record> {
     let seat = Some(Seat::root("node").child("agents").child("a"));
     let subject = Subject { session: Some(SESSION), operator: Some(OPERATOR), seat, ..Subject::default() };
     let of = |fact, content| Record { subject: subject.clone(), fact, content };
-    let owed = |id, because| Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true };
+    let owed = |id, because| Fact::Message {
+        id: MessageId(id),
+        spans: Vec::new(),
+        from: None,
+        because,
+        owed: true,
+        scope: None,
+    };
     let parts = vec![Part { kind: PartKind::Typed, text: "good morning".into() }];
     let errand = Errand { parts, workspace: "/work".into(), model: None };
     let schedule =

@@ -40,7 +40,7 @@ fn said(session: SessionId, number: u64, text: &str, from: Option<SessionId>) ->
     let parts = vec![Part { kind: PartKind::Typed, text: text.to_owned() }];
     Record {
         subject,
-        fact: Fact::Message { id: MessageId(number), spans: Vec::new(), from, because: None, owed: false },
+        fact: Fact::Message { id: MessageId(number), spans: Vec::new(), from, because: None, owed: false, scope: None },
         content: Some(Content::Parts(parts)),
     }
 }

@@ -40,7 +40,7 @@ fn by_operator(of: Signal, tree: bool) -> Fact {
 }
 
 fn message(id: u64, because: Option<Because>) -> Fact {
-    Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true }
+    Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true, scope: None }
 }
 
 fn dead(message: u64, accepted: u64) -> Fact {

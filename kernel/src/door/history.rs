@@ -5,12 +5,13 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use ephor_base::{
-    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, Integrity, Outcome, Product, Seq, SessionId,
-    TicketId, ToolName, Verdict,
+    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, Integrity, MessageId, Outcome, Product, Seq,
+    SessionId, TicketId, ToolName, Verdict,
 };
 use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
-    Ask, Carried, Case, Decided, Evidence, Gate, Principal, Rights, Ruled, SpanTable, TurnState, gate::call_digest,
+    Ask, Carried, Case, Decided, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
+    gate::call_digest,
 };
 
 use super::{
@@ -144,7 +145,12 @@ impl Session {
     pub(crate) fn take_in(&mut self, gate: &Gate, event: &Event<'_>) {
         self.taken_in = self.taken_in.saturating_add(1);
         let taken = match event.fact {
-            Fact::Message { spans, from, .. } => self.said(*from, spans, event),
+            Fact::Message { id, spans, from, scope, .. } => {
+                // Only the operator pins anything.
+                let scope = scope.as_ref().filter(|_| from.is_none());
+                self.asked(*id, scope.map(|tools| tools.iter().cloned().collect()));
+                self.said(*from, spans, event)
+            }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
                 (Some(grounds), Some(call)) => {
                     let case = Weighed { action: *action, target, call, attempt: *attempt, verdict, grounds };
@@ -157,14 +163,35 @@ impl Session {
                 self.was_ruled(on, *decision, how, *policy, event);
                 Ok(())
             }
-            Fact::TurnEnd { .. } => {
+            Fact::TurnEnd { message, .. } => {
                 self.conduct.begin();
+                self.answered_to(*message);
                 Ok(())
             }
             _ => Ok(()),
         };
         if let Err(why) = taken {
             self.lost.get_or_insert_with(|| format!("{why} (entry {})", event.receipt.seq));
+        }
+    }
+
+    /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
+    fn asked(&mut self, message: MessageId, tools: Option<BTreeSet<ToolName>>) {
+        self.requests.push_back((message, tools));
+        if self.requests.len() == 1 {
+            self.pin();
+        }
+    }
+
+    /// A message was answered, and with it those before it; the turn of the next one begins.
+    fn answered_to(&mut self, message: MessageId) {
+        self.requests.retain(|(waiting, _)| *waiting > message);
+        self.pin();
+    }
+
+    fn pin(&mut self) {
+        if let Some((_, Some(tools))) = self.requests.front() {
+            self.conduct.pin(Scope { tools: tools.clone(), targets: BTreeSet::new() });
         }
     }
 

@@ -4,7 +4,7 @@
 //! of truth.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -104,6 +104,8 @@ pub(crate) struct Session {
     pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>, TicketId)>,
     /// What people answered to its tickets.
     pub(crate) answers_to: BTreeMap<TicketId, Vec<Answered>>,
+    /// The messages that wait for an answer, the one of this turn first, and the tools pinned for each.
+    pub(crate) requests: VecDeque<(MessageId, Option<BTreeSet<ToolName>>)>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// Why it no longer follows from the record, if it does not.
@@ -234,6 +236,7 @@ impl Session {
             deferred: BTreeSet::new(),
             rulings: BTreeMap::new(),
             answers_to: BTreeMap::new(),
+            requests: VecDeque::new(),
             taken_in: 0,
             lost: None,
             spans: Vec::new(),

@@ -17,6 +17,7 @@ mod quorum;
 mod retrial;
 mod rulings;
 mod runtime;
+mod scope;
 mod signals;
 mod spine;
 mod supervision;

@@ -110,7 +110,7 @@ impl Turn {
             let ruling = client.ruling(session, on, true, Digest::of(&[]), policy);
             client.ask(&ruling).await.context("--allow")?;
         }
-        client.say(&Request::Send { session, parts }).await?;
+        client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
         let said = VecDeque::from([Said::Message]);
         Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
     }

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Decision, Digest, ModelRef, OperatorId, Random, SessionId, Timestamp};
-use ephor_chain::{Retention, VerifierKeys, Wish};
+use ephor_base::{Decision, Digest, ModelRef, OperatorId, Part, Random, SessionId, Timestamp, ToolName};
+use ephor_chain::{Retention, RulingOn, VerifierKeys, Wish};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
@@ -161,16 +161,7 @@ impl Talk {
                 let signature = from_hex(&signature).unwrap_or_default();
                 self.rule(SignedRuling { statement, operator, signature }).await
             }
-            Request::Send { session, parts } => match self.own(session) {
-                Ok(session) => self
-                    .node
-                    .kernel
-                    .send(session, parts)
-                    .await
-                    .map(|message| Answer::Accepted { message })
-                    .map_err(|error| error.to_string()),
-                Err(why) => Err(why),
-            },
+            Request::Send { session, parts, scope } => self.send(session, parts, scope).await,
             Request::Cancel { session } => match self.own(session) {
                 Ok(session) if self.node.kernel.cancel_turn(session) => return self.answer_later(),
                 Ok(_) => Err("no turn is under way".to_owned()),
@@ -197,6 +188,18 @@ impl Talk {
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
+    }
+
+    async fn send(&self, session: SessionId, parts: Vec<Part>, scope: Option<Vec<ToolName>>) -> Result<Answer, String> {
+        let (session, kernel) = (self.own(session)?, &self.node.kernel);
+        let accepted = match scope {
+            Some(tools) => {
+                self.node.knows(&RulingOn::Tools(tools.clone()))?;
+                kernel.send_within(session, parts, tools).await
+            }
+            None => kernel.send(session, parts).await,
+        };
+        accepted.map(|message| Answer::Accepted { message }).map_err(|error| error.to_string())
     }
 
     async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {

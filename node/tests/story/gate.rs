@@ -84,3 +84,26 @@ fn reading_needs_no_ruling() {
     let ran = place.play(&[], &[read, json!({"text": "fine"})]).succeeded();
     assert!(ran.seen("refused").is_empty() && place.facts("ticket").is_empty(), "{ran}");
 }
+
+#[test]
+fn what_acts_outside_the_pinned_scope_is_asked_about() {
+    let place = Place::new();
+    place.play(&["--scope", "fs.read,none.such"], &writing()).failed(&["there is no tool `none.such`"]);
+    place.play(&["--scope", "fs.read"], &writing()).succeeded();
+    assert!(!place.workspace.join("note.txt").exists());
+    let reasons = |place: &Place| -> Vec<String> {
+        let verdicts = place.facts("verdict");
+        let of = verdicts.iter().rfind(|fact| fact["target"] == "fs.write").unwrap();
+        of["verdict"]["reasons"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["code"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert!(reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
+    place.play(&["--scope", "fs.write"], &writing()).succeeded();
+    assert!(!reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
+    assert_eq!(place.facts("message").iter().filter(|fact| fact["scope"].is_array()).count(), 2);
+    place.verify();
+}

@@ -81,8 +81,14 @@ fn aged(days: u64) -> Place {
         let subject = Subject { session: Some(SessionId((u128::from(day) + 1).to_be_bytes())), ..Subject::default() };
         let own = |fact, content| Record { subject: subject.clone(), fact, content };
         let parts = vec![Part { kind: PartKind::Typed, text: format!("what was said on day {day}") }];
-        let message =
-            Fact::Message { id: MessageId(day + 1), spans: Vec::new(), from: None, because: None, owed: false };
+        let message = Fact::Message {
+            id: MessageId(day + 1),
+            spans: Vec::new(),
+            from: None,
+            because: None,
+            owed: false,
+            scope: None,
+        };
         block_on(log.note(own(message, Some(Content::Parts(parts))))).unwrap();
         block_on(log.note(own(Fact::Lease { secret: "token".into() }, None))).unwrap();
         let (message, report) = (MessageId(day + 1), TurnReport::default());

@@ -176,7 +176,14 @@ fn a_dead_letter_is_held_until_it_is_replayed_or_dropped_and_a_schedule_until_it
         let subject = Subject { session: of.map(session), operator: Some(OPERATOR), ..Subject::default() };
         block_on(log.append(Record { subject, fact, content: None })).unwrap().seq
     };
-    let message = |id, because| Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true };
+    let message = |id, because| Fact::Message {
+        id: MessageId(id),
+        spans: Vec::new(),
+        from: None,
+        because,
+        owed: true,
+        scope: None,
+    };
     let dies = |log: &Log| {
         let accepted = write(log, Some(1000), message(1000, None));
         write(log, Some(1000), Fact::Dead { message: MessageId(1000), accepted, why: Undelivered::Stopped });

@@ -101,7 +101,14 @@ impl History {
         match kind % 13 {
             0 => Fact::Boot { number: 1, version: "0".into(), clean: true, trimmed_bytes: 0 },
             1 => Fact::Lease { secret: format!("s{call}") },
-            2 => Fact::Message { id: MessageId(call), spans: Vec::new(), from: None, because: None, owed: false },
+            2 => Fact::Message {
+                id: MessageId(call),
+                spans: Vec::new(),
+                from: None,
+                because: None,
+                owed: false,
+                scope: None,
+            },
             3 => Fact::Spawn { parent: None, incarnation: call % 4 },
             4 => Fact::Exit {
                 reason: ["normal", "panicked", "error", "killed"][usize::try_from(call % 4).unwrap()].into(),

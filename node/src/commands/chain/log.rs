@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use ephor_base::{Budget, CallId, Pid, Seq, files::Files};
+use ephor_base::{Budget, CallId, Pid, Seq, ToolName, files::Files};
 use ephor_chain::{Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
 use serde_json::{Value, json};
 
@@ -153,14 +153,16 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("incarnation {incarnation}, supervised by {parent}")
         }
         Fact::Exit { reason } => reason.clone(),
-        Fact::Message { id, spans, from, because, owed: _ } => {
+        Fact::Message { id, spans, from, because, owed: _, scope } => {
             let from = from.map_or_else(String::new, |from| format!(", from session {from}"));
             let because = match because {
                 None => String::new(),
                 Some(Because::Replay(dead)) => format!(", replays dead letter {dead}"),
                 Some(Because::Fire { name, at }) => format!(", schedule {}, due {at}", plain(name)),
             };
-            format!("{id} in {} spans{from}{because}", spans.len())
+            let names = |tools: &Vec<ToolName>| tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ");
+            let scope = scope.as_ref().map_or_else(String::new, |tools| format!(", scope [{}]", names(tools)));
+            format!("{id} in {} spans{from}{because}{scope}", spans.len())
         }
         Fact::Verdict { action, target, verdict, .. } => {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
