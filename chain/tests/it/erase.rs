@@ -168,7 +168,7 @@ fn a_session_that_a_dead_letter_was_replayed_into_came_out_of_that_of_the_letter
     let (log, _) = world.open().unwrap();
     let message = |session, number, because, owed| {
         let record = said(session, number, SECRET, None);
-        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed };
+        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed, scope: None };
         Record { fact, ..record }
     };
     let accepted = block_on(log.append(message(ANNA, 1, None, true))).unwrap().seq;

@@ -14,7 +14,7 @@ use ephor_base::{
     ToolName, Verdict, Workspace, cbor,
 };
 use ephor_chain::{
-    Entry, Private, Pruning, Stored,
+    Entry, Private, Pruning, Snapshot, Stored,
     operators::operator_id,
     record::{Content, Fact, Grounds, Opening, Terms},
 };
@@ -224,12 +224,9 @@ impl Retrial {
             Fact::Enrolled { key, role, .. } => self.approvers.change(operator_id(key), Some(*role)),
             Fact::Ranked { operator, role, .. } => self.approvers.change(*operator, Some(*role)),
             Fact::Dismissed { operator, .. } => self.approvers.change(*operator, None),
-            // Of a log that was pruned, they say who was in office where it begins.
-            Fact::Snapshot(snapshot) | Fact::Prune(Pruning { state: snapshot, .. }) if self.sessions.is_empty() => {
-                for one in snapshot.standing.iter().filter_map(|part| part.operators.as_ref()).flatten() {
-                    self.approvers.change(operator_id(&one.key), one.role);
-                }
-            }
+            Fact::Snapshot(snapshot) => self.offices(snapshot),
+            // Where a log begins that was pruned, this alone says who was in office; later it is of a time that is over.
+            Fact::Prune(Pruning { state, .. }) if self.approvers == Approvers::default() => self.offices(state),
             // The tools stay as they are.
             Fact::Enacted { policy, terms, environment, .. } => {
                 self.law.policy = Some((*policy, environment.clone(), Some(terms.clone())));
@@ -247,6 +244,13 @@ impl Retrial {
             _ => {}
         }
         None
+    }
+
+    /// Who is in office, as a snapshot has it.
+    fn offices(&mut self, snapshot: &Snapshot) {
+        for one in snapshot.standing.iter().filter_map(|part| part.operators.as_ref()).flatten() {
+            self.approvers.change(operator_id(&one.key), one.role);
+        }
     }
 
     fn read(&mut self, digest: Digest, part: u32, of: u32, bytes: &[u8]) {

@@ -128,6 +128,7 @@ impl History {
                     arguments,
                     policy: digest,
                     expires: Timestamp(time.0 + 1),
+                    quorum: None,
                 }
             }
             10 => {

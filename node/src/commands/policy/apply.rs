@@ -19,9 +19,10 @@ use crate::{
 pub(super) async fn apply(home: &Home, file: &Path, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
     let new = constitution::of_file(file)?;
     let changes = diff(&in_force(home)?, &new);
-    let summary = match home.chain().exists() {
-        true => backtest::backtest(home, new.clone(), None, false)?,
-        false => "Nothing is recorded yet that it could be held against.\n".to_owned(),
+    let summary = if home.chain().exists() {
+        backtest::backtest(home, new.clone(), None, false)?
+    } else {
+        "Nothing is recorded yet that it could be held against.\n".to_owned()
     };
     if !json {
         terminal::write(&format!("{changes}\n{summary}")).context(terminal::UNWRITTEN)?;
