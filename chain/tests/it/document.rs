@@ -558,7 +558,7 @@ fn is_needed(path: &Path, size: u64) -> bool {
 fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let Some(second) = Second::find() else { return };
     let folder = docs().join("vectors");
-    assert!(second.chain(&folder).unwrap().starts_with("34 "));
+    assert!(second.chain(&folder).unwrap().starts_with("39 "));
     let pruned = folder.join("pruned");
     let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
     assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
