@@ -306,10 +306,6 @@ follows = record(text, u64, digest, text, last_numbers)
 unsettled = record(u64, subject, budget)
 
 
-def true(value):
-    need(value is True, "a truth that is none is left out")
-
-
 def nothing(_value):
     need(False, "a field that has no meaning yet")
 
@@ -326,7 +322,7 @@ fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text, maybe(terms)), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
-    8: record(u64, many(u64), maybe(session), maybe(because), maybe(true), maybe(many(tool_name))),
+    8: record(u64, many(u64), maybe(session), maybe(because), maybe(truth), maybe(many(tool_name))),
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64, maybe(u32)),
@@ -529,7 +525,9 @@ class Rules:
             self.pruned, self.pruning = [minimum, self.size + 1 - state[1]], []
 
     def message(self, fields, who, entry):
-        if len(fields) > 4 and fields[4] is not Null:
+        need(len(fields) != 5 or fields[4] is True, "a truth that is none is left out")
+        need(len(fields) < 6 or fields[4] is not Null, "a truth that is none, and is not said")
+        if len(fields) > 4 and fields[4]:
             need(0 in who and fields[0] not in self.owed, "an answer owed in no session, or owed twice")
             self.owed[fields[0]] = (entry[1], who[0])
         cause = fields[3] if len(fields) > 3 else Null

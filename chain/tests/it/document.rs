@@ -563,7 +563,7 @@ fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
     assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
-    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 34");
+    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 39");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());
     let changed = scratch.path().join("proof");
     let chance = Seeded::new(5);
