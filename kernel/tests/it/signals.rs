@@ -1,6 +1,12 @@
 //! Suspend, resume, stop and kill; budgets that are spent and raised.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use ephor_base::{Action, Budget, EndReason, Pid, Resource, Seat, Seq, SpanId};
 use ephor_chain::{Cause, HoldKind, Signal, Stored, Undelivered, record::Fact};
@@ -176,7 +182,7 @@ async fn what_is_stopped_as_a_whole_stays_stopped_after_a_crash_until_it_is_resu
 }
 
 async fn open(world: &World) -> Result<ephor_base::SessionId, NotStarted> {
-    let body = std::sync::Arc::new(Idle);
+    let body = Arc::new(Idle);
     world.kernel.open_session(AgentSpec { session: world.spec(), budget: PLENTY, body }).await
 }
 
@@ -215,18 +221,29 @@ async fn a_stop_takes_effect_also_where_the_chain_cannot_be_written_and_says_so(
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_disk_that_stalls() {
-    let world = Setup::new().model(Does::new(|_, _| std::future::pending())).boot().await;
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let told = cancelled.clone();
+    let world = Setup::new().model(Does::new(move |_, context| {
+        let told = told.clone();
+        async move {
+            context.cancelled().await;
+            told.store(true, Ordering::SeqCst);
+            std::future::pending().await
+        }
+    }));
+    let world = world.boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, end) = puppet.in_turn("go").await;
     let mut call = process.call(ask(vec![SpanId(1)])).unwrap();
     running(&mut call).await;
     world.disk.hold();
     let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
-    until(|| world.kernel.held(process.seat()) == Some(HoldKind::Stopped)).await;
-    assert_eq!(code(&call.ended().await), "cancelled");
+    until(|| cancelled.load(Ordering::SeqCst)).await;
+    assert_eq!(world.kernel.held(process.seat()), Some(HoldKind::Stopped));
     assert!(!stop.is_finished(), "it says whether it is on the record");
     world.disk.release();
     drop(end);
+    assert_eq!(code(&call.ended().await), "cancelled");
     assert!(stop.await.unwrap().unwrap().recorded.is_ok());
 }
 
