@@ -244,14 +244,17 @@ impl Rules {
             Fact::Intent { .. } => self.check_intent(entry, permitted),
             Fact::Outcome { intent, .. } => self.check_outcome(*intent, &entry.subject),
             Fact::Keys { ed25519, ml_dsa_65 } => self.check_keys(ed25519, ml_dsa_65),
-            Fact::Erase { session, .. } => self.check_erase(*session, entry).and_then(|()| self.standing.admit(entry)),
+            Fact::Erase { session, .. } => self.check_erase(*session, entry).and_then(|()| self.stands(entry)),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             Fact::Restarts { restarts } => check_restarts(restarts),
-            _ => {
-                let origin = self.keys.as_ref().map_or("", |keys| keys.origin());
-                self.standing.admit(entry, origin)
-            }
+            _ => self.stands(entry),
         }
+    }
+
+    /// What holds of people, messages and schedules.
+    fn stands(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        let origin = self.keys.as_ref().map_or("", |keys| keys.origin());
+        self.standing.admit(entry, origin)
     }
 
     fn check_origin(&mut self, ed25519: &str, ml_dsa_65: &str) -> Result<(), &'static str> {

@@ -194,7 +194,8 @@ fn what_a_schedule_has_sent_came_out_of_the_session_that_made_it_and_ends_with_i
         Record { subject: Subject { operator: Some(OPERATOR), ..record.subject }, ..record }
     };
     let message = |session, number, because| {
-        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed: true };
+        let fact =
+            Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed: true, scope: None };
         made(session, fact)
     };
     let fire = |at| Some(Because::Fire { name: "a".to_owned(), at: Timestamp(at) });

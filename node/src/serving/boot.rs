@@ -100,17 +100,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
     let home = home.clone();
     let projections = Arc::new(Projections::new(&home, &origin));
-    Ok(Node {
-        kernel,
-        models,
-        config,
-        home,
-        projections,
-        scheduling: Arc::default(),
-        tools: names,
-        log,
-        protection,
-    })
+    Ok(Node { kernel, models, config, home, projections, scheduling: Arc::default(), tools: names, log, protection })
 }
 
 /// The name of the first owner.

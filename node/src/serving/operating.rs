@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use ephor_base::{Digest, OperatorId, Part, PartKind, Pid, Seat};
 use ephor_chain::{
-    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, record::Terms, standing::is_at_or_below,
-    state::SeatLife,
+    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, record::Terms,
+    standing::is_at_or_below, state::SeatLife,
 };
 use ephor_governance::Constitution;
 use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
