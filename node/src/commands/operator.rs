@@ -149,7 +149,7 @@ fn relocked(home: &Home, new_file: Option<&Path>, remove: bool) -> anyhow::Resul
     let from = passphrase::of_credential(home, &path)?;
     let operator = Operator::load(&path, &from)?;
     let to = if remove { Protection::none() } else { passphrase::new(new_file)? };
-    relock(&[path.clone()], &Disk, &from, &to, &SystemRandom)?;
+    relock(std::slice::from_ref(&path), &Disk, &from, &to, &SystemRandom)?;
     let how = if remove { "without a passphrase" } else { "with the new passphrase" };
     Ok(format!("The credential `{}` of {} opens {how}.\n", path.display(), operator.id()))
 }
