@@ -64,7 +64,7 @@ fn both_verifiers_let_only_owners_in_office_say_who_operates_and_under_which_law
         facts
     };
     let two = || vec![first(), enrol(2, "bob", Approver)];
-    let cases: Vec<(&str, bool, Vec<(Subject, Fact)>)> = vec![
+    let cases = vec![
         ("an owner, and whom the owner enrols", true, all(two())),
         (
             "another role, dismissal, a law",
