@@ -1,11 +1,12 @@
 //! Reading a chain: what is published and the journal, as one.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use ephor_base::{Digest, Receipt, Seq, cbor, files::Files};
+use ephor_base::{Digest, Receipt, Seq, SessionId, cbor, files::Files};
 
 use crate::{
     bundle,
@@ -48,6 +49,8 @@ pub struct Entries {
     folder: PathBuf,
     files: Arc<dyn Files>,
     vault: Option<Arc<Vault>>,
+    /// Whose contents are opened; everybody's, if nobody is named.
+    of: Option<BTreeSet<SessionId>>,
     source: Source,
     items: std::vec::IntoIter<Item>,
     next: u64,
@@ -81,6 +84,7 @@ impl Entries {
             folder: folder.to_owned(),
             files: Arc::clone(files),
             vault: None,
+            of: None,
             source: Source::Unknown,
             items: Vec::new().into_iter(),
             next: 0,
@@ -92,6 +96,13 @@ impl Entries {
     #[must_use]
     pub fn unsealing(mut self, vault: Arc<Vault>) -> Self {
         self.vault = Some(vault);
+        self
+    }
+
+    /// Opens the contents of these sessions alone; all others stay sealed.
+    #[must_use]
+    pub fn only_of(mut self, sessions: BTreeSet<SessionId>) -> Self {
+        self.of = Some(sessions);
         self
     }
 
@@ -167,9 +178,12 @@ impl Entries {
 
     fn store(&self, Item { entry, leaf, sealed }: Item) -> Result<Stored, ReadError> {
         let receipt = Receipt { seq: entry.seq, leaf };
+        let wanted = self.of.as_ref().is_none_or(|of| entry.subject.session.is_some_and(|one| of.contains(&one)));
         let content = match (&self.vault, sealed) {
             _ if entry.content.is_none() => Private::None,
-            (Some(vault), Some(sealed)) => vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open),
+            (Some(vault), Some(sealed)) if wanted => {
+                vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open)
+            }
             _ => Private::Sealed,
         };
         Ok(Stored { entry, receipt, content })

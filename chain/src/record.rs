@@ -258,6 +258,11 @@ pub enum Fact {
         #[n(5)]
         #[serde(skip_serializing_if = "Option::is_none")]
         quorum: Option<u32>,
+        /// The digest of the tool's registration, its code in it, that the answer is bound to. Logs of earlier versions do
+        /// not have it.
+        #[n(6)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        registration: Option<Digest>,
     },
     /// A person answered, or nobody did.
     #[n(13)]
@@ -272,7 +277,7 @@ pub enum Fact {
         #[cbor(n(2), with = "minicbor::bytes")]
         #[serde(serialize_with = "hex")]
         signature: Vec<u8>,
-        /// `answered`, `expired`, `withdrawn` or `nobody-to-ask`.
+        /// `answered`, `expired`, `withdrawn`, `nobody-to-ask`, or `lapsed` where the law or the tool is another one since.
         #[n(3)]
         how: String,
         /// The policy it is bound to: it counts only while that is in force. Logs of earlier versions do not have it.
@@ -694,6 +699,14 @@ pub struct Opening {
     /// The folder that its tools see.
     #[n(3)]
     pub workspace: String,
+    /// The lines of its model, if it is a script.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// What its seat may use in all. Sessions of earlier versions do not have it, and are not taken up again.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// What a schedule sends, and where to.

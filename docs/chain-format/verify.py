@@ -325,7 +325,7 @@ fact = choice({
     8: record(u64, many(u64), maybe(session), maybe(because), maybe(truth), maybe(many(tool_name))),
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
-    12: record(u64, text, digest, digest, u64, maybe(u32)),
+    12: record(u64, text, digest, digest, u64, maybe(u32), maybe(digest)),
     13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text, maybe(digest)), 14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
     18: record(session, many(session), text), 19: record(PRUNING), 20: record(many(record(text, text, maybe(u64), maybe(u64)))),

@@ -129,6 +129,7 @@ impl History {
                     policy: digest,
                     expires: Timestamp(time.0 + 1),
                     quorum: None,
+                    registration: None,
                 }
             }
             10 => {
