@@ -1,6 +1,6 @@
 //! The body of an agent: carries out what the turn machine says.
 
-use std::pin::pin;
+use std::{ops::ControlFlow, pin::pin};
 
 use ephor_base::{Action, CallId, ModelAction, Outcome, ReplyAction, ToolAction};
 use ephor_kernel::{Body, Call, CallState, Incoming, Life, Process, Refusal, TurnState};
@@ -37,10 +37,19 @@ struct Agent {
     limits: TurnLimits,
 }
 
+/// Why work was broken off.
+#[derive(Clone, Copy)]
+enum Break {
+    /// The turn ends, with a reply that says so.
+    Turn(Interrupt),
+    /// The process stops. The turn stays as it stands on the record, for whoever goes on with it.
+    Stop,
+}
+
 impl Agent {
     async fn serve(self) -> Result<(), String> {
-        if self.process.is_in_turn() {
-            self.turn().await?;
+        if self.process.is_in_turn() && self.turn().await?.is_break() {
+            return Ok(());
         }
         loop {
             self.process.enter(TurnState::Idle).await;
@@ -48,49 +57,62 @@ impl Agent {
                 Incoming::Stop => return Ok(()),
                 // It is linked to nobody and monitors nobody.
                 Incoming::Exit(_) => {}
-                Incoming::Message(_) => self.turn().await?,
+                Incoming::Message(_) => {
+                    if self.turn().await?.is_break() {
+                        return Ok(());
+                    }
+                }
             }
         }
     }
 
-    /// Goes on with the turn under way until its reply is recorded.
-    async fn turn(&self) -> Result<(), String> {
+    /// Goes on with the turn under way until its reply is recorded, or the process stops.
+    async fn turn(&self) -> Result<ControlFlow<()>, String> {
         let mut turn = Turn::new(self.limits, self.process.instructions());
         let mut interrupt = None;
         loop {
             let step = turn.step(&self.process.transcript(), interrupt);
             self.process.enter(step.state).await;
-            interrupt = match step.work {
+            let broken = match step.work {
                 Work::Ask { prompt, offer_tools, max_output_tokens } => {
                     self.ask(ModelAction { prompt, offer_tools, max_output_tokens }).await?
                 }
                 Work::Wait(time) => self.unless_interrupted(self.process.sleep(time)).await,
                 Work::CallTools { of, uses } => self.call_tools(of, &uses).await?,
-                Work::Reply { answer, end } => return self.reply(ReplyAction { answer, end }).await,
+                Work::Reply { answer, end } => {
+                    self.reply(ReplyAction { answer, end }).await?;
+                    return Ok(ControlFlow::Continue(()));
+                }
+            };
+            interrupt = match broken {
+                Some(Break::Stop) => return Ok(ControlFlow::Break(())),
+                Some(Break::Turn(interrupt)) => Some(interrupt),
+                None => None,
             };
         }
     }
 
-    async fn ask(&self, action: ModelAction) -> Result<Option<Interrupt>, String> {
-        let (end, interrupt) = self.call(Action::Model(action)).await?;
+    async fn ask(&self, action: ModelAction) -> Result<Option<Break>, String> {
+        let (end, broken) = self.call(Action::Model(action)).await?;
         Ok(match end {
-            Ok(Outcome::Cancelled) => Some(interrupt.unwrap_or(Interrupt::Cancelled)),
-            Ok(_) => interrupt,
-            Err(Refusal::Denied { .. }) => Some(Interrupt::Refused),
-            Err(Refusal::BudgetSpent { exhausted, .. }) => Some(Interrupt::BudgetSpent(exhausted.resource)),
-            Err(Refusal::Fenced) => Some(interrupt.unwrap_or(Interrupt::Cancelled)),
+            Ok(Outcome::Cancelled) | Err(Refusal::Fenced) => Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled))),
+            Ok(_) => broken,
+            Err(Refusal::Denied { .. }) => Some(Break::Turn(Interrupt::Refused)),
+            Err(Refusal::BudgetSpent { exhausted, .. }) => {
+                Some(Break::Turn(Interrupt::BudgetSpent(exhausted.resource)))
+            }
             Err(refusal) => return Err(refusal.to_string()),
         })
     }
 
     /// Calls the tools one after another. A refusal of one does not keep the next from being called.
-    async fn call_tools(&self, by: CallId, uses: &[u32]) -> Result<Option<Interrupt>, String> {
+    async fn call_tools(&self, by: CallId, uses: &[u32]) -> Result<Option<Break>, String> {
         for index in uses {
             let action = Action::Tool(ToolAction::Chosen { by, index: *index });
-            let (end, interrupt) = self.call(action).await?;
+            let (end, broken) = self.call(action).await?;
             let cancelled = matches!(end, Ok(Outcome::Cancelled) | Err(Refusal::Fenced));
-            if cancelled || interrupt.is_some() {
-                return Ok(Some(interrupt.unwrap_or(Interrupt::Cancelled)));
+            if cancelled || broken.is_some() {
+                return Ok(Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled))));
             }
             if let Err(refusal @ (Refusal::Chain(_) | Refusal::Unrecorded(_) | Refusal::UnknownReference(_))) = end {
                 return Err(refusal.to_string());
@@ -110,15 +132,15 @@ impl Agent {
     }
 
     /// Makes a call and waits for its end; an interrupt cancels it, and its end is awaited all the same.
-    async fn call(&self, action: Action) -> Result<(Result<Outcome, Refusal>, Option<Interrupt>), String> {
+    async fn call(&self, action: Action) -> Result<(Result<Outcome, Refusal>, Option<Break>), String> {
         let call = self.begin(action)?;
         let canceller = call.canceller();
         let ended = pin!(self.follow(call));
         match select(ended, pin!(self.interrupted())).await {
             Either::Left((end, _)) => Ok((end, None)),
-            Either::Right((interrupt, ended)) => {
+            Either::Right((broken, ended)) => {
                 canceller.cancel();
-                Ok((ended.await, Some(interrupt)))
+                Ok((ended.await, Some(broken)))
             }
         }
     }
@@ -138,21 +160,21 @@ impl Agent {
         self.process.call(action).ok_or_else(|| "an agent without a session".to_owned())
     }
 
-    async fn unless_interrupted(&self, work: impl Future<Output = ()>) -> Option<Interrupt> {
+    async fn unless_interrupted(&self, work: impl Future<Output = ()>) -> Option<Break> {
         match select(pin!(work), pin!(self.interrupted())).await {
             Either::Left(_) => None,
-            Either::Right((interrupt, _)) => Some(interrupt),
+            Either::Right((broken, _)) => Some(broken),
         }
     }
 
-    /// Resolves when the turn has to end from outside.
-    async fn interrupted(&self) -> Interrupt {
+    /// Resolves when work has to end from outside.
+    async fn interrupted(&self) -> Break {
         let cancelled = async { self.process.turn_cancelled().await };
         let stopping = async { self.process.stopping().await };
         futures_util::select_biased! {
-            () = pin!(cancelled.fuse()) => Interrupt::Cancelled,
-            () = pin!(stopping.fuse()) => Interrupt::Cancelled,
-            () = pin!(self.time_up().fuse()) => Interrupt::TimeUp,
+            () = pin!(cancelled.fuse()) => Break::Turn(Interrupt::Cancelled),
+            () = pin!(stopping.fuse()) => Break::Stop,
+            () = pin!(self.time_up().fuse()) => Break::Turn(Interrupt::TimeUp),
         }
     }
 

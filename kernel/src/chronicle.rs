@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -63,8 +63,12 @@ impl Host for Chronicle {
         }))
     }
 
-    /// Those of a session that is being closed are left for whoever closes it.
+    /// Those of a session that is being closed are left for whoever closes it, and those of a node that stops for the next
+    /// boot.
     fn undelivered(&self, seat: &Seat, session: Option<SessionId>, messages: Vec<Envelope>) {
+        if self.door.stopping.load(Ordering::SeqCst) {
+            return;
+        }
         let mut messages = Some(messages);
         let why = session.and_then(|session| {
             self.door.with_session(session, |session| {

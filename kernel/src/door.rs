@@ -16,26 +16,27 @@ mod retrial;
 mod ruling;
 mod serving;
 mod session;
+mod tickets;
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use ephor_base::{
     Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, OperatorId, Outcome,
-    Part, Pid, Receipt, Seat, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
     AppendError, Because, Log, Veil,
     record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use flights::{Flight, Landed};
@@ -46,19 +47,21 @@ pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
 pub use session::{Moment, SessionSpec};
 
 pub(crate) use flights::Flights;
-pub(crate) use session::{Session, Turn};
+pub(crate) use history::LAPSED;
+pub(crate) use retrial::TakenUp;
+pub(crate) use session::{Parked, Session, Turn};
+pub(crate) use tickets::{Answer, Instant};
 
 use inbox::{Following, Inbox};
-use ruling::{Answer, Approvers, Asks};
-
 use law::{Decreeing, Enacting, Law, Under};
+use ruling::Approvers;
 
 use crate::{
     driver::{Driver, Secrets},
     holds::Holds,
     kernel::NotStarted,
     ledger::Ledger,
-    seen::Watchers,
+    seen::{Question, Watchers},
     warrant::Warrant,
 };
 
@@ -153,7 +156,11 @@ pub struct Door {
     pub(crate) holds: Arc<Holds>,
     pub(crate) flights: Flights,
     sessions: Mutex<HashMap<SessionId, Opened>>,
-    tickets: ruling::Tickets,
+    pub(crate) tickets: tickets::Tickets,
+    /// Counts the messages that were answered, or died.
+    pub(crate) settled: watch::Sender<u64>,
+    /// The node is stopping: what is unfinished is left for the next boot.
+    pub(crate) stopping: AtomicBool,
     next_call: AtomicU64,
     next_message: AtomicU64,
     next_ticket: AtomicU64,
@@ -177,7 +184,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// The log, as the session follows it. With `at` it takes only what still holds.
-    fn log(&self, log: &Log, at: Option<u64>) -> Log {
+    pub(crate) fn log(&self, log: &Log, at: Option<u64>) -> Log {
         log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None }))
     }
 
@@ -300,7 +307,7 @@ pub(crate) struct Sent {
 }
 
 /// What one message uses.
-const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
+pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
@@ -314,7 +321,9 @@ impl Door {
             flights: Flights::default(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
-            tickets: ruling::Tickets::default(),
+            tickets: tickets::Tickets::default(),
+            settled: watch::Sender::new(0),
+            stopping: AtomicBool::new(false),
             next_call: AtomicU64::new(first.call.0),
             next_message: AtomicU64::new(first.message.0),
             next_ticket: AtomicU64::new(first.ticket.0),
@@ -344,6 +353,10 @@ impl Door {
     pub(crate) async fn enact(&self, gate: Gate, before: Digest, record: Record) -> Result<Receipt, AppendError> {
         let enacting = Enacting { law: self.law.clone(), gate: Arc::new(gate), before };
         self.log().in_order(Arc::new(enacting)).append(record).await
+    }
+
+    pub(crate) const fn patience(&self) -> &Patience {
+        &self.parts.patience
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {
@@ -381,17 +394,22 @@ impl Door {
         veil: Veil,
         seat: Seat,
         warrant: Warrant,
-        spec: SessionSpec,
+        (spec, budget): (SessionSpec, Budget),
     ) -> Result<(), NotStarted> {
         let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE);
         let who = who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?;
         // From here on they are what it may, and the record says so.
         let spec = SessionSpec { rights: warrant.rights().clone(), ..spec };
-        let record = opened(id, &seat, &spec);
+        let record = opened(id, &seat, &spec, budget);
         self.log().note(record).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
-        let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
-        self.sessions().insert(id, Opened { session: Session::new(id, seat, spec, who), link, _warrant: warrant });
+        self.keep(Session::new(id, seat, spec, who), veil, warrant);
         Ok(())
+    }
+
+    /// Keeps an open session. From here on it follows what is recorded of it.
+    pub(crate) fn keep(&self, session: Session, veil: Veil, warrant: Warrant) {
+        let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
+        self.sessions().insert(session.id, Opened { session, link, _warrant: warrant });
     }
 
     pub(crate) fn close_session(&self, id: SessionId) {
@@ -411,7 +429,7 @@ impl Door {
     }
 
     /// How what is recorded reaches the session.
-    fn link(&self, id: SessionId) -> Option<Link> {
+    pub(crate) fn link(&self, id: SessionId) -> Option<Link> {
         self.sessions().get(&id).map(|opened| opened.link.clone())
     }
 
@@ -471,22 +489,7 @@ impl Door {
     /// Begins the turn that answers `envelope`.
     pub(crate) fn begin_turn(&self, envelope: &Envelope) {
         let started = self.clock().monotonic();
-        self.with_session(envelope.session, |session| {
-            session.moments.push(Moment::Said(envelope.spans.clone()));
-            session.turn = Some(Turn {
-                message: envelope.id,
-                accepted: envelope.seq,
-                spent: None,
-                started,
-                waited: Duration::ZERO,
-                waits: 0,
-                waits_since: Duration::ZERO,
-                report: ephor_base::TurnReport::default(),
-                receipts: Vec::new(),
-                cancel: CancellationToken::new(),
-                over: CancellationToken::new().drop_guard(),
-            });
-        });
+        self.with_session(envelope.session, |session| session.begin_turn(envelope, started));
     }
 
     /// Cancels the turn of a session: calls in flight end, and only the reply may still begin.
@@ -504,26 +507,27 @@ impl Door {
         // Who counts, the record says at this moment.
         self.log().standing(|standing| ruling::check(standing.operators(), &ruling))?;
         match ruling.statement.on {
-            // What was asked under an older law is asked again under this one.
-            RulingOn::Ticket(_) if !self.law.is(ruling.statement.policy) => Err(BadRuling::OtherCall),
+            RulingOn::Tools(_) => self.rule_on_tools(&ruling).await.map(|()| 0),
             RulingOn::Ticket(id) => {
                 // A task of its own: whoever leaves meanwhile leaves no ticket open that the record has closed.
                 let door = self.clone();
                 let ruled = tokio::spawn(async move { door.rule_on_ticket(id, &ruling).await });
                 ruled.await.unwrap_or_else(|error| Err(BadRuling::Chain(error.to_string())))
             }
-            RulingOn::Tools(_) => self.rule_on_tools(&ruling).await.map(|()| 0),
         }
     }
 
     /// Records an answer, and closes the ticket if that settles it.
     async fn rule_on_ticket(&self, id: TicketId, ruling: &SignedRuling) -> Result<u32, BadRuling> {
-        let turn = self.tickets.turn(id).ok_or(BadRuling::NotOpen(id))?;
-        let _turn = turn.lock().await;
-        let (subject, needed) = self.tickets.check(id, ruling)?;
-        let session = ruling.statement.session;
+        let claim = self.tickets.claim(id).await.ok_or(BadRuling::NotOpen(id))?;
+        claim.check(&ruling.statement, self.instant())?;
+        // What was asked under an older law is not answered under this one.
+        if !self.law.is(ruling.statement.policy) {
+            return Err(BadRuling::OtherCall);
+        }
+        let (session, needed) = (claim.question.session, claim.question.quorum);
         let link = self.link(session).ok_or(BadRuling::NotOpen(id))?;
-        let receipt = self.record_ruling(subject, ruling, &link).await.map_err(BadRuling::Chain)?;
+        let receipt = self.record_ruling(asked_by(&claim.question), ruling, &link).await.map_err(BadRuling::Chain)?;
         let (approvers, law) = (self.approvers(), self.gate().digest());
         let tally = self.with_session(session, |session| session.tally(id, law, &approvers)).unwrap_or_default();
         let missing = needed.saturating_sub(tally.permits);
@@ -532,15 +536,46 @@ impl Door {
             (false, 0) => Ruled::Permit,
             (false, missing) => return Ok(missing),
         };
-        self.tickets.settle(id, Answer { ruled, ruling: Some(receipt.seq) });
+        claim.answered(Answer { ruled, ruling: Some(receipt.seq) });
         Ok(0)
+    }
+
+    /// Records that nobody answered a ticket, and closes it; nothing, if somebody did.
+    pub(crate) async fn unanswered(&self, id: TicketId, ruled: Ruled) -> Result<Option<Answer>, AppendError> {
+        let Some(claim) = self.tickets.claim(id).await else { return Ok(None) };
+        let (subject, policy) = (asked_by(&claim.question), claim.question.verdict.policy);
+        let seq = self.note_unanswered(id, policy, subject, how(ruled)).await?;
+        let answer = Answer { ruled, ruling: Some(seq) };
+        claim.answered(answer);
+        Ok(Some(answer))
+    }
+
+    /// Records that nobody answered a ticket that was asked under the law `policy`, and how that came.
+    pub(crate) async fn note_unanswered(
+        &self,
+        id: TicketId,
+        policy: Digest,
+        subject: Subject,
+        how: &str,
+    ) -> Result<Seq, AppendError> {
+        let (on, decision, signature) = (RulingOn::Ticket(id), Decision::Deny, Vec::new());
+        let fact = Fact::Ruling { on, decision, signature, how: how.to_owned(), policy: Some(policy) };
+        let link = subject.session.and_then(|session| self.link(session)).unwrap_or_default();
+        link.log(self.log(), None).append(Record { subject, fact, content: None }).await.map(|receipt| receipt.seq)
+    }
+
+    /// Both clocks.
+    pub(crate) fn instant(&self) -> Instant {
+        Instant { wall: self.clock().now(), monotonic: self.clock().monotonic() }
     }
 
     async fn rule_on_tools(&self, ruling: &SignedRuling) -> Result<(), BadRuling> {
         let said = &ruling.statement;
         let binds = said.decision == Decision::Permit
             && said.arguments == Digest::of(&[])
-            && said.policy == self.gate().digest();
+            && said.policy == self.gate().digest()
+            && said.call.is_none()
+            && said.registration.is_none();
         if !binds {
             return Err(BadRuling::OtherCall);
         }
@@ -570,9 +605,8 @@ impl Door {
         CallId(self.next_call.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn open_ticket(&self, asks: Asks) -> (TicketId, oneshot::Receiver<Answer>) {
-        let id = TicketId(self.next_ticket.fetch_add(1, Ordering::Relaxed));
-        (id, self.tickets.open(id, asks))
+    fn fresh_ticket(&self) -> TicketId {
+        TicketId(self.next_ticket.fetch_add(1, Ordering::Relaxed))
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Opened>> {
@@ -580,8 +614,23 @@ impl Door {
     }
 }
 
+/// Who asked a question.
+fn asked_by(question: &Question) -> Subject {
+    let (session, seat, call) = (Some(question.session), Some(question.seat.clone()), Some(question.call));
+    Subject { session, seat, call, ..Subject::default() }
+}
+
+/// How the record calls what came of a ticket that nobody answered.
+const fn how(ruled: Ruled) -> &'static str {
+    match ruled {
+        Ruled::NobodyToAsk => "nobody-to-ask",
+        Ruled::Withdrawn => "withdrawn",
+        Ruled::Permit | Ruled::Refuse | Ruled::Expired => "expired",
+    }
+}
+
 /// How a session was opened, for the record.
-fn opened(session: SessionId, seat: &Seat, spec: &SessionSpec) -> Record {
+fn opened(session: SessionId, seat: &Seat, spec: &SessionSpec, budget: Budget) -> Record {
     let SessionSpec { operator, model, workspace, rights, instructions } = spec;
     let fact = Fact::Opened { rights: rights.iter().collect(), role: ROLE.to_owned(), namespace: NAMESPACE.to_owned() };
     let opening = Opening {
@@ -589,6 +638,8 @@ fn opened(session: SessionId, seat: &Seat, spec: &SessionSpec) -> Record {
         provider: model.provider.clone(),
         model: model.name.clone(),
         workspace: workspace.path().to_string_lossy().into_owned(),
+        script: Some(model.script.to_string()).filter(|script| !script.is_empty()),
+        budget: Some(budget),
     };
     let (operator, seat) = (Some(*operator), Some(seat.clone()));
     let subject = Subject { session: Some(session), operator, seat, ..Subject::default() };

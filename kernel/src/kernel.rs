@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use ephor_base::{
     Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, ToolName, cbor,
 };
 use ephor_chain::{
-    HoldKind, Unanswered, Undelivered,
+    HoldKind, Undelivered,
     record::{Fact, Record, Subject},
     standing::is_at_or_below,
 };
@@ -27,17 +27,19 @@ use crate::{
     letters::Lost,
     links::Related,
     process::{Body, Embodied, Process},
-    runtime::{self, Address, ChildSpec, NotSent, ProcessState, Resident, Runtime, SPIN, Supervision, SupervisorSpec},
+    runtime::{
+        self, Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
+    },
     seen::Seen,
     supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
     warrant::Warrant,
 };
 
 /// The last name of the seat of a session's agent.
-const AGENT: &str = "loop";
+pub(crate) const AGENT: &str = "loop";
 
 /// The name of the root of a node's tree.
-const NODE_NAME: &str = "node";
+pub(crate) const NODE_NAME: &str = "node";
 
 /// What a node may use. Nothing is bounded here but how many seats there are and how deep they lie; what agents may use is
 /// bounded where they begin.
@@ -146,6 +148,8 @@ struct Core {
     _above: Warrant,
     sessions: Mutex<HashMap<SessionId, Residence>>,
     acting: tokio::sync::Mutex<()>,
+    /// Held while a session is attached to or put away.
+    taking: tokio::sync::Mutex<()>,
 }
 
 /// Where a session lives.
@@ -169,7 +173,6 @@ impl Kernel {
     ) -> Result<Self, NotStarted> {
         let door = Arc::new(Door::new(parts, first));
         record_law(&door).await?;
-        settle_before(&door).await;
         let (_above, warrant) = warrants(&door).map_err(NotStarted::BudgetSpent)?;
         let runtime = Runtime::new(Chronicle { door }, first_pid, SPIN);
         let flags = Flags::one_for_one(Intensity::TREE);
@@ -183,8 +186,10 @@ impl Kernel {
         let spec = SupervisorSpec::new(flags, vec![branch("agents", agents), branch("services", services)]);
         let root = runtime.plant(NODE_NAME, &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
-        let (sessions, acting) = (Mutex::default(), tokio::sync::Mutex::default());
-        let core = Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting };
+        let (sessions, acting, taking) =
+            (Mutex::default(), tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let core =
+            Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting, taking };
         let kernel = Self(Arc::new(core));
         let weak = Arc::downgrade(&kernel.0);
         kernel.door().holds.on_change(move || {
@@ -243,22 +248,39 @@ impl Kernel {
         let warrant = self.0.warrant.carve(seat.clone(), &agent.session.rights, agent.budget);
         let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
+        let AgentSpec { session, budget, body } = agent;
+        self.settle_in(id, &name, &seat, body, async || {
+            self.door().open_session(id, veil, seat.clone(), warrant, (session, budget)).await
+        })
+        .await?;
+        Ok(id)
+    }
+
+    /// Starts the group of a session, has `open` open it at the door, and starts its agent.
+    pub(crate) async fn settle_in(
+        &self,
+        id: SessionId,
+        name: &str,
+        seat: &Seat,
+        body: Arc<dyn Body>,
+        open: impl AsyncFnOnce() -> Result<(), NotStarted>,
+    ) -> Result<(), NotStarted> {
         let group = ChildSpec {
             restart: Restart::Temporary,
             shutdown: Shutdown::Within(SHUTDOWN),
             session: Some(id),
-            ..ChildSpec::supervisor(&name, SupervisorSpec::new(SESSION, Vec::new()))
+            ..ChildSpec::supervisor(name, SupervisorSpec::new(SESSION, Vec::new()))
         };
         let group = started(self.0.agents.start(group).await)?;
-        if let Err(error) = self.door().open_session(id, veil, seat.clone(), warrant, agent.session).await {
-            self.abandon(id, &group, &seat).await;
+        if let Err(error) = open().await {
+            self.abandon(id, &group, seat).await;
             return Err(error);
         }
         let body = ChildSpec {
             restart: Restart::Transient,
             session: Some(id),
             keeps_messages: true,
-            ..ChildSpec::worker(AGENT, Arc::new(Embodied(agent.body)))
+            ..ChildSpec::worker(AGENT, Arc::new(Embodied(body)))
         };
         let added = match group.supervision() {
             Some(group) => started(group.start(body).await),
@@ -268,15 +290,15 @@ impl Kernel {
             Ok(agent) => {
                 self.sessions().insert(id, Residence { group, agent });
                 // One that was opened while everything was being stopped is stopped as well.
-                if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
+                if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(seat) {
                     self.close_session(id).await;
                     return Err(NotStarted::Held(kind));
                 }
                 self.park();
-                Ok(id)
+                Ok(())
             }
             Err(error) => {
-                self.abandon(id, &group, &seat).await;
+                self.abandon(id, &group, seat).await;
                 Err(error)
             }
         }
@@ -322,16 +344,20 @@ impl Kernel {
         sent: Sent,
         parts: Vec<Part>,
     ) -> Result<MessageId, NotAccepted> {
-        let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
-        // A message to a group that gave up would be recorded and never read.
-        let place = home.agent.promise().map_err(|error| match error {
-            NotSent::Full(waiting) => NotAccepted::Full(waiting),
-            NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
-        })?;
+        let place = self.promise(session)?;
         let envelope = self.door().accept(session, sent, parts).await?;
         let id = envelope.id;
         place.put(envelope);
         Ok(id)
+    }
+
+    /// A place in the mailbox of a session. A message to a group that gave up would be recorded and never read.
+    pub(crate) fn promise(&self, session: SessionId) -> Result<Promise<Chronicle>, NotAccepted> {
+        let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
+        home.agent.promise().map_err(|error| match error {
+            NotSent::Full(waiting) => NotAccepted::Full(waiting),
+            NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
+        })
     }
 
     /// Watches a session; `answers` says whether a person is there who can be asked.
@@ -444,6 +470,25 @@ impl Kernel {
         self.0.runtime.related(pid)
     }
 
+    /// The sessions that are open, each with the seat of its agent.
+    pub(crate) fn open_sessions(&self) -> Vec<(SessionId, Seat)> {
+        self.sessions().iter().map(|(session, home)| (*session, home.agent.seat().clone())).collect()
+    }
+
+    /// The seat of the agent of an open session.
+    pub(crate) fn seat_of_session(&self, session: SessionId) -> Option<Seat> {
+        self.sessions().get(&session).map(|home| home.agent.seat().clone())
+    }
+
+    pub(crate) fn warrant(&self) -> &Warrant {
+        &self.0.warrant
+    }
+
+    /// What makes attaching and leaving take turns.
+    pub(crate) fn taking(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.taking
+    }
+
     pub(crate) fn random(&self) -> &dyn Random {
         &*self.0.random
     }
@@ -484,8 +529,10 @@ impl Kernel {
         self.0.runtime.kill(pid)
     }
 
-    /// Stops the whole tree, last started first, and waits until it is down. The log stays open.
+    /// Stops the whole tree, last started first, and waits until it is down. The log stays open. A turn under way is left for
+    /// the next boot, with what it asks and the messages that wait.
     pub async fn stop(&self) {
+        self.door().stopping.store(true, Ordering::SeqCst);
         let _reason: Option<ExitReason> = self.0.root.stop().await;
     }
 
@@ -503,6 +550,7 @@ impl Kernel {
 
     fn forget(&self, session: SessionId, seat: &Seat) {
         self.door().close_session(session);
+        self.door().tickets.forget(session);
         self.door().watchers().forget(session);
         self.door().flights.forget(seat);
     }
@@ -543,28 +591,6 @@ fn below(
     let resident = runtime.processes().into_iter().find(|resident| resident.seat == seat);
     let supervision = resident.and_then(|resident| runtime.address(resident.pid)?.supervision());
     supervision.ok_or(NotStarted::Stopping)
-}
-
-/// Settles what an earlier boot left: nobody is there any more who could answer its messages, and its sessions, which ended
-/// with it, are held by nothing.
-async fn settle_before(door: &Door) {
-    let (lost, held) = door.log().standing(|standing| {
-        let lost: Vec<Unanswered> = standing.unanswered().copied().collect();
-        let held: Vec<Seat> = standing.holds().iter().map(|hold| hold.seat).collect();
-        (lost, held)
-    });
-    let lost = lost.into_iter().map(|Unanswered { message, accepted, session }| Lost { message, accepted, session });
-    let lost: Vec<Lost> = lost.collect();
-    let any = !lost.is_empty();
-    door.bury(None, lost, Undelivered::NodeEnded).await;
-    let agents = Seat::root(NODE_NAME).child("agents");
-    for seat in held.iter().filter(|seat| **seat != agents && is_at_or_below(seat, &agents)) {
-        door.release(seat).await;
-    }
-    // Whoever asks for dead letters first is told of these; a log that fails says so at once to whoever records next.
-    if any && let Err(error) = door.log().flush().await {
-        tracing::error!(%error, "dead letters of the boot before are not on the disk");
-    }
 }
 
 /// What the node, and all agents together, may do and use: what the operator's policy allows.

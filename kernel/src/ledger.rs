@@ -97,6 +97,13 @@ impl Ledger {
         }
     }
 
+    /// Books what `seat` used before its account was there, here and above.
+    pub(crate) fn charge(&self, seat: &Seat, used: &Budget) {
+        if let Some(node) = self.find(seat) {
+            node.book(&Budget::ZERO, used);
+        }
+    }
+
     /// Gives `seat` another limit; says what it may use now, which is no more than the seats above it may. What it has
     /// used stays used.
     pub(crate) fn grant(&self, seat: &Seat, limit: Budget) -> Option<Account> {

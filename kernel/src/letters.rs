@@ -53,10 +53,12 @@ impl Door {
         for Lost { message, accepted, session } in lost {
             let subject = Subject { session: Some(session), seat: seat.cloned(), ..Subject::default() };
             let fact = Fact::Dead { message, accepted, why };
-            if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
+            let link = self.link(session).unwrap_or_default();
+            if let Err(error) = link.log(self.log(), None).note(Record { subject, fact, content: None }).await {
                 tracing::error!(%message, %error, "a message that was not delivered could not be recorded as dead");
             }
         }
+        self.settled.send_modify(|count| *count = count.wrapping_add(1));
     }
 }
 

@@ -26,6 +26,7 @@ pub mod runtime;
 mod schedules;
 pub mod seen;
 pub mod supervisor;
+mod taking_up;
 pub mod timers;
 mod warrant;
 
@@ -46,3 +47,4 @@ pub use process::{Body, Incoming, Life, Process};
 pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
 pub use schedules::{MAX_SCHEDULE_NAME, NotScheduled};
 pub use seen::{Question, Seen, TurnState, Watchers};
+pub use taking_up::{Attached, NotTakenUp};

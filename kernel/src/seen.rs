@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{ActionKind, CallId, Digest, Reply, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict};
+use ephor_base::{ActionKind, CallId, Digest, Reply, Seat, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict};
 use ephor_chain::HoldKind;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -107,14 +107,18 @@ pub struct Question {
     pub ticket: TicketId,
     /// The session.
     pub session: SessionId,
+    /// The seat whose agent asks.
+    pub seat: Seat,
     /// The call.
     pub call: CallId,
     /// The tool.
     pub tool: ToolName,
     /// Its arguments, as JSON text.
     pub arguments: String,
-    /// The digest an answer is bound to.
+    /// The digest of the arguments, that an answer is bound to.
     pub digest: Digest,
+    /// The digest of the tool's registration, that an answer is bound to.
+    pub registration: Digest,
     /// The verdict that deferred it.
     pub verdict: Verdict,
     /// After this it is denied.
@@ -146,9 +150,11 @@ pub enum TurnState {
 pub struct Watchers(Mutex<HashMap<SessionId, Watcher>>);
 
 #[derive(Clone, Debug)]
-struct Watcher {
-    sender: mpsc::Sender<Seen>,
-    answers: bool,
+enum Watcher {
+    /// Somebody is there.
+    Here { sender: mpsc::Sender<Seen>, answers: bool },
+    /// Nobody is, and the session goes on. Operators answer from elsewhere.
+    Left,
 }
 
 impl Watchers {
@@ -156,19 +162,19 @@ impl Watchers {
     /// there who can be asked.
     pub fn watch(&self, session: SessionId, answers: bool) -> mpsc::Receiver<Seen> {
         let (sender, receiver) = mpsc::channel(DEPTH);
-        self.watchers().insert(session, Watcher { sender, answers });
+        self.watchers().insert(session, Watcher::Here { sender, answers });
         receiver
     }
 
     /// Shows `seen` to whoever watches `session`; says whether someone does.
     pub async fn show(&self, session: SessionId, seen: Seen) -> bool {
-        let Some(watcher) = self.watchers().get(&session).cloned() else { return false };
-        if watcher.sender.send_timeout(seen, PATIENCE).await.is_ok() {
+        let Some(Watcher::Here { sender, .. }) = self.watchers().get(&session).cloned() else { return false };
+        if sender.send_timeout(seen, PATIENCE).await.is_ok() {
             return true;
         }
         let mut watchers = self.watchers();
         // Another may watch by now.
-        if watchers.get(&session).is_some_and(|now| now.sender.same_channel(&watcher.sender)) {
+        if watchers.get(&session).is_some_and(|now| now.is(&sender)) {
             watchers.remove(&session);
         }
         false
@@ -179,12 +185,33 @@ impl Watchers {
         self.watchers().remove(&session);
     }
 
-    /// Whether a person watches `session` who can be asked.
+    /// The session goes on, and nobody watches it.
+    pub(crate) fn leave(&self, session: SessionId) {
+        self.watchers().insert(session, Watcher::Left);
+    }
+
+    /// Whether somebody watches `session` now.
+    pub(crate) fn is_watched(&self, session: SessionId) -> bool {
+        let watchers = self.watchers();
+        matches!(watchers.get(&session), Some(Watcher::Here { sender, .. }) if !sender.is_closed())
+    }
+
+    /// Whether a person can be asked: one who watches `session`, or those who look after what goes on unwatched.
     pub(crate) fn can_answer(&self, session: SessionId) -> bool {
-        self.watchers().get(&session).is_some_and(|watcher| watcher.answers && !watcher.sender.is_closed())
+        match self.watchers().get(&session) {
+            Some(Watcher::Here { sender, answers }) => *answers && !sender.is_closed(),
+            Some(Watcher::Left) => true,
+            None => false,
+        }
     }
 
     fn watchers(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Watcher>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    fn is(&self, other: &mpsc::Sender<Seen>) -> bool {
+        matches!(self, Self::Here { sender, .. } if sender.same_channel(other))
     }
 }

@@ -356,7 +356,7 @@ fn no_such_tool(session: &Session, gate: &Gate, name: &str) -> String {
 }
 
 /// A reply that ends for another reason than an answer says so.
-fn with_notice(text: String, end: EndReason) -> String {
+pub(crate) fn with_notice(text: String, end: EndReason) -> String {
     let notice = match end {
         EndReason::Replied => return text,
         EndReason::Cancelled => "Cancelled.".to_owned(),

@@ -2,11 +2,11 @@
 //!
 //! The door and a retrial run the same code, so that they cannot come to differ.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ephor_base::{
-    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, Integrity, MessageId, Outcome, Product, Seq,
-    SessionId, TicketId, ToolName, Verdict,
+    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId,
+    Outcome, Product, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Verdict,
 };
 use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
@@ -15,11 +15,15 @@ use ephor_governance::{
 };
 
 use super::{
-    asked::Meant,
+    MESSAGE,
+    asked::{Meant, with_notice},
     inbox::Event,
     ruling::Approvers,
-    session::{Answered, Session, Standing, Told},
+    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
 };
+
+/// How a ruling says that a question is asked anew, because the law or the tool is another one by now.
+pub(crate) const LAPSED: &str = "lapsed";
 
 /// What a guest has been shown so far, joined: how far it is trusted, and who may see it.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +118,7 @@ impl Session {
         approvers: &Approvers,
     ) -> Result<Heard, String> {
         let Some(seq) = ruling else {
-            let ruled = self.deferred.contains(&(call, attempt)).then_some(Ruled::Refuse);
+            let ruled = self.deferred.contains_key(&(call, attempt)).then_some(Ruled::Refuse);
             return Ok(Heard { ruled, approvers: 0 });
         };
         if let Some((ruled, policy, ticket)) = self.rulings.get(&seq) {
@@ -141,6 +145,17 @@ impl Session {
         Tally { permits: u32::try_from(permits).unwrap_or(u32::MAX), is_refused }
     }
 
+    /// What came of a ticket, if anything has: it is open as long as people in office have to permit it, and nobody has refused.
+    pub(crate) fn settled(&self, parked: &Parked, law: Digest, approvers: &Approvers) -> Option<Ruled> {
+        let (ruled, _) = parked.last?;
+        let Tally { permits, is_refused } = self.tally(parked.ticket, law, approvers);
+        match ruled {
+            Ruled::Permit if is_refused => Some(Ruled::Refuse),
+            Ruled::Permit => (permits >= parked.quorum).then_some(Ruled::Permit),
+            other => Some(other),
+        }
+    }
+
     /// Takes in what was recorded next.
     pub(crate) fn take_in(&mut self, gate: &Gate, event: &Event<'_>) {
         self.taken_in = self.taken_in.saturating_add(1);
@@ -149,7 +164,7 @@ impl Session {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
                 self.asked(*id, scope.map(|tools| tools.iter().cloned().collect()));
-                self.said(*from, spans, event)
+                self.said(*id, *from, spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
                 (Some(grounds), Some(call)) => {
@@ -163,9 +178,14 @@ impl Session {
                 self.was_ruled(on, *decision, how, *policy, event);
                 Ok(())
             }
-            Fact::TurnEnd { message, .. } => {
-                self.conduct.begin();
-                self.answered_to(*message);
+            Fact::Ticket { .. } => self.parks(event),
+            Fact::TurnEnd { message, end, report } => {
+                self.turn_ended(*message, *end, *report);
+                Ok(())
+            }
+            Fact::Dead { message, .. } => {
+                self.waiting.retain(|waiting| waiting.id != *message);
+                self.died(*message);
                 Ok(())
             }
             _ => Ok(()),
@@ -189,17 +209,90 @@ impl Session {
         self.pin();
     }
 
+    /// Nobody will answer a message: what it pinned is not pinned when those before it are answered.
+    fn died(&mut self, message: MessageId) {
+        let was_first = self.requests.front().is_some_and(|(waiting, _)| *waiting == message);
+        self.requests.retain(|(waiting, _)| *waiting != message);
+        if was_first {
+            self.pin();
+        }
+    }
+
     fn pin(&mut self) {
         if let Some((_, Some(tools))) = self.requests.front() {
             self.conduct.pin(Scope { tools: tools.clone(), targets: BTreeSet::new() });
         }
     }
 
-    fn said(&mut self, from: Option<SessionId>, spans: &[ephor_base::SpanId], event: &Event<'_>) -> Result<(), String> {
+    fn said(
+        &mut self,
+        id: MessageId,
+        from: Option<SessionId>,
+        spans: &[SpanId],
+        event: &Event<'_>,
+    ) -> Result<(), String> {
         let Some(Content::Parts(parts)) = event.content else { return Err("a message is not on the record".into()) };
         self.governed_from(event.time);
+        self.used = self.used.plus(&MESSAGE);
         let entered = self.enter_parts(from, parts);
-        if entered == spans { Ok(()) } else { Err("the spans of a message are not the next of its session".into()) }
+        if entered != spans {
+            return Err("the spans of a message are not the next of its session".into());
+        }
+        let operator = event.subject.operator.unwrap_or(self.spec.operator);
+        let (session, accepted, seq) = (self.id, event.time, event.receipt.seq);
+        self.waiting.push(Envelope { id, session, operator, accepted, seq, spans: entered });
+        Ok(())
+    }
+
+    /// A call that was deferred waits on a ticket.
+    fn parks(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let Fact::Ticket { id, arguments, policy, expires, registration, quorum, .. } = event.fact else {
+            return Ok(());
+        };
+        let of_call = |((call, _), _): &(&(CallId, u32), &Deferred)| Some(*call) == event.subject.call;
+        let ((call, attempt), deferred) =
+            self.deferred.iter().rev().find(of_call).ok_or("a ticket is of a call that was not deferred")?;
+        let parked = Parked {
+            ticket: *id,
+            call: *call,
+            attempt: *attempt,
+            chosen: deferred.chosen,
+            arguments: *arguments,
+            policy: *policy,
+            registration: *registration,
+            expires: *expires,
+            verdict: deferred.verdict.clone(),
+            quorum: quorum.unwrap_or(1),
+            last: None,
+        };
+        self.parked.insert(*id, parked);
+        Ok(())
+    }
+
+    fn turn_ended(&mut self, message: MessageId, end: EndReason, report: TurnReport) {
+        self.conduct.begin();
+        self.answered_to(message);
+        self.waiting.retain(|waiting| waiting.id != message);
+        if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
+            self.turn = None;
+        }
+        // Nobody waits on them any more.
+        self.parked.clear();
+        self.moments.push(Moment::TurnEnded(end));
+        let (text, receipts) = self.saying.take().unwrap_or_else(|| (with_notice(String::new(), end), Vec::new()));
+        self.last = Some(Reply { session: self.id, text, end, receipts, report });
+    }
+
+    /// The first that is recorded of a turn is the question to the model: it shows which message is answered.
+    fn begins(&mut self, event: &Event<'_>) {
+        let Some(Content::Prompt(shown)) = event.content else { return };
+        if self.turn.is_some() {
+            return;
+        }
+        let is_shown = |waiting: &&Envelope| waiting.spans.iter().any(|span| shown.contains(span));
+        if let Some(envelope) = self.waiting.iter().find(is_shown).cloned() {
+            self.begin_turn(&envelope, Duration::ZERO);
+        }
     }
 
     fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, policy: Option<Digest>, event: &Event<'_>) {
@@ -219,23 +312,33 @@ impl Session {
                     _ => Ruled::Expired,
                 };
                 self.rulings.insert(ruling, (ruled, policy, *ticket));
+                if how == LAPSED {
+                    self.parked.remove(ticket);
+                } else if let Some(parked) = self.parked.get_mut(ticket) {
+                    parked.last = Some((ruled, ruling));
+                }
             }
         }
     }
 
     fn weighed(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) -> Result<(), String> {
-        self.deferred.remove(&(case.call, case.attempt));
-        match case.verdict.decision {
-            Decision::Permit => self.begin(gate, case, event.content),
-            Decision::Defer => {
-                self.deferred.insert((case.call, case.attempt));
-                Ok(())
+        let attempt = (case.call, case.attempt);
+        self.deferred.remove(&attempt);
+        self.begins(event);
+        if case.verdict.decision == Decision::Defer {
+            let deferred = Deferred { chosen: case.grounds.chosen, verdict: case.verdict.clone() };
+            self.deferred.insert(attempt, deferred);
+            if let Some(chosen) = case.grounds.chosen {
+                self.attempted(chosen, case.call, case.attempt);
             }
-            Decision::Deny => {
-                self.refused(gate, case, event);
-                Ok(())
-            }
+            return Ok(());
         }
+        self.parked.retain(|_, parked| (parked.call, parked.attempt) != attempt);
+        if case.verdict.decision == Decision::Permit {
+            return self.begin(gate, case, event.content);
+        }
+        self.refused(gate, case, event);
+        Ok(())
     }
 
     /// A call was permitted.
@@ -258,6 +361,15 @@ impl Session {
         if let Some(chosen) = chosen {
             self.attempted(chosen, case.call, case.attempt);
         }
+        self.report(|report| match case.action {
+            ActionKind::Model => report.requests = report.requests.saturating_add(1),
+            ActionKind::Tool => report.tool_calls = report.tool_calls.saturating_add(1),
+            ActionKind::Reply => {}
+        });
+        if let (ActionKind::Reply, Some(Content::Text(text))) = (case.action, content) {
+            let receipts = self.turn.as_ref().map(|turn| turn.receipts.clone()).unwrap_or_default();
+            self.saying = Some((text.clone(), receipts));
+        }
         let read = Read { integrity: Integrity::Trusted, confidentiality: context };
         let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read };
         self.calls.insert(case.call, begun);
@@ -267,6 +379,9 @@ impl Session {
     /// A call was refused, and the model is told.
     fn refused(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) {
         self.receipt(event.receipt);
+        if let (Some(turn), Some(spent)) = (&mut self.turn, case.grounds.spent) {
+            turn.spent = Some(spent.resource);
+        }
         if case.action == ActionKind::Tool {
             self.evidence = self.evidence.after(true);
         }
@@ -285,6 +400,9 @@ impl Session {
 
     /// A call is over.
     fn came_out(&mut self, gate: &Gate, event: &Event<'_>) -> Result<(), String> {
+        if let Fact::Outcome { used, .. } = event.fact {
+            self.used = self.used.plus(used);
+        }
         let outcome = match event.content {
             Some(Content::Outcome(outcome)) => outcome.clone(),
             // What the next boot says of a call that was cut off.

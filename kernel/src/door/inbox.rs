@@ -91,7 +91,8 @@ impl Order for Following {
 pub(crate) fn changes_a_session(fact: &Fact) -> bool {
     match fact {
         Fact::Verdict { target, .. } => target != PREVIEW,
-        Fact::Message { .. } | Fact::Outcome { .. } | Fact::Ruling { .. } | Fact::TurnEnd { .. } => true,
+        Fact::Message { .. } | Fact::Outcome { .. } | Fact::Ticket { .. } | Fact::Ruling { .. } => true,
+        Fact::TurnEnd { .. } | Fact::Dead { .. } => true,
         _ => false,
     }
 }

@@ -5,13 +5,13 @@
 //! of an earlier version does not have it or because it was erased, is never guessed.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use ephor_base::{
-    ActionKind, Arguments, CallId, Capability, Digest, EffectVector, ModelRef, Registration, Seq, SessionId, Span,
-    ToolName, Verdict, Workspace, cbor,
+    ActionKind, Arguments, Budget, CallId, Capability, Digest, EffectVector, ModelRef, Registration, Seat, Seq,
+    SessionId, Span, ToolName, Verdict, Workspace, cbor,
 };
 use ephor_chain::{
     Entry, Private, Pruning, Snapshot, Stored,
@@ -42,6 +42,17 @@ pub struct Retrial {
     approvers: Approvers,
     other: Option<Other>,
     explained: Option<Seq>,
+    /// The sessions that are to be taken up again. Then they alone are followed, and nothing is decided.
+    taking_up: Option<BTreeSet<SessionId>>,
+}
+
+/// A session as the record has it, and what it goes on under.
+pub(crate) struct TakenUp {
+    pub(crate) session: Box<Session>,
+    pub(crate) role: String,
+    pub(crate) namespace: String,
+    /// What its seat may use in all.
+    pub(crate) budget: Budget,
 }
 
 /// A verdict that was decided again.
@@ -159,6 +170,7 @@ struct Other {
 /// A session, as far as it can be followed.
 struct Followed {
     state: Result<Box<Session>, Undecidable>,
+    budget: Option<Budget>,
     role: (String, String),
     /// The law under which its principal was made.
     law: Option<Digest>,
@@ -207,6 +219,27 @@ impl Retrial {
         self
     }
 
+    /// Follows these sessions only, and decides nothing.
+    pub(crate) fn of(sessions: BTreeSet<SessionId>) -> Self {
+        Self { taking_up: Some(sessions), ..Self::default() }
+    }
+
+    /// A session as the entries taken in have it.
+    ///
+    /// # Errors
+    /// [`Undecidable`]: it does not follow from them.
+    pub(crate) fn take_up(&mut self, id: SessionId) -> Result<TakenUp, Undecidable> {
+        let followed = self.sessions.remove(&id);
+        let followed = followed.ok_or_else(|| not_recorded("the opening of its session is not on the record"))?;
+        let session = followed.state?;
+        if let Some(why) = &session.lost {
+            return Err(Undecidable::NotRecorded(why.clone()));
+        }
+        let budget = followed.budget.ok_or_else(|| not_recorded("its budget is not on the record"))?;
+        let (role, namespace) = followed.role;
+        Ok(TakenUp { session, role, namespace, budget })
+    }
+
     /// Takes the next entry in. If it is a verdict, it is decided again.
     pub fn take(&mut self, stored: &Stored) -> Option<Retried> {
         let Stored { entry, receipt, content } = stored;
@@ -236,10 +269,12 @@ impl Retrial {
                 self.law.tools.insert(name.clone(), *registration);
                 self.law.name = None;
             }
+            Fact::Limit { limit, .. } => self.limit(subject.seat.as_ref(), *limit),
+            fact if self.passes_over(subject.session, fact) => {}
             Fact::Opened { rights, role, namespace } => {
                 self.open(&event, rights, (role.clone(), namespace.clone()), *content == Private::Sealed);
             }
-            Fact::Verdict { .. } => return self.retry(&event, *content == Private::Sealed),
+            Fact::Verdict { .. } if self.taking_up.is_none() => return self.retry(&event, *content == Private::Sealed),
             fact if changes_a_session(fact) => self.follow(&event, *content == Private::Sealed),
             _ => {}
         }
@@ -251,6 +286,19 @@ impl Retrial {
         for one in snapshot.standing.iter().filter_map(|part| part.operators.as_ref()).flatten() {
             self.approvers.change(operator_id(&one.key), one.role);
         }
+    }
+
+    /// Whether nothing of this is wanted.
+    fn passes_over(&self, session: Option<SessionId>, fact: &Fact) -> bool {
+        let of_law = matches!(fact, Fact::Document { .. } | Fact::Policy { .. } | Fact::Tool { .. });
+        let wanted = |of: &BTreeSet<SessionId>| session.is_some_and(|session| of.contains(&session));
+        !of_law && self.taking_up.as_ref().is_some_and(|of| !wanted(of))
+    }
+
+    /// An operator gave a seat another limit.
+    fn limit(&mut self, seat: Option<&Seat>, limit: Budget) {
+        let of_seat = |followed: &&mut Followed| followed.state.as_ref().is_ok_and(|one| Some(&one.seat) == seat);
+        self.sessions.values_mut().filter(of_seat).for_each(|followed| followed.budget = Some(limit));
     }
 
     fn read(&mut self, digest: Digest, part: u32, of: u32, bytes: &[u8]) {
@@ -275,7 +323,11 @@ impl Retrial {
             (_, true) => Err(not_recorded("its session was opened twice, or late")),
             _ => self.opened(id, event, rights, &role),
         };
-        self.sessions.insert(id, Followed { state, role, law: self.law.name });
+        let budget = match event.content {
+            Some(Content::Opening(opening)) => opening.budget,
+            _ => None,
+        };
+        self.sessions.insert(id, Followed { state, budget, role, law: self.law.name });
     }
 
     fn opened(
@@ -286,7 +338,8 @@ impl Retrial {
         (role, namespace): &(String, String),
     ) -> Result<Box<Session>, Undecidable> {
         let gates = self.gates()?;
-        let Some(Content::Opening(Opening { instructions, provider, model, workspace })) = event.content else {
+        let Some(Content::Opening(Opening { instructions, provider, model, workspace, script, .. })) = event.content
+        else {
             return Err(not_recorded("the opening of its session is not on the record"));
         };
         let (Some(seat), Some(operator)) = (&event.subject.seat, event.subject.operator) else {
@@ -295,7 +348,11 @@ impl Retrial {
         let workspace = Workspace::new(workspace.into()).ok_or_else(|| not_recorded("its workspace is no path"))?;
         let who = gates.gate.principal(seat.as_str(), role, namespace);
         let who = who.map_err(|error| Undecidable::NotRecorded(error.to_string()))?;
-        let model = ModelRef { provider: provider.clone(), name: model.clone(), script: "".into() };
+        let model = ModelRef {
+            provider: provider.clone(),
+            name: model.clone(),
+            script: script.as_deref().unwrap_or_default().into(),
+        };
         let (rights, instructions) = (Rights::of(rights.iter().copied()), instructions.clone());
         let spec = SessionSpec { operator, model, workspace, rights, instructions };
         Ok(Box::new(Session::new(id, seat.clone(), spec, who)))
@@ -378,7 +435,7 @@ impl Retrial {
     fn session(&mut self, id: Option<SessionId>, gate: &Gate) -> Result<(&Session, &(String, String)), Undecidable> {
         let followed = id.and_then(|id| self.sessions.get_mut(&id));
         let followed = followed.ok_or_else(|| not_recorded("the opening of its session is not on the record"))?;
-        let Followed { state, role, law } = followed;
+        let Followed { state, role, law, .. } = followed;
         let session = state.as_mut().map_err(|why| why.clone())?;
         if let Some(why) = &session.lost {
             return Err(Undecidable::NotRecorded(why.clone()));

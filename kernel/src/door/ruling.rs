@@ -1,24 +1,19 @@
 //! Rulings: a person's signed answer to a deferred action.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
-use ephor_base::{Decision, Digest, OperatorId, Seq, SessionId, TicketId, cbor};
-use ephor_chain::{
-    Operators, Role,
-    record::{RulingOn, Subject},
-};
-use ephor_governance::Ruled;
+use ephor_base::{CallId, Decision, Digest, OperatorId, SessionId, TicketId, cbor};
+use ephor_chain::{Operators, Role, record::RulingOn};
 use minicbor::{Decode, Encode};
-use tokio::sync::oneshot;
+
+use crate::seen::Question;
 
 /// Signed before the statement, so that a ruling can be taken for nothing else.
-const DOMAIN: &[u8] = b"ephor ruling v1\n";
+const DOMAIN: &[u8] = b"ephor ruling v2\n";
 
-/// What an operator says, exactly as it is signed. Bound to the session, the arguments and the policy in force.
+/// What an operator says, exactly as it is signed. Bound to the session, the call, its arguments, the policy in force and the
+/// registration of the tool.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Statement {
     /// The session.
@@ -36,9 +31,34 @@ pub struct Statement {
     /// The digest of the constitution and operator policy.
     #[n(4)]
     pub policy: Digest,
+    /// The call; none, for a ruling on tools.
+    #[n(5)]
+    pub call: Option<CallId>,
+    /// The digest of the tool's registration, its code in it; none, for a ruling on tools.
+    #[n(6)]
+    pub registration: Option<Digest>,
 }
 
 impl Statement {
+    /// What answers exactly `question`.
+    #[must_use]
+    pub const fn on_ticket(question: &Question, decision: Decision) -> Self {
+        Self {
+            session: question.session,
+            on: RulingOn::Ticket(question.ticket),
+            decision,
+            arguments: question.digest,
+            policy: question.verdict.policy,
+            call: Some(question.call),
+            registration: Some(question.registration),
+        }
+    }
+
+    /// Whether it is bound to exactly this question.
+    pub(crate) fn answers(&self, question: &Question) -> bool {
+        *self == Self::on_ticket(question, self.decision) && self.decision != Decision::Defer
+    }
+
     /// Signs it with an operator's key.
     #[must_use]
     pub fn sign(self, key: &SigningKey) -> SignedRuling {
@@ -71,11 +91,16 @@ pub enum BadRuling {
     /// An operator, whose role is less than that of an approver. The role, or `nobody`.
     #[error("an answer takes an approver, and this operator is `{0}`")]
     NotAnApprover(&'static str),
-    /// The ticket was answered, expired or never was.
-    #[error("ticket {0} is not open")]
+    /// The ticket was answered, withdrawn or never was.
+    #[error(
+        "ticket {0} is not open: it was answered before, was withdrawn, or never was; `ephor approvals` shows what is"
+    )]
     NotOpen(TicketId),
-    /// It speaks of other arguments, another session or another policy than the ticket.
-    #[error("the ruling is bound to something else than the ticket")]
+    /// The time of the ticket is up.
+    #[error("the time of ticket {0} is up, and it counts as refused")]
+    Expired(TicketId),
+    /// It speaks of another call, other arguments, another session, policy or registration than the ticket.
+    #[error("the ruling is bound to something else than the ticket; look at it again with `ephor approvals`")]
     OtherCall,
     /// The session is not open.
     #[error("session {0} is not open")]
@@ -125,75 +150,5 @@ impl Approvers {
 
     pub(crate) fn count(&self, operator: OperatorId) -> bool {
         self.0.as_ref().is_none_or(|all| all.contains(&operator))
-    }
-}
-
-/// What came of a ticket: an answer, and where it stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Answer {
-    pub(crate) ruled: Ruled,
-    pub(crate) ruling: Option<Seq>,
-}
-
-/// What a ticket is bound to, and how many different people have to permit it.
-#[derive(Clone, Debug)]
-pub(crate) struct Asks {
-    pub(crate) subject: Subject,
-    pub(crate) session: SessionId,
-    pub(crate) arguments: Digest,
-    pub(crate) policy: Digest,
-    pub(crate) needed: u32,
-}
-
-/// The tickets that wait for an answer.
-#[derive(Debug, Default)]
-pub(crate) struct Tickets(Mutex<HashMap<TicketId, Open>>);
-
-#[derive(Debug)]
-struct Open {
-    asks: Asks,
-    /// Answers are recorded one after another, and so is that nobody gave one.
-    turn: Arc<tokio::sync::Mutex<()>>,
-    answer: oneshot::Sender<Answer>,
-}
-
-impl Tickets {
-    /// Opens a ticket; the receiver gets what comes of it.
-    pub(crate) fn open(&self, id: TicketId, asks: Asks) -> oneshot::Receiver<Answer> {
-        let (answer, receiver) = oneshot::channel();
-        self.tickets().insert(id, Open { asks, turn: Arc::default(), answer });
-        receiver
-    }
-
-    /// What lets one at a time rule on a ticket; nothing for one that is not open.
-    pub(crate) fn turn(&self, id: TicketId) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        self.tickets().get(&id).map(|open| open.turn.clone())
-    }
-
-    /// Closes a ticket that nobody settled.
-    pub(crate) fn close(&self, id: TicketId) {
-        self.tickets().remove(&id);
-    }
-
-    /// Whom a ticket concerns and how many it needs, if the ruling is bound to it. The signature has been checked.
-    pub(crate) fn check(&self, id: TicketId, ruling: &SignedRuling) -> Result<(Subject, u32), BadRuling> {
-        let tickets = self.tickets();
-        let Open { asks, .. } = tickets.get(&id).ok_or(BadRuling::NotOpen(id))?;
-        let said = &ruling.statement;
-        if (said.session, said.arguments, said.policy) != (asks.session, asks.arguments, asks.policy) {
-            return Err(BadRuling::OtherCall);
-        }
-        Ok((asks.subject.clone(), asks.needed))
-    }
-
-    /// Closes a ticket with what came of it.
-    pub(crate) fn settle(&self, id: TicketId, answer: Answer) {
-        let open = self.tickets().remove(&id);
-        // Whoever asked may be gone.
-        let _gone = open.map(|open| open.answer.send(answer));
-    }
-
-    fn tickets(&self) -> std::sync::MutexGuard<'_, HashMap<TicketId, Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

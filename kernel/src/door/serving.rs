@@ -1,16 +1,17 @@
 //! One call on its way through the door.
 
+mod asking;
 mod passing;
 
 use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
     Action, ActionKind, Budget, CallId, Decision, Digest, EndReason, Exhausted, Failure, FailureKind, OperatorId,
-    Outcome, Product, Receipt, Seq, SessionId, Task, TicketId, ToolName, Verdict,
+    Outcome, Product, Receipt, Seq, SessionId, Task, Verdict,
 };
 use ephor_chain::{
     AppendError, HoldKind, IntentRecord, Log,
-    record::{Chosen, Content, Fact, Grounds, Record, RulingOn, Subject},
+    record::{Chosen, Content, Fact, Grounds, Record, Subject},
 };
 use ephor_governance::{Ask, Ruled};
 use futures_util::{FutureExt, future};
@@ -18,19 +19,19 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Answered, CallState, Caller, Door, Link, Permit, Refusal,
+    Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
     asked::{Asked, What},
     history::Heard,
     inbox::PREVIEW,
     law::Under,
     nested::Inner,
-    ruling::{Answer, Approvers, Asks},
-    session::{Moment, Session, Standing, Turn},
+    ruling::Approvers,
+    session::Session,
 };
 use crate::{
     driver::{CallContext, Driver, DriverResult, Preview},
     ledger::Reservation,
-    seen::{Question, Seen},
+    seen::Seen,
 };
 
 /// How long a cancelled driver may take to end by itself, so that it can say what it used.
@@ -86,7 +87,7 @@ impl Serving {
     pub(super) async fn serve(self, action: Action) -> Result<Answered, Refusal> {
         let asked = self.resolve(&action).await?;
         let _underway = Underway { door: &self.door, session: self.caller.session, chosen: asked.chosen };
-        let mut answer = None;
+        let mut answer = self.parked(&asked).await?;
         loop {
             let permitted = self.decide(&asked, &mut answer).await?;
             if let Some(answered) = self.run(&asked, permitted).await? {
@@ -208,124 +209,11 @@ impl Serving {
         Weighed { verdict, grounds, at, under: Under { law, digest: gate.digest(), decrees } }
     }
 
-    /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
-    async fn ask(&self, asked: &Asked, verdict: &Verdict) -> Result<Answer, Refusal> {
-        let (What::Tool(tool), None) = (&asked.what, &self.within) else {
-            return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
-        };
-        let name = tool.task.name.clone();
-        // One person's word for many calls is never that of several for one.
-        let needed = self.door.gate().quorum(&verdict.reasons);
-        let approvers = self.door.approvers();
-        let counts = |standing: &&Standing| {
-            needed == 1 && standing.covers(&name, verdict.policy) && standing.by.is_some_and(|by| approvers.count(by))
-        };
-        let standing = self.door.with_session(self.caller.session, |session| {
-            session.standing.iter().find(counts).map(|standing| standing.ruling)
-        });
-        match standing.flatten() {
-            Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling) }),
-            None => self.open_ticket(asked, name, verdict, needed).await,
-        }
-    }
-
-    async fn open_ticket(
-        &self,
-        asked: &Asked,
-        tool: ToolName,
-        verdict: &Verdict,
-        needed: u32,
-    ) -> Result<Answer, Refusal> {
-        let (session, patience) = (self.caller.session, self.door.parts.patience.ticket);
-        let expires = self.door.clock().now().plus(patience);
-        let asks =
-            Asks { subject: self.subject(asked), session, arguments: asked.digest, policy: verdict.policy, needed };
-        let (id, mut answer) = self.door.open_ticket(asks);
-        let quorum = Some(needed).filter(|needed| *needed > 1);
-        let (target, arguments, policy) = (asked.target.clone(), asked.digest, verdict.policy);
-        let fact = Fact::Ticket { id, target, arguments, policy, expires, quorum };
-        let text = Content::Text(format!("{tool} {}: {}", asked.arguments_text(), verdict.why()));
-        let recorded = self.append(self.subject(asked), fact, Some(text)).await;
-        if let Err(error) = recorded {
-            self.door.tickets.close(id);
-            return Err(error);
-        }
-        if !self.door.watchers().can_answer(session) {
-            self.door.tickets.close(id);
-            return self.unanswered(asked, id, Ruled::NobodyToAsk, policy).await;
-        }
-        let question = Question {
-            ticket: id,
-            session,
-            call: asked.call,
-            tool,
-            arguments: asked.arguments_text(),
-            digest: asked.digest,
-            verdict: verdict.clone(),
-            expires,
-            quorum: needed,
-        };
-        self.wait(Turn::begin_wait);
-        self.show(Seen::Deferred(Box::new(question))).await;
-        let said = tokio::select! {
-            biased;
-            said = &mut answer => said.map_err(|_| Ruled::Expired),
-            () = tokio::time::sleep(patience) => Err(Ruled::Expired),
-            () = self.stopped() => Err(Ruled::Withdrawn),
-            // What was asked under an older law is not answered under this one.
-            () = self.door.law.gone(policy) => Err(Ruled::Withdrawn),
-        };
-        self.wait(Turn::end_wait);
-        let ruled = match said {
-            Ok(answer) => return Ok(answer),
-            Err(ruled) => ruled,
-        };
-        // An answer that is being recorded counts, also when the time is up at the same moment.
-        let turn = self.door.tickets.turn(id);
-        let turn = match &turn {
-            Some(turn) => Some(turn.lock().await),
-            None => None,
-        };
-        self.door.tickets.close(id);
-        drop(turn);
-        match answer.try_recv() {
-            Ok(answer) => Ok(answer),
-            Err(_) => self.unanswered(asked, id, ruled, policy).await,
-        }
-    }
-
-    /// Stops the clock of the turn, or lets it go on.
-    fn wait(&self, change: fn(&mut Turn, Duration)) {
-        let now = self.door.clock().monotonic();
-        self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(|turn| change(turn, now)));
-    }
-
-    async fn unanswered(&self, asked: &Asked, id: TicketId, ruled: Ruled, policy: Digest) -> Result<Answer, Refusal> {
-        let how = match ruled {
-            Ruled::NobodyToAsk => "nobody-to-ask",
-            Ruled::Withdrawn => "withdrawn",
-            Ruled::Permit | Ruled::Refuse | Ruled::Expired => "expired",
-        };
-        let fact = Fact::Ruling {
-            on: RulingOn::Ticket(id),
-            decision: Decision::Deny,
-            signature: Vec::new(),
-            how: how.to_owned(),
-            policy: Some(policy),
-        };
-        let receipt = self.append(self.subject(asked), fact, None).await?;
-        Ok(Answer { ruled, ruling: Some(receipt.seq) })
-    }
-
     /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
     async fn refuse(&self, asked: &Asked, weighed: Weighed, ruling: Option<Seq>) -> Result<Option<Refusal>, Refusal> {
         let Some(receipt) = self.note_verdict(asked, &weighed, ruling).await? else { return Ok(None) };
         let Weighed { verdict, grounds, .. } = weighed;
         let why = asked.fault().unwrap_or_else(|| verdict.why());
-        if let Some(exhausted) = grounds.spent {
-            let note = |turn: &mut Turn| turn.spent = Some(exhausted.resource);
-            self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(note));
-        }
         self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why }).await;
         // The person waits for this turn, whatever became of its reply.
         if asked.kind == ActionKind::Reply {
@@ -434,13 +322,6 @@ impl Serving {
     }
 
     async fn started(&self, asked: &Asked, intent: Seq) {
-        self.door.with_session(self.caller.session, |session| {
-            session.report(|report| match asked.kind {
-                ActionKind::Model => report.requests = report.requests.saturating_add(1),
-                ActionKind::Tool => report.tool_calls = report.tool_calls.saturating_add(1),
-                ActionKind::Reply => {}
-            });
-        });
         // A caller that left need not know.
         let _left: Result<(), _> = self.states.try_send(CallState::Started);
         self.show(Seen::Started {
@@ -563,19 +444,15 @@ impl Serving {
     /// Records the end of the turn, waits until it is durable, and shows where the chain stands.
     async fn end_turn(&self, asked: &Asked, end: EndReason) -> Result<(), Refusal> {
         let What::Reply(task) = &asked.what else { return Ok(()) };
-        let turn = self.door.with_session(self.caller.session, |session| {
-            let turn = session.turn.take();
-            if turn.is_some() {
-                session.moments.push(Moment::TurnEnded(end));
-            }
-            turn
-        });
+        let turn = self.door.with_session(self.caller.session, |session| session.turn.take());
         let Some(turn) = turn.flatten() else { return Ok(()) };
         // Nobody could cancel what went on after its turn.
         turn.cancel.cancel();
+        self.withdraw_rest().await?;
         let subject = Subject { call: None, ..self.subject(asked) };
         let fact = Fact::TurnEnd { message: turn.message, end, report: task.reply.report };
         self.append(subject, fact, None).await?;
+        self.door.settled.send_modify(|count| *count = count.wrapping_add(1));
         if let Some(resource) = turn.spent {
             self.door.spent(&self.caller, self.operator, resource).await;
         }

@@ -10,17 +10,18 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, CallId, Confidentiality, Digest, EndReason, Envelope, FailureKind, Integrity, Label, Message,
-    MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage, Receipt,
-    Registration, Resource, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp, ToolAction, ToolName,
-    ToolUse, TurnReport, Workspace,
+    Action, ActionKind, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, FailureKind, Integrity, Label,
+    Message, MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage,
+    Receipt, Registration, Reply, Resource, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
+    ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
 };
 use ephor_chain::record::Chosen;
-use ephor_governance::{Carried, Evidence, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
+use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Refusal,
+    asked::Meant,
     history::{Begun, Read},
 };
 
@@ -99,7 +100,17 @@ pub(crate) struct Session {
     /// The calls that were permitted and have no outcome yet.
     pub(crate) calls: BTreeMap<CallId, Begun>,
     /// The calls, by attempt, that were deferred and have no other verdict yet.
-    pub(crate) deferred: BTreeSet<(CallId, u32)>,
+    pub(crate) deferred: BTreeMap<(CallId, u32), Deferred>,
+    /// The tickets that calls of the turn under way wait on.
+    pub(crate) parked: BTreeMap<TicketId, Parked>,
+    /// The messages whose turn has not begun, the oldest first.
+    pub(crate) waiting: Vec<Envelope>,
+    /// What its seat has used in this session.
+    pub(crate) used: Budget,
+    /// The reply that was permitted last, and what it was given for.
+    pub(crate) saying: Option<(String, Vec<Receipt>)>,
+    /// How the last turn that ended did.
+    pub(crate) last: Option<Reply>,
     /// What came of its tickets.
     pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>, TicketId)>,
     /// What people answered to its tickets.
@@ -139,6 +150,31 @@ impl Standing {
     }
 }
 
+/// A call that was deferred.
+#[derive(Clone)]
+pub(crate) struct Deferred {
+    pub(crate) chosen: Option<Chosen>,
+    pub(crate) verdict: Verdict,
+}
+
+/// A ticket, and the attempt that waits on it.
+#[derive(Clone)]
+pub(crate) struct Parked {
+    pub(crate) ticket: TicketId,
+    pub(crate) call: CallId,
+    pub(crate) attempt: u32,
+    pub(crate) chosen: Option<Chosen>,
+    pub(crate) arguments: Digest,
+    pub(crate) policy: Digest,
+    pub(crate) registration: Option<Digest>,
+    pub(crate) expires: Timestamp,
+    pub(crate) verdict: Verdict,
+    /// How many different people have to permit it.
+    pub(crate) quorum: u32,
+    /// The last ruling on it, if there is one.
+    pub(crate) last: Option<(Ruled, Seq)>,
+}
+
 /// The turn under way.
 pub(crate) struct Turn {
     pub(crate) message: MessageId,
@@ -160,6 +196,23 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// The turn that answers `envelope`, begun at the monotonic time `now`.
+    pub(crate) fn of(envelope: &Envelope, now: Duration) -> Self {
+        Self {
+            message: envelope.id,
+            accepted: envelope.seq,
+            spent: None,
+            started: now,
+            waited: Duration::ZERO,
+            waits: 0,
+            waits_since: Duration::ZERO,
+            report: TurnReport::default(),
+            receipts: Vec::new(),
+            cancel: CancellationToken::new(),
+            over: CancellationToken::new().drop_guard(),
+        }
+    }
+
     /// What is cancelled when the turn is over.
     pub(crate) fn over(&self) -> CancellationToken {
         self.over.token().clone()
@@ -233,7 +286,12 @@ impl Session {
             moments: Vec::new(),
             answered: 0,
             calls: BTreeMap::new(),
-            deferred: BTreeSet::new(),
+            deferred: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            waiting: Vec::new(),
+            used: Budget::ZERO,
+            saying: None,
+            last: None,
             rulings: BTreeMap::new(),
             answers_to: BTreeMap::new(),
             requests: VecDeque::new(),
@@ -381,17 +439,38 @@ impl Session {
             .any(|moment| matches!(moment, Moment::Result { of, index, ok: true, .. } if *of == call && *index == at))
     }
 
+    /// Begins the turn that answers `envelope`.
+    pub(crate) fn begin_turn(&mut self, envelope: &Envelope, now: Duration) {
+        self.waiting.retain(|waiting| waiting.id != envelope.id);
+        self.moments.push(Moment::Said(envelope.spans.clone()));
+        self.turn = Some(Turn::of(envelope, now));
+    }
+
     /// The call id and attempt number for a tool use; `fresh` is used if it was never called. A use that has an
-    /// outcome is not called again.
+    /// outcome is not called again, and one that waits on a ticket goes on waiting.
     pub(crate) fn call_for_use(&mut self, of: CallId, index: u32, fresh: CallId) -> Result<(CallId, u32), Refusal> {
+        let chosen = Some(Chosen { of, index });
+        let parked = self.parked.values().find(|parked| parked.chosen == chosen).map(|parked| parked.attempt);
         let entry =
             self.uses.entry((of, index)).or_insert(Use { call: fresh, attempts: 0, done: false, running: None });
         if entry.done {
             return Err(Refusal::Repeated(entry.call));
         }
-        entry.attempts = entry.attempts.saturating_add(1);
+        let attempt = parked.unwrap_or_else(|| entry.attempts.saturating_add(1));
+        entry.attempts = entry.attempts.max(attempt);
         entry.running = Some(CancellationToken::new());
-        Ok((entry.call, entry.attempts))
+        Ok((entry.call, attempt))
+    }
+
+    /// The tool of a tool use, and its arguments as JSON text.
+    pub(crate) fn meant(&self, gate: &Gate, chosen: Chosen) -> Option<(ToolName, String)> {
+        let (meant, _) = Meant::of_use(self, gate, chosen).ok()?;
+        meant.call().map(|(name, arguments)| (name.clone(), arguments.to_json()))
+    }
+
+    /// The ticket that an attempt waits on.
+    pub(crate) fn parked(&self, call: CallId, attempt: u32) -> Option<&Parked> {
+        self.parked.values().find(|parked| (parked.call, parked.attempt) == (call, attempt))
     }
 
     /// An attempt for a tool use stands on the record.
@@ -422,7 +501,9 @@ impl Session {
 
     /// Takes in how a model call ended. A cancelled one leaves no moment: the next incarnation asks again.
     pub(crate) fn model_ended(&mut self, call: CallId, shown: Confidentiality, outcome: &Outcome) {
-        self.answered = self.answered.saturating_add(1);
+        if matches!(outcome, Outcome::Done(_) | Outcome::Failed(_)) {
+            self.answered = self.answered.saturating_add(1);
+        }
         match outcome {
             Outcome::Done(Product::Model(answer)) => {
                 let label = Label::new(Source::Model, Integrity::Untrusted, shown);

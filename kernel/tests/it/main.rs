@@ -21,6 +21,7 @@ mod scope;
 mod signals;
 mod spine;
 mod supervision;
+mod taking_up;
 mod timers;
 mod way;
 mod world;

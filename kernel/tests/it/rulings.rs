@@ -24,7 +24,9 @@ struct Deferred {
 
 async fn deferred() -> Deferred {
     let tool = Does::saying("written");
-    let world = Setup::new()
+    let mut setup = Setup::new();
+    setup.patience.ticket = Duration::from_secs(100_000);
+    let world = setup
         .tool(writer("t.write"), tool.clone())
         .tool(writer("t.other"), tool.clone())
         .tool(reader("t.read"), Does::saying("x"))

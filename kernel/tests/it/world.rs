@@ -288,6 +288,10 @@ pub(crate) struct Setup {
     pub(crate) policy: OperatorPolicy,
     pub(crate) secrets: HashMap<String, String>,
     pub(crate) disk: Breakable,
+    pub(crate) law: Option<&'static str>,
+    /// Time that has passed before the boot, by the wall clock.
+    pub(crate) later: Duration,
+    pub(crate) takes_up: bool,
 }
 
 impl Setup {
@@ -300,6 +304,9 @@ impl Setup {
             policy: OperatorPolicy::default(),
             secrets: HashMap::new(),
             disk: Breakable::default(),
+            law: None,
+            later: Duration::ZERO,
+            takes_up: false,
         }
     }
     pub(crate) fn tool(mut self, registration: Registration, driver: Arc<Does>) -> Self {
@@ -313,10 +320,15 @@ impl Setup {
     pub(crate) async fn boot(self) -> World {
         self.boot_in(Arc::new(tempfile::tempdir().unwrap()), 1000).await
     }
+    /// As [`Setup::boot_in`], and every unfinished session goes on, with an agent in the hands of the test.
+    pub(crate) async fn take_up_in(self, folder: Arc<tempfile::TempDir>, seed: u64) -> World {
+        Self { takes_up: true, ..self }.boot_in(folder, seed).await
+    }
     /// Boots on the folder of an earlier boot, with the same keys; `seed` is another one each time.
     pub(crate) async fn boot_in(self, folder: Arc<tempfile::TempDir>, seed: u64) -> World {
         let (disk, random) = (self.disk, Seeded(AtomicU64::new(1)));
         let clock = Arc::new(TestClock(Instant::now(), AtomicU64::new(0)));
+        clock.advance(self.later);
         let (keys, vault) = (SigningKeys::generate(&random), Arc::new(VaultKey::generate(&random)));
         let random = Arc::new(Seeded(AtomicU64::new(seed)));
         let config = Config::in_home(folder.path());
@@ -327,7 +339,7 @@ impl Setup {
         let (registrations, tools): (Vec<_>, BTreeMap<_, _>) =
             self.tools.into_iter().map(|(tool, driver)| (tool.clone(), (tool.name, driver))).unzip();
         let watchers = Arc::new(Watchers::default());
-        let text = Constitution::default_text(self.policy.environment);
+        let text = self.law.unwrap_or_else(|| Constitution::default_text(self.policy.environment));
         let constitution = Constitution::parse(text).unwrap();
         let parts = DoorParts {
             log: log.clone(),
@@ -341,7 +353,10 @@ impl Setup {
         let first =
             FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
         let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await.unwrap();
-        World { folder, kernel, log, operator, disk, clock }
+        let births = Births::default();
+        let body = |session| self.takes_up.then(|| births.body(session));
+        let gone_on = kernel.take_up(body).await.unwrap();
+        World { folder, kernel, log, operator, disk, clock, births, gone_on }
     }
 }
 
@@ -353,6 +368,21 @@ pub(crate) struct World {
     pub(crate) operator: SigningKey,
     pub(crate) disk: Breakable,
     pub(crate) clock: Arc<TestClock>,
+    births: Births,
+    /// The sessions that went on at the boot.
+    pub(crate) gone_on: Vec<SessionId>,
+}
+
+/// What the agents are born through that were taken up at a boot.
+#[derive(Clone, Default)]
+struct Births(Arc<Mutex<HashMap<SessionId, mpsc::UnboundedReceiver<(Process, oneshot::Sender<End>)>>>>);
+
+impl Births {
+    fn body(&self, session: SessionId) -> Arc<dyn Body> {
+        let (sender, births) = mpsc::unbounded_channel();
+        self.0.lock().unwrap().insert(session, births);
+        Arc::new(Strings(sender))
+    }
 }
 
 impl World {
@@ -405,6 +435,16 @@ impl World {
         let session = self.kernel.open_session(spec).await.unwrap();
         Puppet { session, births, kernel: self.kernel.clone() }
     }
+    /// A session that went on at the boot, its agent in the hands of the test.
+    pub(crate) fn taken_up(&self, session: SessionId) -> Puppet {
+        let births = self.births.0.lock().unwrap().remove(&session).unwrap();
+        Puppet { session, births, kernel: self.kernel.clone() }
+    }
+    /// Comes back to a session that rests.
+    pub(crate) async fn attach(&self, session: SessionId) -> (Puppet, ephor_kernel::Attached) {
+        let attached = self.kernel.attach(session, self.births.body(session)).await.unwrap();
+        (self.taken_up(session), attached)
+    }
     /// The home as a crash at this moment would leave it.
     pub(crate) fn crashed(&self) -> Arc<tempfile::TempDir> {
         let copy = Arc::new(tempfile::tempdir().unwrap());
@@ -423,7 +463,10 @@ impl World {
     }
     pub(crate) fn ruling(&self, session: SessionId, on: RulingOn, arguments: Digest) -> Statement {
         let policy = self.kernel.policy();
-        Statement { session, on, decision: ephor_base::Decision::Permit, arguments, policy }
+        let asked = self.kernel.questions().into_iter().map(|(question, _)| question);
+        let asked = asked.filter(|asked| on == RulingOn::Ticket(asked.ticket)).last();
+        let (call, registration) = asked.map_or((None, None), |asked| (Some(asked.call), Some(asked.registration)));
+        Statement { session, on, decision: ephor_base::Decision::Permit, arguments, policy, call, registration }
     }
     /// Lets these tools run in a session without asking.
     pub(crate) fn allow(&self, session: SessionId, tools: &[&str]) -> SignedRuling {

@@ -155,8 +155,7 @@ fn what_is_left_to_do_is_held_from_its_first_entry_on() {
     let ticket = |expires| {
         let (id, arguments, policy) = (ephor_base::TicketId(1), intent(1).arguments, intent(1).arguments);
         let (quorum, registration) = (None, None);
-        let fact =
-            Fact::Ticket { id, target: "fs.read".into(), arguments, policy, expires, quorum, registration };
+        let fact = Fact::Ticket { id, target: "fs.read".into(), arguments, policy, expires, quorum, registration };
         Record { subject: Subject::default(), fact, content: None }
     };
     let (_, why) = held(&fresh(), |log| note(log, ticket(Timestamp(u64::MAX))));

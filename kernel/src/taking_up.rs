@@ -1,0 +1,331 @@
+//! Sessions that outlive whoever watches them, and the node: taken up again from the record, left alone, and put away.
+//!
+//! At boot every session that owes an answer is followed on the record by the code with which the door follows it while it
+//! runs, and its agent is started again in its seat. What cannot be followed is given up: its messages are dead letters.
+//! Nothing says on the record that a session was taken up, for nothing changed: it is the same session.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, atomic::Ordering},
+};
+
+use ephor_base::{Envelope, OperatorId, Registration, Reply, Seat, SessionId};
+use ephor_chain::{HoldKind, Unanswered, Undelivered, record::Subject, standing::is_at_or_below};
+use ephor_governance::Ruled;
+
+use crate::{
+    door::{Door, LAPSED, NotAccepted, Parked, Retrial, Session, TakenUp, Undecidable},
+    kernel::{AGENT, Kernel, NODE_NAME, NotStarted},
+    letters::Lost,
+    process::Body,
+    seen::{Question, Seen},
+};
+
+/// A session cannot be taken up again.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotTakenUp {
+    /// There is no such session that could be: it never was, it was erased, or it is of an earlier version.
+    #[error("session {session} cannot be taken up: {why}")]
+    NotFollowed {
+        /// Which.
+        session: SessionId,
+        /// Why, in words.
+        why: String,
+    },
+    /// Its agent does not start.
+    #[error(transparent)]
+    NotStarted(#[from] NotStarted),
+}
+
+/// What is there when somebody comes back to a session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Attached {
+    /// Whether a turn is under way, or a message waits for one.
+    pub works: bool,
+    /// How the last turn that ended did.
+    pub last: Option<Reply>,
+    /// Who answers for the session.
+    pub operator: OperatorId,
+}
+
+impl Kernel {
+    /// Takes up what an earlier boot left: every session that owes an answer goes on, with the body that `body` gives it,
+    /// and what cannot go on is given up on the record. Call it once, before anybody is let in. Says which go on.
+    ///
+    /// # Errors
+    /// [`NotStarted`] if the record cannot be read or written. What was taken up so far goes on.
+    pub async fn take_up(
+        &self,
+        body: impl Fn(SessionId) -> Option<Arc<dyn Body>> + Send,
+    ) -> Result<Vec<SessionId>, NotStarted> {
+        let owed = self.door().log().standing(|standing| standing.unanswered().copied().collect::<Vec<_>>());
+        let mut sessions: BTreeMap<SessionId, Vec<Unanswered>> = BTreeMap::new();
+        owed.into_iter().for_each(|one| sessions.entry(one.session).or_default().push(one));
+        let bodies: BTreeMap<SessionId, Arc<dyn Body>> =
+            sessions.keys().filter_map(|session| Some((*session, body(*session)?))).collect();
+        let mut found = self.follow(bodies.keys().copied().collect()).await?;
+        let mut gone_on = Vec::new();
+        for (session, owed) in sessions {
+            let again = match (found.remove(&session), bodies.get(&session)) {
+                (Some(Ok(again)), Some(body)) => self.go_on(again, body.clone()).await,
+                (Some(Err(why)), _) => Err(NotTakenUp::NotFollowed { session, why: why.to_string() }),
+                _ => Err(NotTakenUp::NotFollowed { session, why: "there is no agent for it".to_owned() }),
+            };
+            match again {
+                Ok(()) => gone_on.push(session),
+                Err(why) => self.give_up(session, owed, &why).await,
+            }
+        }
+        self.release_before().await;
+        // Whoever asks for dead letters first is told of these; a log that fails says so at once to whoever records next.
+        if let Err(error) = self.door().log().flush().await {
+            tracing::error!(%error, "what the boot before left is not settled on the disk");
+        }
+        Ok(gone_on)
+    }
+
+    /// Comes back to a session: to one that is open, or one that rests on the record and is opened from there. Nobody closes
+    /// it until it is left.
+    ///
+    /// # Errors
+    /// [`NotTakenUp`]: it is not open.
+    pub async fn attach(&self, session: SessionId, body: Arc<dyn Body>) -> Result<Attached, NotTakenUp> {
+        let _turn = self.taking().lock().await;
+        if self.seat_of_session(session).is_none() {
+            let not_followed = |why: String| NotTakenUp::NotFollowed { session, why };
+            let found = self.follow(BTreeSet::from([session])).await?.remove(&session);
+            let found = found.ok_or_else(|| not_followed("nobody is there to follow it".to_owned()))?;
+            let again = found.map_err(|why| not_followed(why.to_string()))?;
+            self.go_on(again, body).await?;
+        }
+        // Whoever closes what nobody watches passes this one over from here on.
+        let look = |at: &mut Session| Attached {
+            works: at.turn.is_some() || !at.waiting.is_empty(),
+            last: at.last.clone(),
+            operator: at.spec.operator,
+        };
+        let gone = || NotTakenUp::NotFollowed { session, why: "it ended just now".to_owned() };
+        self.door().with_session(session, look).ok_or_else(gone)
+    }
+
+    /// The questions that are open, the oldest first, each with how long it still waits.
+    #[must_use]
+    pub fn questions(&self) -> Vec<(Question, std::time::Duration)> {
+        let law = self.policy();
+        let mut open = self.door().tickets.all(self.door().instant());
+        // What was asked under an older law is withdrawn as soon as its agent looks.
+        open.retain(|(question, _)| question.verdict.policy == law);
+        open
+    }
+
+    /// Shows whoever watches a session what it asks just now.
+    pub async fn ask_again(&self, session: SessionId) {
+        for (question, _) in self.questions().into_iter().filter(|(question, _)| question.session == session) {
+            self.door().watchers().show(session, Seen::Deferred(Box::new(question))).await;
+        }
+    }
+
+    /// Nobody watches a session any more. One that has nothing to do is closed; any other goes on, and operators answer
+    /// what it asks. Says whether it goes on.
+    pub async fn leave(&self, session: SessionId) -> bool {
+        let _turn = self.taking().lock().await;
+        if self.door().watchers().is_watched(session) || self.door().stopping.load(Ordering::SeqCst) {
+            return false;
+        }
+        if self.owes(session) {
+            self.door().watchers().leave(session);
+            return true;
+        }
+        self.close_session(session).await;
+        false
+    }
+
+    /// Waits until a session has answered everything, and closes it if nobody watches it then.
+    pub async fn rest(&self, session: SessionId) {
+        let mut settled = self.door().settled.subscribe();
+        loop {
+            settled.mark_unchanged();
+            if self.seat_of_session(session).is_none() || self.door().watchers().is_watched(session) {
+                return;
+            }
+            if !self.owes(session) {
+                self.leave(session).await;
+                return;
+            }
+            if settled.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when no session has anything to do, but for those that are held.
+    pub async fn at_rest(&self) {
+        let (mut settled, mut held) = (self.door().settled.subscribe(), self.door().holds.changes());
+        loop {
+            settled.mark_unchanged();
+            let open: Vec<(SessionId, Seat)> = self.open_sessions();
+            if !open.iter().any(|(session, seat)| self.owes(*session) && self.held(seat).is_none()) {
+                return;
+            }
+            tokio::select! {
+                _ = settled.changed() => {}
+                () = held.changed() => {}
+            }
+        }
+    }
+
+    /// Whether a message of a session has no answer.
+    fn owes(&self, session: SessionId) -> bool {
+        self.door().log().standing(|standing| standing.unanswered().any(|one| one.session == session))
+    }
+
+    /// Sessions as the record has them.
+    async fn follow(
+        &self,
+        sessions: BTreeSet<SessionId>,
+    ) -> Result<BTreeMap<SessionId, Result<TakenUp, Undecidable>>, NotStarted> {
+        if sessions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let unread = |error: String| NotStarted::Chain(error);
+        self.door().log().flush().await.map_err(|error| unread(error.to_string()))?;
+        let log = self.door().log().clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut retrial = Retrial::of(sessions.clone());
+            for stored in log.entries().only_of(sessions.clone()) {
+                let _decides_nothing = retrial.take(&stored.map_err(|error| error.to_string())?);
+            }
+            Ok(sessions.into_iter().map(|session| (session, retrial.take_up(session))).collect())
+        });
+        read.await.map_err(|error| unread(error.to_string()))?.map_err(unread)
+    }
+
+    /// Lets a session go on where the record has it.
+    async fn go_on(&self, again: TakenUp, body: Arc<dyn Body>) -> Result<(), NotTakenUp> {
+        let TakenUp { mut session, role, namespace, budget } = again;
+        let (id, seat) = (session.id, session.seat.clone());
+        let name = own_name(&seat).ok_or_else(|| NotTakenUp::NotFollowed {
+            session: id,
+            why: format!("its seat `{seat}` is none of an agent"),
+        })?;
+        if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
+            return Err(NotStarted::Held(kind).into());
+        }
+        let who = self.door().gate().principal(seat.as_str(), &role, &namespace);
+        session.who = Arc::new(who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?);
+        // What it has taken in so far came from the record, and not from its inbox.
+        session.taken_in = 0;
+        if let Some(turn) = &mut session.turn {
+            turn.started = self.door().clock().monotonic();
+        }
+        let warrant = self.warrant().carve(seat.clone(), &session.spec.rights, budget);
+        let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
+        self.door().ledger.charge(&seat, &session.used);
+        let (waiting, parked) = (session.waiting.clone(), session.parked.values().cloned().collect::<Vec<_>>());
+        let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
+        self.settle_in(id, &name, &seat, body, async || {
+            self.door().keep(*session, veil, warrant);
+            self.door().watchers().leave(id);
+            self.door().ask_on(id, &seat, parked).await
+        })
+        .await?;
+        for envelope in waiting {
+            self.put(envelope).await;
+        }
+        Ok(())
+    }
+
+    /// Puts a message that was accepted before into its mailbox.
+    async fn put(&self, envelope: Envelope) {
+        let session = envelope.session;
+        match self.promise(session) {
+            Ok(place) => place.put(envelope),
+            Err(error) => {
+                let why = if matches!(error, NotAccepted::Full(_)) { Undelivered::Full } else { Undelivered::Nobody };
+                self.door().bury(None, vec![Lost::from(&envelope)], why).await;
+            }
+        }
+    }
+
+    /// Nobody is there any more who could answer these messages.
+    async fn give_up(&self, session: SessionId, owed: Vec<Unanswered>, why: &NotTakenUp) {
+        tracing::warn!(%session, %why, "an unfinished session does not go on");
+        let stopped = matches!(why, NotTakenUp::NotStarted(NotStarted::Held(_)));
+        let lost = owed.into_iter();
+        let lost = lost.map(|Unanswered { message, accepted, session }| Lost { message, accepted, session }).collect();
+        let why = if stopped { Undelivered::Stopped } else { Undelivered::NodeEnded };
+        self.door().bury(None, lost, why).await;
+    }
+
+    /// What held sessions that are over holds nobody.
+    async fn release_before(&self) {
+        let agents = Seat::root(NODE_NAME).child("agents");
+        let open = self.open_sessions();
+        let is_over = |held: &Seat| {
+            let there = open.iter().any(|(_, seat)| is_at_or_below(seat, held));
+            *held != agents && is_at_or_below(held, &agents) && !there
+        };
+        let over: Vec<Seat> = self.holds().into_iter().map(|hold| hold.seat).filter(is_over).collect();
+        for seat in over {
+            self.door().release(&seat).await;
+        }
+    }
+}
+
+impl Door {
+    /// Opens the tickets again that a session waits on, each with the answers it has so far. One whose law or tool is another by
+    /// now has lapsed, also if it was permitted: its call is decided anew, and asked anew if need be. One whose time passed while
+    /// nobody was there counts as refused.
+    async fn ask_on(&self, session: SessionId, seat: &Seat, parked: Vec<Parked>) -> Result<(), NotStarted> {
+        let (law, approvers) = (self.gate().digest(), self.approvers());
+        for parked in parked {
+            let settled = self.with_session(session, |session| session.settled(&parked, law, &approvers)).flatten();
+            let (question, now) = (self.question(session, seat, &parked), self.instant());
+            let how = match (settled, question) {
+                (None, Some(question)) if parked.expires > now.wall => {
+                    self.tickets.open(question, self.patience().ticket, now);
+                    continue;
+                }
+                (None, Some(_)) => "expired",
+                (None | Some(Ruled::Permit), None) if parked.chosen.is_none() => "withdrawn",
+                (None | Some(Ruled::Permit), None) => LAPSED,
+                (Some(_), _) => continue,
+            };
+            let (session, call) = (Some(session), Some(parked.call));
+            let subject = Subject { session, seat: Some(seat.clone()), call, ..Subject::default() };
+            let noted = self.note_unanswered(parked.ticket, parked.policy, subject, how).await;
+            noted.map_err(|error| NotStarted::Chain(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// What is asked, if it can still be answered.
+    fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<Question> {
+        let chosen = parked.chosen?;
+        let gate = self.gate();
+        let (tool, arguments) = self.with_session(session, |session| session.meant(&gate, chosen)).flatten()?;
+        let registration = gate.registry().find(&tool).map(Registration::digest)?;
+        let is_bound = parked.policy == gate.digest() && parked.registration == Some(registration);
+        is_bound.then(|| Question {
+            ticket: parked.ticket,
+            session,
+            seat: seat.clone(),
+            call: parked.call,
+            tool,
+            arguments,
+            digest: parked.arguments,
+            registration,
+            verdict: parked.verdict.clone(),
+            expires: parked.expires,
+            quorum: parked.quorum,
+        })
+    }
+}
+
+/// The name of the group of a session whose agent has this seat.
+fn own_name(seat: &Seat) -> Option<String> {
+    let agents = Seat::root(NODE_NAME).child("agents");
+    let rest = seat.as_str().strip_prefix(agents.as_str())?.strip_prefix('/')?;
+    let name = rest.strip_suffix(AGENT)?.strip_suffix('/')?;
+    (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
+}
