@@ -56,6 +56,12 @@ pub(crate) enum Command {
     Stop(Signalled),
     /// End a process at once; its supervisor decides what follows.
     Kill(Signalled),
+    /// Show what waits for a person: who asks what and why, and for how long.
+    Approvals(Approvals),
+    /// Let a call run that waits: exactly that one, once.
+    Approve(Answered),
+    /// Refuse a call that waits; the agent is told.
+    Refuse(Answered),
     /// Show the budget of an agent, or change it: amounts in all, or +N for so much more. What it has used stays used.
     Budget(BudgetOf),
     /// List messages that could not be delivered, read them, replay or drop them.
@@ -265,6 +271,12 @@ pub(crate) struct Run {
     /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured, else builtin/scout].
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Come back to this session: say more in it, or, without a message, get the answer that came meanwhile.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["directory", "model"])]
+    pub(crate) session: Option<SessionId>,
+    /// Wait for `ephor approve` from elsewhere where a call needs leave and there is no terminal to ask at.
+    #[arg(long)]
+    pub(crate) wait: bool,
     /// Permit these tools for this run without asking; recorded as your ruling.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub(crate) allow: Vec<ToolName>,
@@ -281,6 +293,26 @@ pub(crate) struct Up {
     /// End when the last client leaves; how `run` starts a node of its own.
     #[arg(long, hide = true)]
     pub(crate) until_idle: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Approvals {
+    /// Go on looking, and show them again whenever they change, until Ctrl-C.
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Print JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Answered {
+    /// The number of the ticket, or the beginning of the session that asks, if it asks one thing only.
+    #[arg(value_name = "ID")]
+    pub(crate) ticket: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Whom a signal is for.

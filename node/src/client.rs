@@ -3,7 +3,7 @@
 use std::{
     fs::OpenOptions,
     io::{BufRead, BufReader, Write},
-    os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream},
+    os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream, process::CommandExt},
     process::{Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use ed25519_dalek::Signer;
-use ephor_base::{Decision, Digest, SessionId};
-use ephor_chain::{Decree, record::RulingOn};
+use ephor_base::{Decision, Digest};
+use ephor_chain::Decree;
 use ephor_kernel::Statement;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
@@ -169,18 +169,11 @@ impl Client {
     }
 
     /// A ruling with this operator's signature.
-    pub(crate) fn ruling(
-        &self,
-        session: SessionId,
-        on: RulingOn,
-        permit: bool,
-        arguments: Digest,
-        policy: Digest,
-    ) -> Request {
-        let decision = if permit { Decision::Permit } else { Decision::Deny };
-        let signed = Statement { session, on, decision, arguments, policy }.sign(self.operator.key());
-        let Statement { session, on, arguments, policy, .. } = signed.statement;
-        Request::Rule { session, on, permit, arguments, policy, signature: to_hex(&signed.signature) }
+    pub(crate) fn ruling(&self, statement: Statement) -> Request {
+        let signed = statement.sign(self.operator.key());
+        let Statement { session, on, decision, arguments, policy, call, registration } = signed.statement;
+        let (permit, signature) = (decision == Decision::Permit, to_hex(&signed.signature));
+        Request::Rule { session, on, permit, arguments, policy, call, registration, signature }
     }
 }
 
@@ -216,6 +209,8 @@ async fn start(home: &Home, words: Option<&Zeroizing<Vec<u8>>>) -> anyhow::Resul
         .env_remove("EPHOR_AS")
         // The workspace may be removed while the node runs.
         .current_dir("/")
+        // What is typed at the client's terminal, as Ctrl-C, is for the client; it says what it means to the node.
+        .process_group(0)
         .stdin(if words.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(log)

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod approvals;
 mod backup;
 mod budget;
 mod chain;
@@ -23,6 +24,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use ephor_base::Decision;
 use ephor_chain::Signal;
 
 use crate::{
@@ -48,6 +50,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Resume(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Resume, args)),
         Command::Stop(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Stop, args)),
         Command::Kill(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Kill, args)),
+        Command::Approvals(args) => runtime(1)?.block_on(approvals::approvals(&home, &args)),
+        Command::Approve(args) => runtime(1)?.block_on(approvals::answer(&home, &args, Decision::Permit)),
+        Command::Refuse(args) => runtime(1)?.block_on(approvals::answer(&home, &args, Decision::Deny)),
         Command::Budget(args) => runtime(1)?.block_on(budget::budget(&home, args)),
         Command::Dead(args) => dead::dead(&home, args),
         Command::Schedule(args) => runtime(1)?.block_on(schedule::schedule(&home, args)),

@@ -5,7 +5,7 @@ use ephor_base::{
     Timestamp, ToolName,
 };
 use ephor_chain::{Decree, Hold, HoldKind, Missed, Role, Signal, state::SeatLife};
-use ephor_kernel::ProcessInfo;
+use ephor_kernel::{ProcessInfo, Question};
 use serde::{Deserialize, Serialize};
 
 /// Something to do or to show. The operator is the one who answered the challenge of the connection.
@@ -82,6 +82,8 @@ pub(crate) enum Operation {
     },
     /// Lists the schedules.
     Schedules {},
+    /// Shows what waits for a person.
+    Approvals {},
     /// Lists the operators in office.
     Operators {},
     /// Says what an owner has to sign so that a constitution comes into force.
@@ -266,6 +268,11 @@ pub(crate) enum Done {
         /// By name.
         schedules: Vec<ScheduleView>,
     },
+    /// What waits for a person.
+    Approvals {
+        /// The oldest first.
+        approvals: Vec<Approval>,
+    },
     /// The operators in office.
     Operators {
         /// They.
@@ -295,6 +302,15 @@ pub(crate) struct DraftView {
     pub(crate) environment: String,
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) never: Vec<ToolName>,
+}
+
+/// A question that waits for a person.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct Approval {
+    #[serde(flatten)]
+    pub(crate) question: Question,
+    /// How long it still waits.
+    pub(crate) left_ms: u64,
 }
 
 /// An account, as it is shown.

@@ -1,11 +1,14 @@
 //! What a client and a node say to each other: JSON, one object a line, over the socket of the home.
 //!
 //! The node speaks first, with a challenge; nothing else is taken until the client has answered it with an operator's
-//! signature. A session belongs to the connection that opened it and ends with it.
+//! signature. A session belongs to the connection that opened it or came back to it last, and goes on without one as long as
+//! it has anything to do.
 
 use std::path::PathBuf;
 
-use ephor_base::{Digest, MessageId, ModelRef, OperatorId, Part, Pid, Seq, SessionId, Timestamp, ToolName};
+use ephor_base::{
+    CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp, ToolName,
+};
 use ephor_chain::{Plan, RulingOn, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ use crate::{
 };
 
 /// The version of this protocol. Client and node must have the same.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The longest line either side takes, in bytes: room for piped input and scripts.
 pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -41,6 +44,13 @@ pub(crate) enum Request {
         /// Whether a person is there who can be asked.
         answers: bool,
     },
+    /// Comes back to a session.
+    Attach {
+        /// The session.
+        session: SessionId,
+        /// Whether a person is there who can be asked.
+        answers: bool,
+    },
     /// A signed ruling.
     Rule {
         /// The session.
@@ -53,6 +63,10 @@ pub(crate) enum Request {
         arguments: Digest,
         /// The digest of the policy.
         policy: Digest,
+        /// The call, on a ticket.
+        call: Option<CallId>,
+        /// The digest of the registration of its tool, on a ticket.
+        registration: Option<Digest>,
         /// Ed25519 over the statement, in hexadecimal digits.
         signature: String,
     },
@@ -140,6 +154,19 @@ pub(crate) enum Answer {
         host: Option<String>,
         /// The digest a ruling on tools is bound to.
         policy: Digest,
+    },
+    /// The client is back.
+    Attached {
+        /// The session.
+        session: SessionId,
+        /// Its process.
+        pid: Option<Pid>,
+        /// The digest a ruling on tools is bound to.
+        policy: Digest,
+        /// Whether a turn is under way, or a message waits for one.
+        works: bool,
+        /// How the last turn that ended did.
+        last: Option<Box<Reply>>,
     },
     /// The ruling counts.
     Ruled {

@@ -8,6 +8,7 @@ mod connection;
 mod console;
 mod keys;
 mod operating;
+mod rests;
 mod schedules;
 mod secrets;
 mod signals;
@@ -45,7 +46,7 @@ const LAST_STOP: Duration = Duration::from_secs(10);
 pub(crate) enum Stay {
     /// Until it is told to stop.
     UntilStopped,
-    /// Until its last client leaves.
+    /// Until its last client has left and no session has anything to do.
     UntilIdle,
 }
 
@@ -82,9 +83,11 @@ impl Clients {
 
     /// Resolves when the last client has left, or none came in time.
     async fn all_gone(&self, patience: Duration) {
-        let waited = tokio::time::timeout(patience, self.left.notified()).await;
-        if waited.is_err() && self.ever.load(Ordering::SeqCst) == 0 {
-            return;
+        if self.ever.load(Ordering::SeqCst) == 0 {
+            let waited = tokio::time::timeout(patience, self.left.notified()).await;
+            if waited.is_err() && self.ever.load(Ordering::SeqCst) == 0 {
+                return;
+            }
         }
         while self.here.load(Ordering::SeqCst) > 0 {
             self.left.notified().await;
@@ -133,7 +136,14 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
     }
     let idle = async {
         match stay {
-            Stay::UntilIdle => clients.all_gone(patience).await,
+            // What clients left behind is finished first.
+            Stay::UntilIdle => loop {
+                clients.all_gone(patience).await;
+                node.kernel.at_rest().await;
+                if clients.here.load(Ordering::SeqCst) == 0 {
+                    break;
+                }
+            },
             Stay::UntilStopped => std::future::pending().await,
         }
     };

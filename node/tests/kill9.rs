@@ -214,6 +214,7 @@ impl Book {
             assert_eq!(written, content(self.runs, number), "{what}");
         }
         assert!(run.out.contains(&reply(self.runs)), "{what}: {}", run.out);
+        self.check_finished(what);
         run.out.lines().count() as u64
     }
 
@@ -307,6 +308,22 @@ impl Book {
         (acknowledged, report["torn_bytes"].as_u64() > Some(0))
     }
 
+    /// Every turn that was begun in a run before was finished by a node since, with nobody calling.
+    fn check_finished(&self, what: &str) {
+        let log = self.place.log();
+        let of_kind = |kind: &'static str| log.iter().filter(move |entry| entry["fact"]["kind"] == kind);
+        for entry in of_kind("message") {
+            let ends = of_kind("turn_end").filter(|end| end["fact"]["message"] == entry["fact"]["id"]).count();
+            assert_eq!(ends, 1, "{what}: {entry} was not answered once");
+            let said = text(&entry["private"]["parts"][0]["text"]);
+            let run = (1..=self.runs).find(|run| message(*run) == said).expect("somebody said it");
+            for number in 0..WRITES {
+                let written = fs::read_to_string(self.place.workspace.join(path(run, number))).unwrap_or_default();
+                assert_eq!(written, content(run, number), "{what}: run {run} was not finished");
+            }
+        }
+    }
+
     /// What was once recovered stays as it was.
     fn check_history(&mut self, log: &[Value], what: &str) {
         let leaves: Vec<String> = log.iter().map(|entry| text(&entry["leaf"])).collect();
@@ -325,7 +342,7 @@ impl Book {
             assert!(runs.values().all(|other| *other != run), "{what}: `{said}` was said once and recorded twice");
             runs.insert(text(&entry["subject"]["session"]), run);
         }
-        let mut calls = BTreeSet::new();
+        let mut calls = BTreeMap::new();
         for entry in log.iter().filter(|entry| is_tool_intent(entry)) {
             let asked = arguments(entry, log);
             let (path_asked, written) = (text(&asked["path"]), text(&asked["content"]));
@@ -334,7 +351,19 @@ impl Book {
             let number = (0..WRITES).find(|number| path(run, *number) == path_asked);
             let number = number.unwrap_or_else(|| panic!("{what}: nobody asked for `{path_asked}`"));
             assert_eq!(written, content(run, number), "{what}");
-            assert!(calls.insert(path_asked.clone()), "{what}: `{path_asked}` was asked for once and is there twice");
+            // What was cut off is made again as another attempt of the same call, and nothing else is.
+            let call = entry["subject"]["call"].clone();
+            let before = calls.insert(path_asked.clone(), call.clone());
+            assert!(
+                before.is_none_or(|one| one == call),
+                "{what}: `{path_asked}` was asked for once and is there twice"
+            );
+            let tried = |other: &&Value| is_tool_intent(other) && other["subject"]["call"] == call;
+            let finished = |other: &Value| {
+                log.iter().any(|end| end["fact"]["intent"] == other["seq"] && end["fact"]["end"] == "done")
+            };
+            let done = log.iter().filter(tried).filter(|other| finished(other)).count();
+            assert!(done <= 1, "{what}: `{path_asked}` was done, and then again");
         }
     }
 

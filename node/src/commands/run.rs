@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Digest, EndReason, MessageId, ModelRef, SessionId};
+use ephor_base::{Decision, Digest, EndReason, MessageId, ModelRef, SessionId, ToolName};
 use ephor_chain::record::RulingOn;
-use ephor_kernel::{Question, Seen};
+use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -79,6 +79,8 @@ struct Turn {
     said: VecDeque<Said>,
     cancelled: bool,
     end: Option<EndReason>,
+    /// How many turns end before this is over.
+    ends: usize,
 }
 
 /// What an answer of the node may be to.
@@ -91,6 +93,9 @@ enum Said {
 impl Turn {
     async fn prepare(home: &Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
+        if let Some(session) = args.session {
+            return Self::come_back(home, args, session, interrupt, screen).await;
+        }
         let parts = message::read(&args.message)?;
         let model = args.model.as_deref().map(model).transpose()?;
         let workspace = workspace(args.directory.as_deref(), home)?;
@@ -101,18 +106,60 @@ impl Turn {
         {
             screen.note(&format!("the chain and the vault have used {}", bytes::of_quota(space)));
         }
-        let answers = terminal::has_terminal();
+        let answers = args.wait || terminal::has_terminal();
         let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
         screen.opened(&opened);
         let Answer::Opened { session, policy, .. } = opened else { bail!("the node answered something else") };
         if !args.allow.is_empty() {
-            let on = RulingOn::Tools(args.allow.clone());
-            let ruling = client.ruling(session, on, true, Digest::of(&[]), policy);
-            client.ask(&ruling).await.context("--allow")?;
+            allow(&mut client, session, &args.allow, policy).await?;
         }
         client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
+        Ok(Self { said, ..Self::new(client, session, interrupt) })
+    }
+
+    /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
+    async fn come_back(
+        home: &Home,
+        args: &Run,
+        session: SessionId,
+        interrupt: Signal,
+        screen: &mut Screen,
+    ) -> anyhow::Result<Self> {
+        let parts = message::read_any(&args.message)?;
+        if parts.is_none() && args.scope.is_some() {
+            bail!("--scope says what a message needs, and there is none");
+        }
+        let mut client = Client::reach(home).await?;
+        let answers = args.wait || terminal::has_terminal();
+        let attached = client.ask(&Request::Attach { session, answers }).await?;
+        screen.attached(&attached);
+        let Answer::Attached { works, last, policy, .. } = attached else { bail!("the node answered something else") };
+        if !args.allow.is_empty() {
+            allow(&mut client, session, &args.allow, policy).await?;
+        }
+        let mut turn = Self::new(client, session, interrupt);
+        match (parts, works, last) {
+            (Some(parts), _, _) => {
+                // What was under way is answered first, and told of as it comes.
+                turn.ends = 1 + usize::from(works);
+                turn.client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
+                turn.said.push_back(Said::Message);
+            }
+            (None, true, _) => {}
+            (None, false, Some(last)) => {
+                screen.seen(&Seen::Reply(last.clone()));
+                turn.end = Some(last.end);
+                turn.ends = 0;
+            }
+            (None, false, None) => bail!("nothing was said in session {session} yet; add a message"),
+        }
+        Ok(turn)
+    }
+
+    fn new(client: Client, session: SessionId, interrupt: Signal) -> Self {
+        let said = VecDeque::new();
+        Self { client, session, interrupt, question: None, said, cancelled: false, end: None, ends: 1 }
     }
 
     async fn replay(home: &Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
@@ -129,10 +176,13 @@ impl Turn {
         let operation = Operation::Replay { message: replay.message, session };
         client.say(&Request::Operate { operation }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { client, session, interrupt, question: None, said, cancelled: false, end: None })
+        Ok(Self { said, ..Self::new(client, session, interrupt) })
     }
 
     async fn carry_through(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+        if self.ends == 0 {
+            return Ok(status(self.end));
+        }
         loop {
             let question = self.question.clone();
             tokio::select! {
@@ -179,7 +229,10 @@ impl Turn {
             Seen::Deferred(question) => self.question = Some(*question),
             Seen::Refused { .. } | Seen::Started { .. } => self.question = None,
             Seen::Reply(reply) => self.end = Some(reply.end),
-            Seen::TurnEnded { .. } => return Ok(Some(status(self.end))),
+            Seen::TurnEnded { .. } => {
+                self.ends = self.ends.saturating_sub(1);
+                return Ok((self.ends == 0).then(|| status(self.end)));
+            }
             _ => {}
         }
         Ok(None)
@@ -202,16 +255,26 @@ impl Turn {
     /// Signs what the person said. Silence is not signed: the node refuses by itself when the time is over.
     async fn rule(&mut self, said: Option<bool>) -> anyhow::Result<()> {
         let (Some(asked), Some(permit)) = (self.question.take(), said) else { return Ok(()) };
-        let on = RulingOn::Ticket(asked.ticket);
+        let decision = if permit { Decision::Permit } else { Decision::Deny };
         self.said.push_back(Said::Ruling);
-        let ruling = self.client.ruling(self.session, on, permit, asked.digest, asked.verdict.policy);
+        let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
         self.client.say(&ruling).await
     }
+}
+
+/// Lets these tools run in a session without asking.
+async fn allow(client: &mut Client, session: SessionId, tools: &[ToolName], policy: Digest) -> anyhow::Result<()> {
+    let (on, arguments) = (RulingOn::Tools(tools.to_vec()), Digest::of(&[]));
+    let (decision, call, registration) = (Decision::Permit, None, None);
+    let ruling = client.ruling(Statement { session, on, decision, arguments, policy, call, registration });
+    client.ask(&ruling).await.context("--allow").map(drop)
 }
 
 /// Asks the person at the terminal; waits for ever if there is nothing to ask.
 async fn put(question: Option<Question>) -> Option<bool> {
     match question {
+        // Somebody answers from elsewhere.
+        Some(_) if !terminal::has_terminal() => std::future::pending().await,
         Some(question) => {
             let time = question.expires.since(host::now());
             terminal::ask(question, time).await

@@ -26,7 +26,8 @@ const fn needed(request: &Request) -> Role {
         | Request::Publish {}
         | Request::Ask { .. }
         | Request::Prune { dry_run: true, .. } => Role::Viewer,
-        Request::Open { .. } | Request::Send { .. } | Request::Cancel { .. } => Role::Operator,
+        // Who comes back to a session has to be the operator who answers for it; the node looks at that when it knows the session.
+        Request::Open { .. } | Request::Attach { .. } | Request::Send { .. } | Request::Cancel { .. } => Role::Operator,
         Request::Rule { .. } => Role::Approver,
         Request::Erase { .. } | Request::Prune { dry_run: false, .. } | Request::Rotate {} => Role::Owner,
         Request::Operate { operation } => needed_to(operation),
@@ -36,7 +37,11 @@ const fn needed(request: &Request) -> Role {
 /// The least role that may do or see something beside conversations.
 const fn needed_to(operation: &Operation) -> Role {
     match operation {
-        Operation::Survey {} | Operation::Inspect { .. } | Operation::Operators {} | Operation::Law {} => Role::Viewer,
+        Operation::Survey {}
+        | Operation::Inspect { .. }
+        | Operation::Approvals {}
+        | Operation::Operators {}
+        | Operation::Law {} => Role::Viewer,
         // Also to look: what a dead letter says, and what a schedule sends, was said to an agent.
         Operation::Letter { .. } | Operation::Schedules {} => Role::Operator,
         Operation::Signal { .. }

@@ -2,11 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, Random, Registration, SessionId, ToolName,
-    Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, OperatorId, Random, Registration, SessionId,
+    ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
     Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, Space, Step, VerifierKeys,
@@ -21,7 +21,8 @@ use ephor_chain::{
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Gate, Registry};
 use ephor_kernel::{
-    AgentSpec, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process, SessionSpec, Watchers, found,
+    AgentSpec, Attached, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process, SessionSpec, Watchers,
+    found,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
@@ -30,6 +31,7 @@ use super::{
     Clients, api,
     console::Console,
     keys::{self, Keys},
+    rests,
     schedules::{Schedules, Scheduling},
     secrets,
     upkeep::Upkeep,
@@ -98,6 +100,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await?;
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
+    take_up(&kernel, &config).await?;
     let home = home.clone();
     let projections = Arc::new(Projections::new(&home, &origin));
     Ok(Node { kernel, models, config, home, projections, scheduling: Arc::default(), tools: names, log, protection })
@@ -118,6 +121,19 @@ async fn enrol_first(home: &Home, log: &Log, random: &dyn Random) -> anyhow::Res
         Operator::make(&path, &Protection::none(), random)?
     };
     found(log, owner.key(), FIRST_OWNER).await.context("the first owner could not be enrolled")?;
+    Ok(())
+}
+
+/// Lets go on what an earlier node left unfinished, before anybody is let in.
+async fn take_up(kernel: &Kernel, config: &Config) -> anyhow::Result<()> {
+    let limits = config.turn_limits();
+    let sessions = kernel.take_up(|_| Some(Arc::new(AgentLoop::new(limits)))).await?;
+    if !sessions.is_empty() {
+        tracing::info!(sessions = sessions.len(), "unfinished sessions go on");
+    }
+    for session in sessions {
+        rests::look_after(kernel, session).await;
+    }
     Ok(())
 }
 
@@ -316,7 +332,7 @@ impl Node {
     /// Opens a session in `workspace`, which may neither contain the home nor lie inside it.
     pub(crate) async fn open_session(
         &self,
-        operator: ephor_base::OperatorId,
+        operator: OperatorId,
         workspace: &Path,
         model: ModelRef,
     ) -> anyhow::Result<SessionId> {
@@ -328,6 +344,17 @@ impl Node {
             SessionSpec { operator, model, workspace, rights: policy.rights(), instructions: INSTRUCTIONS.to_owned() };
         let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
         Ok(self.kernel.open_session(AgentSpec { session, budget: self.config.session_budget(), body }).await?)
+    }
+
+    /// Comes back to a session of `operator`: one that is open, or one that rests on the record.
+    pub(crate) async fn attach(&self, operator: OperatorId, session: SessionId) -> anyhow::Result<Attached> {
+        let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
+        let attached = self.kernel.attach(session, body).await?;
+        if attached.operator != operator {
+            rests::look_after(&self.kernel, session).await;
+            bail!("session {session} belongs to another operator");
+        }
+        Ok(attached)
     }
 
     /// Asks something of the projections, up to what is on the disk now. Blocks while they catch up.

@@ -14,7 +14,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
 use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
 
-use super::{Client, authority, boot::Node};
+use super::{Client, authority, boot::Node, rests};
 use crate::{
     host::SystemRandom,
     operator::challenged,
@@ -95,11 +95,13 @@ impl Talk {
         }
     }
 
-    /// Ends what the client began; a turn under way is cancelled and recorded as such.
+    /// Leaves what the client began: what is unfinished goes on without it.
     async fn leave(&mut self) {
         if let Some(session) = self.session.take() {
             drop(session.seen);
-            self.node.kernel.close_session(session.id).await;
+            if self.node.kernel.leave(session.id).await {
+                rests::look_after(&self.node.kernel, session.id).await;
+            }
         }
     }
 
@@ -155,9 +157,10 @@ impl Talk {
         let done = match request {
             Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
             Request::Open { workspace, model, answers } => self.open(operator, &workspace, model, answers).await,
-            Request::Rule { session, on, permit, arguments, policy, signature } => {
+            Request::Attach { session, answers } => return self.attach(operator, session, answers).await,
+            Request::Rule { session, on, permit, arguments, policy, call, registration, signature } => {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
-                let statement = Statement { session, on, decision, arguments, policy };
+                let statement = Statement { session, on, decision, arguments, policy, call, registration };
                 let signature = from_hex(&signature).unwrap_or_default();
                 self.rule(SignedRuling { statement, operator, signature }).await
             }
@@ -283,6 +286,25 @@ impl Talk {
         let pid = self.node.kernel.processes().into_iter().filter(of_session).map(|process| process.pid).max();
         let policy = self.node.kernel.policy();
         Ok(Answer::Opened { session: opened, pid, model: served.to_string(), host: served.host, policy })
+    }
+
+    /// Comes back to a session. What was said in it last is shown, and what it asks.
+    async fn attach(&mut self, operator: OperatorId, session: SessionId, answers: bool) -> Answer {
+        if self.session.is_some() {
+            return Answer::Refused { why: "this connection has a session already".to_owned() };
+        }
+        let attached = match self.node.attach(operator, session).await {
+            Ok(attached) => attached,
+            Err(error) => return Answer::Refused { why: format!("{error:#}") },
+        };
+        let seen = self.node.kernel.watch(session, answers);
+        self.session = Some(Session { id: session, seen });
+        let kernel = self.node.kernel.clone();
+        kernel.ask_again(session).await;
+        let of_session = |process: &ephor_kernel::ProcessInfo| process.session == Some(session);
+        let pid = kernel.processes().into_iter().filter(of_session).map(|process| process.pid).max();
+        let (policy, works, last) = (kernel.policy(), attached.works, attached.last.map(Box::new));
+        Answer::Attached { session, pid, policy, works, last }
     }
 
     /// Says something; false if the client is gone.

@@ -15,8 +15,8 @@ use crate::{
     home::write_private,
     host,
     operation::{
-        AccountView, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView,
-        ProcessView, Roster, ScheduleView, Survey,
+        AccountView, Approval, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation,
+        OperatorView, ProcessView, Roster, ScheduleView, Survey,
     },
     projections::{Filter, Found, Question},
     protocol::from_hex,
@@ -66,6 +66,13 @@ impl Node {
                 Done::Recorded { seq }
             }
             Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
+            Operation::Approvals {} => {
+                let approvals = kernel.questions().into_iter().map(|(question, left)| Approval {
+                    question,
+                    left_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+                });
+                Done::Approvals { approvals: approvals.collect() }
+            }
             Operation::Law {} => Done::Law { text: kernel.law() },
             Operation::Draft { text } => Done::Drafted { draft: self.draft(&text)? },
             Operation::Enact { text, signature } => self.enact(operator, &text, &signature).await?,

@@ -287,6 +287,8 @@ fn the_end_of_the_node_is_told_to_its_clients() {
     up.ended();
     running.ended().failed(&["the node ended before the turn did", "ephor chain log"]);
     place.run(&["run", "list the files"]).succeeded();
+    // The next node asks the model again, and would wait for it.
+    place.run(&["stop", "--all"]).succeeded();
     place.verify();
     let cut_off = place.facts("outcome").iter().filter(|fact| fact["end"] == "indeterminate").count();
     assert_eq!(cut_off, 1, "what was cut off has an outcome");

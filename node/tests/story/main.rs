@@ -10,6 +10,7 @@
 )]
 
 mod again;
+mod approvals;
 mod auditor;
 mod copies;
 mod errors;

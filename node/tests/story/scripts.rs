@@ -206,6 +206,8 @@ fn a_client_that_is_killed_leaves_an_outcome_and_a_settled_budget() {
     let running = slow(&place);
     running.signal(Signal::KILL);
     running.ended();
+    // The turn goes on without it, until an operator stops it.
+    place.run(&["stop", "--all"]).succeeded();
     settled(&place);
     assert!(told(&place).len() > 1);
 }

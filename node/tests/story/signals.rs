@@ -81,16 +81,28 @@ fn stop_all_cancels_what_runs_and_stays_after_a_kill_until_it_is_resumed() {
 fn a_message_that_died_with_its_node_is_read_and_replayed_once_whatever_is_killed() {
     let place = Place::new();
     let up = place.up();
-    let run = under_way(&place, "say hello to the dead");
+    // A message that waits in a seat that is held, and then stopped, dies; killing its node does not kill it.
+    let dies = |words: &str| {
+        place.run(&["suspend", "--all"]).succeeded();
+        let run = place.start(&["run", words]);
+        let waits = || processes(&place).into_iter().find(|one| one["name"] == "loop" && one["waiting"] == 1);
+        wait_until("the message waits", || waits().is_some());
+        (run, waits().unwrap()["pid"].to_string())
+    };
+    let (run, _) = dies("say hello to the dead");
     kill_nine(up);
     drop(run.ended());
     let up = place.up();
+    assert_eq!(rows(&place, &["dead", "--json"]).len(), 0);
+    let pid = processes(&place).into_iter().find(|one| one["name"] == "loop").unwrap()["pid"].to_string();
+    place.run(&["stop", &pid]).succeeded();
+    place.run(&["resume", "--all"]).succeeded();
     let letters = rows(&place, &["dead", "--json"]);
-    assert_eq!((letters.len(), &letters[0]["why"]), (1, &json!("node_ended")));
+    assert_eq!((letters.len(), &letters[0]["why"]), (1, &json!("stopped")));
     let first = letters[0]["message"].to_string();
     assert!(place.run(&["dead", "show", &first]).succeeded().stdout.contains("say hello to the dead"));
 
-    // Killed in the middle of the replay: it is a dead letter again, as what it was replayed as, and not twice.
+    // Killed in the middle of the replay: it is a message under way again, and dead no more.
     let script = place.script(&[slow()]);
     let replay = place.start(&["dead", "replay", &first, "--model", &script]);
     wait_until("the model is asked", || agent(&place).is_some());
@@ -98,6 +110,14 @@ fn a_message_that_died_with_its_node_is_read_and_replayed_once_whatever_is_kille
     drop(replay.ended());
     let up = place.up();
     place.run(&["dead", "replay", &first]).failed(&["no dead letter"]);
+    wait_until("the model is asked again", || agent(&place).is_some());
+    place.run(&["stop", "--all"]).succeeded();
+    place.run(&["resume", "--all"]).succeeded();
+
+    let (run, pid) = dies("say hello once more");
+    place.run(&["stop", &pid]).succeeded();
+    drop(run.ended());
+    place.run(&["resume", "--all"]).succeeded();
     let letters = rows(&place, &["dead", "--json"]);
     assert_eq!(letters.len(), 1);
     let second = letters[0]["message"].to_string();

@@ -40,7 +40,7 @@ impl Node {
         stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut talk = Talk(BufReader::new(stream));
         let first = talk.hear().expect("the node speaks first");
-        assert_eq!((&first["say"], &first["protocol"]), (&json!("challenge"), &json!(1)));
+        assert_eq!((&first["say"], &first["protocol"]), (&json!("challenge"), &json!(2)));
         (talk, bytes(first["challenge"].as_str().unwrap()))
     }
 
@@ -129,11 +129,11 @@ impl Talk {
     }
 
     fn rule_with(&mut self, statement: &Statement, signature: &str) -> Result<(), String> {
-        let Statement { session, on, decision, arguments, policy } = statement;
+        let Statement { session, on, decision, arguments, policy, call, registration } = statement;
         let permit = *decision == Decision::Permit;
         let answer = self.ask(&json!({
             "say": "rule", "session": session, "on": on, "permit": permit,
-            "arguments": arguments, "policy": policy, "signature": signature,
+            "arguments": arguments, "policy": policy, "call": call, "registration": registration, "signature": signature,
         }));
         match answer["say"].as_str().unwrap() {
             "ruled" => Ok(()),
@@ -171,6 +171,8 @@ fn permit(question: &Value) -> Statement {
         decision: Decision::Permit,
         arguments: parse(&question["digest"]),
         policy: parse(&question["verdict"]["policy"]),
+        call: serde_json::from_value(question["call"].clone()).unwrap(),
+        registration: Some(parse(&question["registration"])),
     }
 }
 
@@ -209,6 +211,8 @@ fn a_ruling_that_is_not_the_operators_counts_for_nothing() {
         decision: Decision::Permit,
         arguments: Digest::of(&[]),
         policy,
+        call: None,
+        registration: None,
     };
     assert!(talk.rule(&tools, &stranger).is_err(), "a stranger's signature");
     assert!(talk.rule_with(&tools, "").is_err(), "no signature");
@@ -284,6 +288,8 @@ fn a_ruling_of_one_session_does_not_count_in_another() {
         decision: Decision::Permit,
         arguments: Digest::of(&[]),
         policy,
+        call: None,
+        registration: None,
     };
     one.rule(&tools(first), &node.key()).unwrap();
     let signature = hex(&tools(first).sign(&node.key()).signature);

@@ -13,6 +13,11 @@ const MAX_PIPED: u64 = 8 * 1024 * 1024;
 
 /// The parts of the message, at least one.
 pub(super) fn read(words: &[String]) -> anyhow::Result<Vec<Part>> {
+    read_any(words)?.context("there is no message; for example: ephor run \"Find my TODOs and summarize them\"")
+}
+
+/// The parts of the message, if there is one.
+pub(super) fn read_any(words: &[String]) -> anyhow::Result<Option<Vec<Part>>> {
     let typed = words.join(" ");
     let mut parts = Vec::new();
     if !typed.trim().is_empty() {
@@ -21,10 +26,7 @@ pub(super) fn read(words: &[String]) -> anyhow::Result<Vec<Part>> {
     if let Some(text) = piped()? {
         parts.push(Part { kind: PartKind::Piped, text });
     }
-    if parts.is_empty() {
-        bail!("there is no message; for example: ephor run \"Find my TODOs and summarize them\"");
-    }
-    Ok(parts)
+    Ok(Some(parts).filter(|parts| !parts.is_empty()))
 }
 
 /// What is piped in. A terminal or another device is not read.

@@ -74,6 +74,19 @@ impl Screen {
         }
     }
 
+    /// The first line for whoever comes back.
+    pub(super) fn attached(&mut self, attached: &Answer) {
+        let Answer::Attached { session, pid, works, .. } = attached else { return };
+        if self.json {
+            let pid = pid.map(|pid| pid.0);
+            self.line(&json!({"event": "attached", "session": session, "pid": pid, "works": works}));
+        } else {
+            let process = pid.map(|pid| format!(" · process {pid}")).unwrap_or_default();
+            let works = if *works { " · it works" } else { "" };
+            self.dim(&format!("session {session}{process}{works}"));
+        }
+    }
+
     /// A line for the person, beside the answer.
     pub(super) fn note(&mut self, text: &str) {
         if self.json {
@@ -114,6 +127,7 @@ impl Screen {
             Seen::Deferred(question) => {
                 self.break_line();
                 self.dim(&format!("? {} waits for you: {}", question.tool, question.verdict.why()));
+                self.dim(&format!("  elsewhere: ephor approve {0}, or ephor refuse {0}", question.ticket));
             }
             Seen::Refused { target, why, .. } => {
                 self.break_line();

@@ -1,0 +1,120 @@
+//! `ephor approvals`, `approve` and `refuse`: what waits for a person, and what they say.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{Context, bail};
+use ephor_base::Decision;
+use ephor_kernel::{Question, Statement};
+use serde_json::json;
+
+use super::sessions::json_lines;
+use crate::{
+    cli::{Answered, Approvals},
+    client::Client,
+    home::Home,
+    operation::{Approval, Done, Operation},
+    protocol::Answer,
+    terminal::{self, plain},
+};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) async fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
+    let mut client = Client::reach(home).await?;
+    let mut shown = None;
+    loop {
+        let approvals = open(&mut client).await?;
+        let tickets: Vec<_> = approvals.iter().map(|approval| approval.question.ticket).collect();
+        if shown.as_ref() != Some(&tickets) {
+            let text = if args.json { json_lines(&approvals)? } else { told(&approvals) };
+            terminal::write(&text).context(terminal::UNWRITTEN)?;
+            shown = Some(tickets);
+        }
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+pub(crate) async fn answer(home: &Home, args: &Answered, decision: Decision) -> anyhow::Result<ExitCode> {
+    let mut client = Client::reach(home).await?;
+    let approvals = open(&mut client).await?;
+    let question = &meant(&args.ticket, &approvals)?.question;
+    let ruling = client.ruling(Statement::on_ticket(question, decision));
+    let Answer::Ruled { missing } = client.ask(&ruling).await? else { bail!("the node answered something else") };
+    let text = if args.json {
+        let permitted = decision == Decision::Permit;
+        let (ticket, session) = (question.ticket, question.session);
+        let said = json!({"ticket": ticket, "session": session, "permitted": permitted, "missing": missing});
+        said.to_string() + "\n"
+    } else {
+        answered(question, decision, missing)
+    };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn answered(question: &Question, decision: Decision, missing: u32) -> String {
+    let Question { ticket, tool, session, .. } = question;
+    match (decision, missing) {
+        (Decision::Permit, 0) => {
+            format!("ticket {ticket}: {tool} is permitted; the answer comes with `ephor run --session {session}`\n")
+        }
+        (Decision::Permit, 1) => {
+            format!("ticket {ticket}: your yes counts, and one more person has to permit {tool}\n")
+        }
+        (Decision::Permit, more) => {
+            format!("ticket {ticket}: your yes counts, and {more} more people have to permit {tool}\n")
+        }
+        _ => format!("ticket {ticket}: {tool} is refused; the answer comes with `ephor run --session {session}`\n"),
+    }
+}
+
+async fn open(client: &mut Client) -> anyhow::Result<Vec<Approval>> {
+    match client.operate(Operation::Approvals {}).await? {
+        Done::Approvals { approvals } => Ok(approvals),
+        _ => bail!("the node answered something else"),
+    }
+}
+
+/// The ticket that is meant: by its number, or by the beginning of the session that asks, if it asks one thing only.
+fn meant<'a>(text: &str, open: &'a [Approval]) -> anyhow::Result<&'a Approval> {
+    if let Some(exact) = open.iter().find(|one| one.question.ticket.to_string() == text) {
+        return Ok(exact);
+    }
+    let begins = |one: &&Approval| text.len() >= 4 && one.question.session.to_string().starts_with(text);
+    let found: Vec<&Approval> = open.iter().filter(begins).collect();
+    let numbers: Vec<String> = open.iter().map(|one| one.question.ticket.to_string()).collect();
+    let open = if numbers.is_empty() { "nothing waits".to_owned() } else { format!("open are {}", numbers.join(", ")) };
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => bail!(
+            "no ticket `{text}` is open, {open}: it was answered, its time is up, or it never was; `ephor tickets` tells"
+        ),
+        more => bail!("session `{text}` asks {} things; name the ticket: {open}", more.len()),
+    }
+}
+
+fn told(approvals: &[Approval]) -> String {
+    if approvals.is_empty() {
+        return "nothing waits for an answer\n".to_owned();
+    }
+    approvals.iter().map(one).collect()
+}
+
+fn one(Approval { question, left_ms }: &Approval) -> String {
+    let Question { ticket, session, seat, tool, arguments, verdict, quorum, .. } = question;
+    let people = if *quorum > 1 { format!("\n  takes      {quorum} different people") } else { String::new() };
+    let effects: Vec<String> =
+        verdict.effects.components().iter().map(|(name, value)| format!("{name} {}", value.value())).collect();
+    format!(
+        "ticket {ticket}, {} s left: {tool}\n  asked by   {seat} in session {session}\n  arguments  {}\n  deferred   {}\n  \
+         effects    {} (per mille){people}\n  a yes runs exactly this, once: ephor approve {ticket}; a no: ephor refuse {ticket}\n",
+        left_ms.div_ceil(1000),
+        plain(arguments),
+        plain(&verdict.why()),
+        effects.join(", "),
+    )
+}

@@ -1,0 +1,131 @@
+//! Sessions and questions that outlive whoever asked, and their node.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::place::{Place, Running, wait_until};
+
+/// A model that writes one file and says so.
+fn writing() -> [Value; 2] {
+    let call = json!({"name": "fs.write", "arguments": {"path": "evil.sh", "content": "x"}});
+    [json!({"tool_calls": [call]}), json!({"text": "it is written, or not"})]
+}
+
+/// What waits for a person.
+fn open(place: &Place) -> Vec<Value> {
+    let out = place.run(&["approvals", "--json"]).succeeded().stdout;
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A run that waits for somebody to answer elsewhere.
+fn waiting(place: &Place) -> Running {
+    let script = place.script(&writing());
+    let run = place.start(&["run", "--wait", "--json", "--model", &script, "write it down"]);
+    wait_until("somebody is asked", || place.home.join("node.sock").exists() && open(place).len() == 1);
+    run
+}
+
+fn kill_nine(up: Running) {
+    up.signal(Signal::KILL);
+    drop(up.ended());
+}
+
+fn id(one: &Value) -> String {
+    one["ticket"].to_string()
+}
+
+fn written(place: &Place) -> bool {
+    place.workspace.join("evil.sh").exists()
+}
+
+/// How often a tool ran, by the record.
+fn ran(place: &Place) -> usize {
+    place
+        .log_now()
+        .iter()
+        .filter(|entry| entry["fact"]["kind"] == "intent" && entry["fact"]["action"] == "tool")
+        .count()
+}
+
+#[test]
+fn a_question_survives_kill_nine_and_its_yes_runs_the_call_once_with_nobody_calling() {
+    let place = Place::new();
+    let up = place.up();
+    let run = waiting(&place);
+    let before = open(&place).remove(0);
+    let session = before["session"].as_str().unwrap().to_owned();
+    kill_nine(up);
+    drop(run.ended());
+    let up = place.up();
+    let after = open(&place).remove(0);
+    for same in ["ticket", "session", "call", "digest", "registration", "expires", "arguments"] {
+        assert_eq!(after[same], before[same], "{same}");
+    }
+    assert!(after["left_ms"].as_u64() <= before["left_ms"].as_u64());
+    place.run(&["approve", "4711"]).failed(&["no ticket `4711` is open", &id(&after)]);
+    assert!(!written(&place));
+    let told = place.run(&["approvals"]).succeeded().stdout;
+    assert!(told.contains("fs.write") && told.contains("evil.sh") && told.contains("ephor approve"), "{told}");
+    place.run(&["approve", &id(&after)]).succeeded();
+    place.run(&["approve", &id(&after)]).failed(&["is open"]);
+    // Nobody was there when the answer came; whoever comes back has it, again and again.
+    for _ in 0..2 {
+        let back = place.run(&["run", "--session", &session]).succeeded();
+        assert!(back.stdout.contains("it is written, or not"), "{back}");
+    }
+    assert!(written(&place));
+    assert_eq!(ran(&place), 1);
+    kill_nine(up);
+    let up = place.up();
+    assert_eq!((open(&place).len(), ran(&place)), (0, 1));
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    let all = place.run(&["policy", "explain", "--all"]).succeeded();
+    assert!(all.stdout.contains("come out the same"), "{all}");
+    place.verify();
+}
+
+#[test]
+fn a_question_survives_a_stop_in_good_order_and_a_no_is_told_to_the_model() {
+    let place = Place::new();
+    let up = place.up();
+    let run = waiting(&place);
+    let asked = open(&place).remove(0);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    drop(run.ended());
+    // No node runs: the command starts one, which goes on where the other stopped.
+    let session = asked["session"].as_str().unwrap();
+    assert_eq!(open(&place)[0]["ticket"], asked["ticket"]);
+    place.run(&["refuse", session.get(..8).unwrap()]).succeeded();
+    let back = place.run(&["run", "--session", session]).succeeded();
+    assert!(back.stdout.contains("it is written, or not"), "{back}");
+    assert!(!written(&place));
+    let more = place.run(&["run", "--session", session, "and now?"]);
+    assert!(!more.stdout.is_empty() || !more.stderr.is_empty(), "{more}");
+    place.node_is_gone();
+    assert_eq!(place.facts("ruling").len(), 1);
+    place.verify();
+}
+
+#[test]
+fn under_another_configuration_a_question_lapses_and_is_asked_anew() {
+    let place = Place::new();
+    let up = place.up();
+    let run = waiting(&place);
+    let asked = open(&place).remove(0);
+    kill_nine(up);
+    drop(run.ended());
+    place.configure("environment = \"staging\"\n");
+    let up = place.up();
+    wait_until("it is asked anew", || open(&place).iter().any(|one| one["ticket"] != asked["ticket"]));
+    place.run(&["approve", &id(&asked)]).failed(&["is open"]);
+    assert!(!written(&place));
+    place.run(&["approve", &id(&open(&place)[0])]).succeeded();
+    let session = asked["session"].as_str().unwrap();
+    place.run(&["run", "--session", session]).succeeded();
+    assert!(written(&place));
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    place.verify();
+}
