@@ -6,7 +6,7 @@ use ephor_kernel::{Incoming, NotAccepted, Process};
 
 use crate::{
     retrial::{assert_all_same, retried},
-    world::{Does, PLENTY, Setup, World, direct, done, name, reader, reply, writer},
+    world::{Does, PLENTY, Setup, World, asked, direct, done, name, reader, reply, writer},
 };
 
 const OUTSIDE: &str = "tool-is-outside-the-scope";
@@ -67,6 +67,44 @@ async fn what_acts_outside_the_pinned_scope_is_asked_about_and_only_in_its_turn(
     assert!(matches!(process.receive().await, Incoming::Message(_)));
     writes(&process, "t.write", "out.txt").await;
     assert!(reasons(&world, "t.write").await.contains(&OUTSIDE.to_owned()), "nothing may act");
+    assert_all_same(&retried(&world.record().await));
+}
+
+#[tokio::test]
+async fn a_scope_is_still_pinned_behind_a_boot_for_what_was_unfinished_and_for_what_waited() {
+    let node = || {
+        let tool = Does::saying("written");
+        Setup::new().tool(writer("t.write"), tool.clone()).tool(writer("t.other"), tool)
+    };
+    let world = node().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let session = puppet.session;
+    world.kernel.send_within(session, vec![typed("write to out.txt")], vec![name("t.write")]).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    asked(&process).await;
+    let wider = vec![name("t.write"), name("t.other")];
+    world.kernel.send_within(session, vec![typed("and out.txt again")], wider).await.unwrap();
+    world.kernel.send_within(session, vec![typed("only look")], Vec::new()).await.unwrap();
+    let home = world.crashed();
+    drop(world);
+    let world = node().take_up_in(home, 1 << 32).await;
+    let _nobody = world.kernel.watch(session, false);
+    let mut puppet = world.taken_up(session);
+    let (process, _end) = puppet.born().await;
+    assert!(process.is_in_turn());
+    writes(&process, "t.write", "out.txt").await;
+    assert!(!reasons(&world, "t.write").await.contains(&OUTSIDE.to_owned()));
+    writes(&process, "t.other", "out.txt").await;
+    assert!(reasons(&world, "t.other").await.contains(&OUTSIDE.to_owned()), "the turn that was cut off");
+    done(&process, reply(None)).await.unwrap();
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    writes(&process, "t.other", "out.txt").await;
+    assert!(!reasons(&world, "t.other").await.contains(&OUTSIDE.to_owned()), "the message that waited");
+    done(&process, reply(None)).await.unwrap();
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    writes(&process, "t.write", "out.txt").await;
+    assert!(reasons(&world, "t.write").await.contains(&OUTSIDE.to_owned()), "and the one behind it");
     assert_all_same(&retried(&world.record().await));
 }
 

@@ -1,11 +1,14 @@
 //! What a node left unfinished goes on at the next boot, from the record alone.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Budget, CallId, Decision, EndReason, SessionId, TicketId};
 use ephor_chain::{
-    HoldKind, Signal, Undelivered,
+    Decree, HoldKind, Role, Signal, Undelivered,
     record::{Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Environment};
@@ -42,7 +45,11 @@ struct Waiting {
 }
 
 async fn waiting(tool: &Arc<Does>) -> Waiting {
-    let world = setup(tool).boot().await;
+    waiting_in(setup(tool)).await
+}
+
+async fn waiting_in(setup: Setup) -> Waiting {
+    let world = setup.boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let mut seen = world.kernel.watch(puppet.session, true);
     let (process, end) = puppet.in_turn("write something").await;
@@ -64,8 +71,34 @@ async fn next(home: Arc<TempDir>, setup: Setup, session: SessionId) -> (World, P
 }
 
 fn yes(world: &World, asked: &Question) -> SignedRuling {
-    Statement::on_ticket(asked, Decision::Permit).sign(&world.operator)
+    permit(asked, &world.operator)
 }
+
+fn permit(asked: &Question, key: &SigningKey) -> SignedRuling {
+    Statement::on_ticket(asked, Decision::Permit).sign(key)
+}
+
+/// The same node under a law by which a write takes two people.
+fn two_people(tool: &Arc<Does>) -> Setup {
+    static LAW: LazyLock<String> = LazyLock::new(|| {
+        let more = r#"@id("two-people") @decision("defer") @quorum("2") forbid (principal, action == Action::"run", resource == Tool::"t.write");"#;
+        format!("{}\n{more}\n", Constitution::default_text(Environment::Dev))
+    });
+    Setup { law: Some(&LAW), ..setup(tool) }
+}
+
+fn other_law(setup: Setup) -> Setup {
+    Setup { law: Some(Constitution::default_text(Environment::Staging)), ..setup }
+}
+
+fn other_tool(setup: Setup) -> Setup {
+    let mut tools = setup.tools;
+    tools[1].0.description.push_str(", changed");
+    Setup { tools, ..setup }
+}
+
+/// What a question is bound to and may be another at the next boot.
+const CHANGES: [fn(Setup) -> Setup; 2] = [other_law, other_tool];
 
 /// Every verdict on the record is decided again, and comes out the same.
 async fn assert_all_same(world: &World) {
@@ -209,15 +242,83 @@ async fn an_answer_that_was_recorded_before_the_crash_is_used_once_behind_it() {
 }
 
 #[tokio::test]
+async fn a_quorum_that_was_half_met_goes_on_where_it_was() {
+    let tool = Does::saying("written");
+    let Waiting { world, puppet, of, asked, process: _process, end: _end } = waiting_in(two_people(&tool)).await;
+    let (one, two) = (world.enrol(50, Role::Approver).await, world.enrol(51, Role::Approver).await);
+    assert_eq!(world.kernel.rule(permit(&asked, &one)).await, Ok(1));
+    let (session, home) = (puppet.session, world.crashed());
+    drop(world);
+    let (world, mut puppet) = next(home, two_people(&tool), session).await;
+    let (again, _) = world.kernel.questions().remove(0);
+    assert_eq!((again.ticket, again.quorum), (asked.ticket, 2));
+    let (process, _end) = puppet.born().await;
+    let call = process.call(chosen(of, 1)).unwrap();
+    assert_eq!(world.kernel.rule(permit(&again, &one)).await, Ok(1), "the same person on both sides of the boot");
+    assert_eq!(tool.runs(), 0);
+    assert_eq!(world.kernel.rule(permit(&again, &two)).await, Ok(0));
+    assert_eq!((code(&call.ended().await).as_str(), tool.runs()), ("done", 1));
+    assert_eq!(world.kernel.rule(permit(&again, &two)).await, Err(BadRuling::NotOpen(asked.ticket)));
+    finish(&process).await;
+    assert_eq!(hows(&world, session).await, vec!["answered"; 3]);
+    assert_all_same(&world).await;
+}
+
+#[tokio::test]
+async fn whoever_was_removed_before_the_boot_counts_no_more_behind_it() {
+    let tool = Does::saying("written");
+    let Waiting { world, mut puppet, of, asked, process, end: _end } = waiting_in(two_people(&tool)).await;
+    let (one, two) = (world.enrol(50, Role::Approver).await, world.enrol(51, Role::Approver).await);
+    let session = puppet.session;
+    // Both said yes, and nobody has made use of it.
+    assert!(world.kernel.kill(process.pid()));
+    let (_process, _end) = puppet.born().await;
+    assert_eq!(world.kernel.rule(permit(&asked, &one)).await, Ok(1));
+    assert_eq!(world.kernel.rule(permit(&asked, &two)).await, Ok(0));
+    world.decree(Decree::Dismiss { operator: operator_id(&one.verifying_key()) }).await.unwrap();
+    let home = world.crashed();
+    drop(world);
+    let (world, mut puppet) = next(home, two_people(&tool), session).await;
+    assert_eq!(world.kernel.questions().remove(0).0.ticket, asked.ticket);
+    let (process, _end) = puppet.born().await;
+    let call = process.call(chosen(of, 1)).unwrap();
+    assert_eq!(world.kernel.rule(permit(&asked, &one)).await, Err(BadRuling::NotAnOperator));
+    assert_eq!(tool.runs(), 0);
+    assert_eq!(world.kernel.rule(yes(&world, &asked)).await, Ok(0), "the owner and the other one");
+    assert_eq!((code(&call.ended().await).as_str(), tool.runs()), ("done", 1));
+    finish(&process).await;
+    assert_all_same(&world).await;
+}
+
+#[tokio::test]
+async fn a_yes_that_nobody_used_lapses_with_its_law_or_its_tool() {
+    for change in CHANGES {
+        let tool = Does::saying("written");
+        let Waiting { world, mut puppet, of, asked, process, end: _end } = waiting(&tool).await;
+        let session = puppet.session;
+        assert!(world.kernel.kill(process.pid()));
+        let (_process, _end) = puppet.born().await;
+        world.kernel.rule(yes(&world, &asked)).await.unwrap();
+        let home = world.crashed();
+        drop(world);
+        let (world, mut puppet) = next(home, change(setup(&tool)), session).await;
+        let (process, _end) = puppet.born().await;
+        let mut seen = world.kernel.watch(session, true);
+        let call = process.call(chosen(of, 1)).unwrap();
+        let anew = question(&mut seen).await;
+        assert_ne!(anew.ticket, asked.ticket);
+        assert_eq!(tool.runs(), 0);
+        world.kernel.rule(yes(&world, &anew)).await.unwrap();
+        assert_eq!((code(&call.ended().await).as_str(), tool.runs()), ("done", 1));
+        assert_eq!(hows(&world, session).await, ["answered", "lapsed", "answered"]);
+        finish(&process).await;
+        assert_all_same(&world).await;
+    }
+}
+
+#[tokio::test]
 async fn under_another_law_or_another_registration_a_ticket_lapses_and_its_call_is_decided_anew() {
-    let other_law = |setup: Setup| Setup { law: Some(Constitution::default_text(Environment::Staging)), ..setup };
-    let other_tool = |setup: Setup| {
-        let mut tools = setup.tools;
-        tools[1].0.description.push_str(", changed");
-        Setup { tools, ..setup }
-    };
-    let changes: [fn(Setup) -> Setup; 2] = [other_law, other_tool];
-    for change in changes {
+    for change in CHANGES {
         let tool = Does::saying("written");
         let Waiting { world, puppet, of, asked, process: _process, end: _end } = waiting(&tool).await;
         let (session, home, early) = (puppet.session, world.crashed(), yes(&world, &asked));
