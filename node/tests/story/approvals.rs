@@ -109,6 +109,50 @@ fn a_question_survives_a_stop_in_good_order_and_a_no_is_told_to_the_model() {
 }
 
 #[test]
+fn a_question_for_two_people_that_one_answered_goes_on_behind_kill_nine() {
+    let place = Place::new();
+    let up = place.up();
+    for (name, role) in [("vic", "viewer"), ("opa", "operator"), ("app", "approver")] {
+        place.run(&["operator", "add", name, "--role", role, "--unprotected"]).succeeded();
+    }
+    let (law, file) = (place.run(&["policy", "show"]).succeeded().stdout, place.root().join("two.cedar"));
+    let two = r#"@id("two-people") @decision("defer") @quorum("2") forbid (principal, action == Action::"run", resource == Tool::"fs.write");"#;
+    std::fs::write(&file, format!("{law}\n{two}\n")).unwrap();
+    place.run(&["policy", "apply", file.to_str().unwrap(), "--yes"]).succeeded();
+    let run = waiting(&place);
+    let asked = open(&place).remove(0);
+    let (ticket, session) = (id(&asked), asked["session"].as_str().unwrap().to_owned());
+    assert_eq!(asked["quorum"], 2);
+    let told = place.run(&["approvals", "--as", "vic"]).succeeded().stdout;
+    assert!(told.contains("2 different people"), "{told}");
+    for name in ["vic", "opa"] {
+        place.run(&["approve", &ticket, "--as", name]).failed(&["role `approver`"]);
+    }
+    let half = || {
+        let said = place.run(&["approve", &ticket, "--as", "app"]).succeeded().stdout;
+        assert!(said.contains("one more person"), "{said}");
+        assert!(!written(&place));
+    };
+    half();
+    kill_nine(up);
+    drop(run.ended());
+    let up = place.up();
+    assert_eq!(id(&open(&place)[0]), ticket);
+    half();
+    place.run(&["approve", &ticket]).succeeded();
+    place.run(&["run", "--session", &session, "--as", "opa"]).failed(&["another operator"]);
+    place.run(&["run", "--session", &session]).succeeded();
+    assert!(written(&place));
+    assert_eq!(ran(&place), 1);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    assert_eq!(place.facts("ruling").len(), 3);
+    let all = place.run(&["policy", "explain", "--all"]).succeeded();
+    assert!(all.stdout.contains("come out the same"), "{all}");
+    place.verify();
+}
+
+#[test]
 fn under_another_configuration_a_question_lapses_and_is_asked_anew() {
     let place = Place::new();
     let up = place.up();
