@@ -1,6 +1,7 @@
 //! A connection to the node of a home; starts one if none runs.
 
 use std::{
+    collections::VecDeque,
     fs::OpenOptions,
     io::{BufRead, BufReader, Write},
     os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream, process::CommandExt},
@@ -37,6 +38,8 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Client {
     lines: Framed<UnixStream, LinesCodec>,
     operator: Arc<Operator>,
+    /// What was seen while an answer was waited for.
+    seen: VecDeque<Answer>,
 }
 
 /// The node went away.
@@ -108,7 +111,7 @@ impl Client {
             None => operator.insert(Arc::new(passphrase::credential(home).map_err(Unreached::Final)?)).clone(),
         };
         let signature = to_hex(&operator.answer(&challenge));
-        let mut client = Self { lines, operator };
+        let mut client = Self { lines, operator, seen: VecDeque::new() };
         let request = Request::Authenticate { operator: client.operator.id(), signature };
         client.say(&request).await.map_err(|_| Unreached::NotThere)?;
         match client.hear().await {
@@ -125,18 +128,28 @@ impl Client {
 
     /// Hears the next thing. Safe to drop while it waits.
     pub(crate) async fn hear(&mut self) -> anyhow::Result<Answer> {
+        match self.seen.pop_front() {
+            Some(seen) => Ok(seen),
+            None => self.listen().await,
+        }
+    }
+
+    async fn listen(&mut self) -> anyhow::Result<Answer> {
         match self.lines.next().await {
             Some(Ok(line)) => serde_json::from_str(&line).context("the node says something this version does not know"),
             Some(Err(_)) | None => Err(NodeGone.into()),
         }
     }
 
-    /// Says something and hears what it is answered.
+    /// Says something and hears what it is answered. What is seen in a session meanwhile is heard afterwards.
     pub(crate) async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
         self.say(request).await?;
-        match self.hear().await? {
-            Answer::Refused { why } => bail!("{why}"),
-            answer => Ok(answer),
+        loop {
+            match self.listen().await? {
+                Answer::Refused { why } => bail!("{why}"),
+                seen @ Answer::Seen { .. } => self.seen.push_back(seen),
+                answer => return Ok(answer),
+            }
         }
     }
 

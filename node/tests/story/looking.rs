@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     place::{Place, wait_until},
-    signals::{agents, kill_nine, rows, slow, under_way},
+    signals::{agents, kill_nine, processes, rows, under_way},
 };
 
 /// After this a command does not end any more.
@@ -101,6 +101,8 @@ fn what_a_node_left_unanswered_is_shown_before_the_next_one_runs() {
     let letters = rows(&place, &["dead", "--json"]);
     assert_eq!((letters.len(), &letters[0]["unanswered"]), (1, &json!(true)));
     let message = letters[0]["message"].clone();
+    // The next node goes on with it, unless nobody can read any more what was said.
+    fs::remove_file(place.home.join("vault/keys").join(letters[0]["session"].as_str().unwrap())).unwrap();
     let up = place.up();
     let letters = rows(&place, &["dead", "--json"]);
     assert_eq!((letters.len(), &letters[0]["message"]), (1, &message));
@@ -113,18 +115,26 @@ fn what_a_node_left_unanswered_is_shown_before_the_next_one_runs() {
 fn a_letter_that_cannot_be_read_does_not_keep_the_others_from_being_replayed() {
     let place = Place::new();
     let up = place.up();
-    let script = place.script(&[slow(), slow(), slow()]);
+    // They wait in seats that are held, and then stopped.
+    place.run(&["suspend", "--all"]).succeeded();
+    let waiting = || {
+        let mut all = processes(&place);
+        all.retain(|one| one["name"] == "loop" && one["waiting"] == 1);
+        all
+    };
     let runs = ["the first", "the second"].map(|words| {
-        let before = agents(&place).len();
-        let run = place.start(&["run", "--model", &script, "--json", words]);
-        wait_until("the model is asked", || agents(&place).len() > before);
+        let before = waiting().len();
+        let run = place.start(&["run", "--json", words]);
+        wait_until("the message waits", || waiting().len() > before);
         run
     });
-    kill_nine(up);
+    for one in waiting() {
+        place.run(&["stop", &one["pid"].to_string()]).succeeded();
+    }
     for run in runs {
         drop(run.ended());
     }
-    let up = place.up();
+    place.run(&["resume", "--all"]).succeeded();
     let mut letters = rows(&place, &["dead", "--json"]);
     letters.sort_by_key(|letter| letter["message"].as_u64());
     let first = letters[0]["message"].to_string();

@@ -20,7 +20,7 @@ pub(crate) fn entries(place: &Place, kind: &str) -> Vec<Value> {
     place.log_now().into_iter().filter(|entry| entry["fact"]["kind"] == kind).collect()
 }
 
-fn processes(place: &Place) -> Vec<Value> {
+pub(crate) fn processes(place: &Place) -> Vec<Value> {
     let out = place.run(&["ps", "--json"]).succeeded().stdout;
     serde_json::from_str::<Vec<Value>>(&out).unwrap()
 }
