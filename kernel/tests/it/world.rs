@@ -375,12 +375,15 @@ pub(crate) struct World {
 
 /// What the agents are born through that were taken up at a boot.
 #[derive(Clone, Default)]
-struct Births(Arc<Mutex<HashMap<SessionId, mpsc::UnboundedReceiver<(Process, oneshot::Sender<End>)>>>>);
+struct Births(Arc<Mutex<HashMap<SessionId, Born>>>);
+
+/// What one of them is born through, with each incarnation.
+struct Born(mpsc::UnboundedReceiver<(Process, oneshot::Sender<End>)>);
 
 impl Births {
     fn body(&self, session: SessionId) -> Arc<dyn Body> {
         let (sender, births) = mpsc::unbounded_channel();
-        self.0.lock().unwrap().insert(session, births);
+        self.0.lock().unwrap().insert(session, Born(births));
         Arc::new(Strings(sender))
     }
 }
@@ -437,7 +440,7 @@ impl World {
     }
     /// A session that went on at the boot, its agent in the hands of the test.
     pub(crate) fn taken_up(&self, session: SessionId) -> Puppet {
-        let births = self.births.0.lock().unwrap().remove(&session).unwrap();
+        let Born(births) = self.births.0.lock().unwrap().remove(&session).unwrap();
         Puppet { session, births, kernel: self.kernel.clone() }
     }
     /// Comes back to a session that rests.
