@@ -49,7 +49,7 @@ fn answered(place: &Place) -> u64 {
 #[test]
 fn at_its_quota_a_home_says_what_is_full_and_goes_on_when_that_is_raised() {
     let place = Place::new();
-    place.configure("[chain]\nquota = \"6 MB\"\n");
+    place.configure("[chain]\nquota = \"9 MB\"\n");
     let (answers, warned, refused) = fill(&place, 100_000);
     assert!(answers > 3 && (1..answers).contains(&warned), "{warned} of {answers} were warned");
     told(&place, &refused);
@@ -62,7 +62,7 @@ fn at_its_quota_a_home_says_what_is_full_and_goes_on_when_that_is_raised() {
     place.verify();
     let full = space(&place);
     let (used, quota) = (full["used"].as_u64().unwrap(), full["quota"].as_u64().unwrap());
-    assert!(quota == 6_000_000 && (5_400_000..=6_100_000).contains(&used), "{full}");
+    assert!(quota == 9_000_000 && (8_100_000..=9_100_000).contains(&used), "{full}");
     let words = place.run(&["chain", "stat"]).succeeded().stdout;
     assert!(words.contains("quota      ") && words.contains("raise `quota`"), "{words}");
     // It does not start, and says why; the record can be read, and what must not wait is still done.
