@@ -33,16 +33,8 @@ const CANCELLED: u8 = 130;
 
 pub(crate) async fn run(home: &Home, args: Run) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::new(args.json);
-    let ended = match Turn::prepare(home, &args, &mut screen).await {
-        Ok(turn) => turn.carry_through(&mut screen).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &ended {
-        screen.error(error);
-    }
-    let status = ended?;
-    screen.written()?;
-    Ok(status)
+    let turn = Turn::prepare(home, &args, &mut screen).await;
+    shown(turn, screen).await
 }
 
 /// A dead letter that is to be answered in a session of its own.
@@ -56,7 +48,13 @@ pub(crate) struct Replay {
 /// Replays a dead letter: one turn, one answer.
 pub(crate) async fn replay(home: &Home, replay: Replay) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::new(replay.json);
-    let ended = match Turn::replay(home, &replay, &mut screen).await {
+    let turn = Turn::replay(home, &replay, &mut screen).await;
+    shown(turn, screen).await
+}
+
+/// Shows a turn to its end, or why there is none.
+async fn shown(turn: anyhow::Result<Turn>, mut screen: Screen) -> anyhow::Result<ExitCode> {
+    let ended = match turn {
         Ok(turn) => turn.carry_through(&mut screen).await,
         Err(error) => Err(error),
     };
