@@ -184,8 +184,7 @@ impl Links {
     /// Has `pid` told when `other` exits: once for each monitor. If the other is not there, at once.
     #[must_use]
     pub fn monitor(&mut self, pid: Pid, other: Pid) -> (MonitorId, Option<Signal>) {
-        let monitor = MonitorId(self.next_monitor);
-        self.next_monitor += 1;
+        let monitor = self.monitor_of_nobody();
         if !self.processes.contains_key(&other) {
             return (monitor, Some(Signal::Down { to: pid, monitor, from: other, gone: Gone::NoProcess }));
         }
@@ -195,6 +194,13 @@ impl Links {
             self.change(other, |relations| relations.watched_by.insert(monitor));
         }
         (monitor, None)
+    }
+
+    /// A monitor that tells nobody of anybody: what one that is over or fenced gets.
+    pub fn monitor_of_nobody(&mut self) -> MonitorId {
+        let monitor = MonitorId(self.next_monitor);
+        self.next_monitor += 1;
+        monitor
     }
 
     /// Whether two processes are linked.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -14,11 +14,11 @@ use ephor_base::{
     ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Task, Timestamp, ToolAction, ToolAnswer,
     Workspace,
 };
-use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
+use ephor_chain::{Config, Log, Signal, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
-    AgentSpec, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
-    Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Watchers, operator_id,
+    Act, AgentSpec, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
+    Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Target, Watchers, operator_id,
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
 use tokio::sync::mpsc;
@@ -58,6 +58,23 @@ impl Secrets for NoSecrets {
 /// A tool that answers at once, or never.
 struct Tool {
     answers: bool,
+    at_work: Arc<AtomicUsize>,
+}
+
+/// A call that is at work until it is dropped.
+struct AtWork(Arc<AtomicUsize>);
+
+impl AtWork {
+    fn begin(at_work: &Arc<AtomicUsize>) -> Self {
+        at_work.fetch_add(1, Ordering::SeqCst);
+        Self(at_work.clone())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Driver for Tool {
@@ -65,8 +82,9 @@ impl Driver for Tool {
         Budget::ZERO
     }
     fn run(&self, _: Permit, _: CallContext) -> Running {
-        let answers = self.answers;
+        let (answers, at_work) = (self.answers, AtWork::begin(&self.at_work));
         Running::new(async move {
+            let _at_work = at_work;
             if !answers {
                 std::future::pending::<()>().await;
             }
@@ -98,6 +116,8 @@ pub(crate) struct Node {
     folder: tempfile::TempDir,
     kernel: Kernel,
     operator: ed25519_dalek::VerifyingKey,
+    /// How many calls are at work.
+    at_work: Arc<AtomicUsize>,
 }
 
 impl Node {
@@ -112,7 +132,8 @@ impl Node {
         let constitution = Constitution::parse(Constitution::default_text(policy.environment)).unwrap();
         let (tools, answers) = (["t.done", "t.never"], [true, false]);
         let registry = Registry::new(tools.map(registration).to_vec()).unwrap();
-        let driver = |answers| -> Arc<dyn Driver> { Arc::new(Tool { answers }) };
+        let at_work = Arc::new(AtomicUsize::new(0));
+        let driver = |answers| -> Arc<dyn Driver> { Arc::new(Tool { answers, at_work: at_work.clone() }) };
         let tools: BTreeMap<_, _> =
             tools.iter().zip(answers).map(|(name, answers)| (name.parse().unwrap(), driver(answers))).collect();
         let parts = DoorParts {
@@ -130,7 +151,7 @@ impl Node {
             ticket: ephor_base::TicketId(1),
         };
         let kernel = Kernel::boot(parts, first, Pid(1), random).await.unwrap();
-        Self { folder, kernel, operator }
+        Self { folder, kernel, operator, at_work }
     }
 
     async fn branch(&self, name: &str, body: Arc<dyn Body>) -> Branch {
@@ -197,6 +218,31 @@ pub(crate) async fn storm(many: usize) -> f64 {
     took.as_secs_f64() * 1e3
 }
 
+/// Milliseconds until no call of so many agents is at work any more after all are stopped, with that on the chain.
+pub(crate) async fn stop_all(agents: usize) -> f64 {
+    let node = Node::boot().await;
+    let (body, over) = (Evil::Dies, Arc::new(AtomicBool::new(false)));
+    let body: Arc<dyn Body> = Arc::new(Disturbs { evil: body, over, has_spun: AtomicBool::new(false) });
+    for _ in 0..agents {
+        node.agent(body.clone()).await;
+    }
+    let pause = || tokio::time::sleep(Duration::from_micros(200));
+    while node.at_work.load(Ordering::SeqCst) < agents {
+        pause().await;
+    }
+    let (operator, note) = (operator_id(&node.operator), String::new());
+    let act = Act { operator, signal: Signal::Stop, target: Target::All, tree: true, note };
+    let (kernel, began) = (node.kernel.clone(), Instant::now());
+    let stopping = tokio::spawn(async move { kernel.signal(act).await.unwrap() });
+    while node.at_work.load(Ordering::SeqCst) > 0 {
+        pause().await;
+    }
+    let took = began.elapsed();
+    assert!(stopping.await.unwrap().recorded.is_ok());
+    node.kernel.stop().await;
+    took.as_secs_f64() * 1e3
+}
+
 /// An agent that calls a tool now and then, and says how long that took.
 struct Calls {
     times: mpsc::UnboundedSender<Duration>,
@@ -230,8 +276,8 @@ async fn call(process: &Process, tool: &str) {
 }
 
 /// What an agent does to disturb others.
-#[derive(Clone, Copy)]
-enum Evil {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Evil {
     /// Panics whenever it is started.
     Panics,
     /// Does not yield until the time is over. The one that replaces it does, or the node would have to begin anew.
@@ -240,6 +286,10 @@ enum Evil {
     Floods,
     /// Calls a tool that never answers, and is killed in the middle of it.
     Dies,
+}
+
+impl Evil {
+    pub(crate) const ALL: [Self; 4] = [Self::Panics, Self::Spins, Self::Floods, Self::Dies];
 }
 
 struct Disturbs {
@@ -279,8 +329,8 @@ impl Body for Disturbs {
 /// How often the one is killed that is in the middle of a call: as often as its supervisor bears.
 const KILLS: usize = 5;
 
-/// The 99th percentile of a tool call, in milliseconds, over so many agents; undisturbed, and beside four that misbehave.
-pub(crate) async fn p99(agents: usize, calls: usize, is_disturbed: bool) -> f64 {
+/// The 99th percentile of a tool call, in milliseconds, over so many agents, beside these that misbehave.
+pub(crate) async fn p99(agents: usize, calls: usize, evils: Vec<Evil>) -> f64 {
     let node = Node::boot().await;
     let (times, mut taken) = mpsc::unbounded_channel();
     let body: Arc<dyn Body> = Arc::new(Calls { times, every: Duration::from_millis(2000) });
@@ -289,11 +339,9 @@ pub(crate) async fn p99(agents: usize, calls: usize, is_disturbed: bool) -> f64 
     }
     let over = Arc::new(AtomicBool::new(false));
     let mut victim = None;
-    if is_disturbed {
-        for evil in [Evil::Panics, Evil::Spins, Evil::Floods, Evil::Dies] {
-            let disturbs = Disturbs { evil, over: over.clone(), has_spun: AtomicBool::new(false) };
-            victim = Some(node.agent(Arc::new(disturbs)).await);
-        }
+    for evil in evils {
+        let disturbs = Disturbs { evil, over: over.clone(), has_spun: AtomicBool::new(false) };
+        victim = Some(node.agent(Arc::new(disturbs)).await);
     }
     while taken.try_recv().is_ok() {}
     let mut all = Vec::with_capacity(calls);

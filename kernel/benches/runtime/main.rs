@@ -2,7 +2,7 @@
 //! the chain; and beside agents that misbehave.
 //!
 //! `just bench-kernel` runs it. `--rounds N` takes another number of rounds than 5; `--only WORD` prints the tables whose
-//! name holds it: `runtime`, `storm`, `memory`, `chain`, `neighbours`.
+//! name holds it: `runtime`, `storm`, `memory`, `chain`, `stop`, `neighbours`; `--evil NAME` has only one of those misbehave.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +22,10 @@ use std::future::Future;
 use ephor_kernel::runtime::LOST_THREADS;
 use tokio::runtime::Runtime;
 
-use crate::erlang::{Erlang, STORM};
+use crate::{
+    chained::Evil,
+    erlang::{Erlang, STORM},
+};
 
 /// How much is measured in one round.
 #[derive(Clone, Copy)]
@@ -79,8 +82,13 @@ fn main() {
         head();
         row("storm of 30,000 with the chain, ms", median(times), None, None, Bar::AtMost(400.0));
     }
+    if is_wanted("stop") {
+        let times = (0..rounds).map(|_| on(&threads, chained::stop_all(1000))).collect();
+        head();
+        row("stop of all with 1,000 calls at work, ms", median(times), None, None, Bar::AtMost(100.0));
+    }
     if is_wanted("neighbours") {
-        neighbours();
+        neighbours(after("--evil").map(String::as_str));
     }
 }
 
@@ -145,19 +153,21 @@ fn memories(erlang: Option<&Erlang>) {
     );
 }
 
-fn neighbours() {
+fn neighbours(only: Option<&str>) {
+    let is_meant = |evil: &Evil| only.is_none_or(|only| format!("{evil:?}").eq_ignore_ascii_case(only));
+    let evils: Vec<_> = Evil::ALL.into_iter().filter(is_meant).collect();
     // As many threads as `ephor up` has.
     let threads = std::thread::available_parallelism().map_or(1, usize::from) + LOST_THREADS;
     let threads = &tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
     let mut ratios = Vec::new();
     for run in 1..=7 {
-        let alone = on(threads, chained::p99(1000, 3000, false));
-        let beside = on(threads, chained::p99(1000, 3000, true));
-        println!("run {run}: p99 {alone:.2} ms undisturbed, {beside:.2} ms beside four that misbehave");
+        let alone = on(threads, chained::p99(1000, 3000, Vec::new()));
+        let beside = on(threads, chained::p99(1000, 3000, evils.clone()));
+        println!("run {run}: p99 {alone:.2} ms undisturbed, {beside:.2} ms beside {evils:?}");
         ratios.push(beside / alone);
     }
     head();
-    row("p99 of 1,000 agents beside four that misbehave, ratio", median(ratios), None, None, Bar::AtMost(1.5));
+    row("p99 of 1,000 agents beside those that misbehave, ratio", median(ratios), None, None, Bar::AtMost(1.5));
 }
 
 /// What a figure has to reach.

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::{
     ChildSpec, Host, Shared, Task,
     duty::Kid,
-    orders::{Ask, Asked, Listing, Started, Told},
+    orders::{Ask, Asked, Listing, Told},
 };
 use crate::supervisor::{Answer, ChildId, Event, Refused, Request, Standing};
 
@@ -14,7 +14,7 @@ pub(super) struct Asking<H: Host> {
     /// From the oldest ticket that is open on; tickets count up.
     open: VecDeque<Option<Asker<H>>>,
     oldest: u64,
-    answered: Vec<(Asker<H>, Answer)>,
+    answered: VecDeque<(Asker<H>, Answer)>,
 }
 
 /// Somebody who asked.
@@ -26,7 +26,7 @@ pub(super) struct Asker<H: Host> {
 
 impl<H: Host> Default for Asking<H> {
     fn default() -> Self {
-        Self { open: VecDeque::new(), oldest: 0, answered: Vec::new() }
+        Self { open: VecDeque::new(), oldest: 0, answered: VecDeque::new() }
     }
 }
 
@@ -71,18 +71,22 @@ impl<H: Host> Asking<H> {
             self.oldest = self.oldest.wrapping_add(1);
         }
         if let Some(asker) = asker {
-            self.answered.push((asker, answer));
+            self.answered.push_back((asker, answer));
         }
+    }
+
+    /// Takes out who asked for this child, to be told when it runs. Children are born in the order in which they were asked for.
+    pub(super) fn started(&mut self, child: ChildId) -> Option<Asker<H>> {
+        let is_it = |(_, answer): &(Asker<H>, Answer)| matches!(answer, Answer::Started(id) if *id == child);
+        let at = self.answered.iter().position(is_it)?;
+        self.answered.remove(at).map(|(asker, _)| asker)
     }
 
     /// Sends the answers out.
     pub(super) fn send<'a>(&mut self, shared: &Arc<Shared<H>>, kid: impl Fn(ChildId) -> Option<&'a Kid<H>>) {
         for (asker, answer) in self.answered.drain(..) {
             let told = match answer {
-                Answer::Started(id) => kid(id).map(|kid| {
-                    let address = kid.address(shared);
-                    Told::Started(Started { id, pid: kid.pid, address })
-                }),
+                Answer::Started(id) => kid(id).map(|kid| Told::Started(kid.started(shared, id))),
                 Answer::Ignored => Some(Told::Ignored),
                 Answer::Done => Some(Told::Done),
                 Answer::Children(children) => {
@@ -123,7 +127,7 @@ impl<H: Host> Asking<H> {
 }
 
 impl<H: Host> Asker<H> {
-    fn tell(self, told: Result<Told<H>, Refused>) {
+    pub(super) fn tell(self, told: Result<Told<H>, Refused>) {
         // Whoever asked may have left.
         let _left: Result<(), _> = self.reply.send(told);
     }

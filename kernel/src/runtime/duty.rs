@@ -20,7 +20,7 @@ use super::{
     asking::Asking,
     host::{News, Told, What},
     living::{Living, Observers, Stage},
-    orders::Order,
+    orders::{Order, Started},
     panics::contained,
     row::{Place, Row},
 };
@@ -370,7 +370,13 @@ impl<H: Host> Duty<H> {
     fn told(&mut self, told: Result<(), String>) {
         match told {
             Ok(()) => {
-                for Birth { row, pid, stage, .. } in self.births.drain(..) {
+                for Birth { row, id, pid, mut stage } in self.births.drain(..) {
+                    if let Some(asker) = self.asking.started(id)
+                        && let Some(kid) =
+                            self.kids.get(usize::try_from(id.place).unwrap_or(usize::MAX)).and_then(Option::as_ref)
+                    {
+                        stage = stage.asked_for(asker, kid.started(&self.shared, id));
+                    }
                     drop(tokio::spawn(Living::new(self.shared.clone(), row, pid, stage)));
                 }
                 let kids = &self.kids;
@@ -488,8 +494,8 @@ impl<H: Host> Shared<H> {
 }
 
 impl<H: Host> Kid<H> {
-    /// The seat, for whoever asked for it.
-    pub(super) fn address(&self, shared: &Arc<Shared<H>>) -> Address<H> {
-        Address::new(shared.clone(), self.row.clone())
+    /// What whoever asked for it is told.
+    pub(super) fn started(&self, shared: &Arc<Shared<H>>, id: ChildId) -> Started<H> {
+        Started { id, pid: self.pid, address: Address::new(shared.clone(), self.row.clone()) }
     }
 }

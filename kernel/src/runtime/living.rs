@@ -4,18 +4,19 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, ready},
 };
 
 use ephor_base::{ExitReason, Pid};
-
+use futures_util::task::waker_ref;
 use tokio::sync::oneshot;
 
 use super::{
     Body, Host, Later, Process, Shared,
+    asking::Asker,
     duty::Duty,
     host::{News, What},
-    orders::Order,
+    orders::{Order, Started, Told},
     panics::contained,
     row::{Look, Row},
     spec::Life,
@@ -35,6 +36,8 @@ pub(super) struct Living<H: Host> {
 pub(super) enum Stage<H: Host> {
     /// It is to run this body.
     New(Arc<dyn Body<H>>),
+    /// It is to run this body, and somebody waits for that.
+    AskedFor(Box<AskedFor<H>>),
     /// It works.
     Works(Life),
     /// It supervises.
@@ -43,6 +46,49 @@ pub(super) enum Stage<H: Host> {
     Ends(Box<Ending<H>>),
     /// It is over.
     Over,
+}
+
+/// Somebody who waits until a child runs. Whatever becomes of it, he is told that it was started.
+pub(super) struct AskedFor<H: Host> {
+    body: Arc<dyn Body<H>>,
+    waiting: Option<(Asker<H>, Started<H>)>,
+}
+
+impl<H: Host> Drop for AskedFor<H> {
+    fn drop(&mut self) {
+        if let Some((asker, started)) = self.waiting.take() {
+            asker.tell(Ok(Told::Started(started)));
+        }
+    }
+}
+
+impl<H: Host> Stage<H> {
+    /// The same, for somebody who waits until it runs.
+    pub(super) fn asked_for(self, asker: Asker<H>, started: Started<H>) -> Self {
+        match self {
+            Self::New(body) => Self::AskedFor(Box::new(AskedFor { body, waiting: Some((asker, started)) })),
+            stage => {
+                asker.tell(Ok(Told::Started(started)));
+                stage
+            }
+        }
+    }
+
+    /// The body of one that has not begun. Whoever waits for it is told when this poll ends, or takes long.
+    fn body(&mut self) -> Option<Arc<dyn Body<H>>> {
+        match std::mem::replace(self, Self::Over) {
+            Self::New(body) => Some(body),
+            Self::AskedFor(asked) => {
+                let body = asked.body.clone();
+                watchdog::answer(asked);
+                Some(body)
+            }
+            stage => {
+                *self = stage;
+                None
+            }
+        }
+    }
 }
 
 /// What is left to do after the end.
@@ -82,9 +128,9 @@ impl<H: Host> Living<H> {
     /// Whoever wakes it does so through its row: a process that never yields holds nobody back whom it has woken.
     fn work(&mut self) -> Poll<ExitReason> {
         let _station = watchdog::enter(&self.shared, self.pid);
-        let waker = Waker::from(self.row.clone());
+        let waker = waker_ref(&self.row);
         let context = &mut Context::from_waker(&waker);
-        if let Stage::New(body) = &self.stage {
+        if let Some(body) = self.stage.body() {
             let process = Process::new(self.shared.clone(), self.row.clone(), self.pid);
             match contained(|| body.run(process)) {
                 Ok(life) => self.stage = Stage::Works(life),
@@ -94,7 +140,7 @@ impl<H: Host> Living<H> {
         let polled = match &mut self.stage {
             Stage::Works(life) => contained(|| life.0.as_mut().poll(context)),
             Stage::Supervises(duty) => contained(|| duty.poll(context)),
-            Stage::New(_) | Stage::Ends(_) | Stage::Over => Ok(Poll::Ready(ExitReason::Normal)),
+            _ => Ok(Poll::Ready(ExitReason::Normal)),
         };
         polled.unwrap_or_else(Poll::Ready)
     }
@@ -173,7 +219,7 @@ impl<H: Host> Future for Living<H> {
                     this.stage = Stage::Over;
                     return Poll::Ready(());
                 }
-                Stage::New(_) | Stage::Works(_) | Stage::Supervises(_) => {}
+                Stage::New(_) | Stage::AskedFor(_) | Stage::Works(_) | Stage::Supervises(_) => {}
             }
             let reason = match this.row.look(this.pid, context.waker()) {
                 Look::End(reason) => reason,

@@ -163,7 +163,7 @@ impl<H: Host> Process<H> {
         }
     }
 
-    // Relations.
+    // Relations. Of one that is over or fenced they stay as they are.
 
     /// Links this process with another: when one exits other than normally, so does the other, unless it traps exits.
     pub fn link(&self, other: Pid) {
@@ -211,7 +211,7 @@ impl<H: Host> Process<H> {
 
     /// Gives its name back; false if it has none such.
     pub fn unregister(&self, name: &str) -> bool {
-        self.shared.unregister(name, self.pid)
+        self.shared.unregister(&self.row, name, self.pid)
     }
 
     /// Who has a name.
@@ -227,7 +227,7 @@ impl<H: Host> Process<H> {
 
     /// Leaves the group of a topic; says whether it was in it.
     pub fn leave(&self, topic: &str) -> bool {
-        self.shared.leave_group(self.pid, topic)
+        self.shared.leave_group(&self.row, self.pid, topic)
     }
 
     /// The members of the group of a topic, by PID.

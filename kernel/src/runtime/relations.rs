@@ -78,12 +78,17 @@ impl<H: Host> Shared<H> {
         is_there
     }
 
+    /// Enters a process that acts: not one that is fenced, though it is still there.
+    fn enter_actor(&self, relations: &mut Relations, row: &Arc<Row<H>>, pid: Pid, room: usize) -> bool {
+        row.is_live(pid) && self.enter(relations, Some(row), pid, room)
+    }
+
     pub(super) fn link(&self, row: &Arc<Row<H>>, pid: Pid, other: Pid) {
         let other_row = self.table.row(other);
         let signal = {
             let mut relations = self.relations();
-            if pid == other || relations.links.are_linked(pid, other) || !self.enter(&mut relations, Some(row), pid, 1)
-            {
+            let is_linked = relations.links.are_linked(pid, other);
+            if pid == other || is_linked || !self.enter_actor(&mut relations, row, pid, 1) {
                 return;
             }
             // One that is over and has not been told of yet is told of by this link, too.
@@ -95,7 +100,7 @@ impl<H: Host> Shared<H> {
 
     pub(super) fn unlink(&self, row: &Row<H>, pid: Pid, other: Pid) {
         let mut relations = self.relations();
-        if relations.links.are_linked(pid, other) {
+        if row.is_live(pid) && relations.links.are_linked(pid, other) {
             relations.links.unlink(pid, other);
             row.unrelate(pid);
             if let Some(other_row) = self.table.row(other) {
@@ -108,7 +113,9 @@ impl<H: Host> Shared<H> {
         let other_row = self.table.row(other);
         let (monitor, signal) = {
             let mut relations = self.relations();
-            self.enter(&mut relations, Some(row), pid, 1);
+            if !self.enter_actor(&mut relations, row, pid, 1) {
+                return relations.links.monitor_of_nobody();
+            }
             self.enter(&mut relations, other_row.as_ref(), other, 0);
             relations.links.monitor(pid, other)
         };
@@ -118,7 +125,8 @@ impl<H: Host> Shared<H> {
 
     pub(super) fn demonitor(&self, row: &Row<H>, pid: Pid, monitor: MonitorId) -> bool {
         let mut relations = self.relations();
-        let was_there = relations.links.is_monitor_of(monitor, pid) && relations.links.demonitor(monitor);
+        let is_own = row.is_live(pid) && relations.links.is_monitor_of(monitor, pid);
+        let was_there = is_own && relations.links.demonitor(monitor);
         if was_there {
             row.unrelate(pid);
         }
@@ -127,7 +135,7 @@ impl<H: Host> Shared<H> {
 
     pub(super) fn trap(&self, row: &Arc<Row<H>>, pid: Pid, traps: bool) {
         let mut relations = self.relations();
-        if self.enter(&mut relations, Some(row), pid, 0) {
+        if self.enter_actor(&mut relations, row, pid, 0) {
             relations.links.trap(pid, traps);
         }
     }
@@ -184,13 +192,16 @@ impl<H: Host> Shared<H> {
 
     pub(super) fn register(&self, row: &Arc<Row<H>>, pid: Pid, name: &str) -> Result<(), NotNamed> {
         let mut relations = self.relations();
-        self.enter(&mut relations, Some(row), pid, 0);
+        if !self.enter_actor(&mut relations, row, pid, 0) {
+            return Err(NotNamed::NoProcess(pid));
+        }
         relations.links.register(name, pid)
     }
 
-    pub(super) fn unregister(&self, name: &str, pid: Pid) -> bool {
+    pub(super) fn unregister(&self, row: &Row<H>, name: &str, pid: Pid) -> bool {
         let mut relations = self.relations();
-        relations.links.whereis(name) == Some(pid) && relations.links.unregister(name).is_some()
+        let is_own = row.is_live(pid) && relations.links.whereis(name) == Some(pid);
+        is_own && relations.links.unregister(name).is_some()
     }
 
     pub(super) fn whereis(&self, name: &str) -> Option<Pid> {
@@ -199,15 +210,16 @@ impl<H: Host> Shared<H> {
 
     pub(super) fn join(&self, row: &Arc<Row<H>>, pid: Pid, topic: &str) -> bool {
         let mut relations = self.relations();
-        let is_there = self.enter(&mut relations, Some(row), pid, 0);
+        let is_there = self.enter_actor(&mut relations, row, pid, 0);
         if is_there {
             relations.groups.join(topic, pid);
         }
         is_there
     }
 
-    pub(super) fn leave_group(&self, pid: Pid, topic: &str) -> bool {
-        self.relations().groups.leave(topic, pid)
+    pub(super) fn leave_group(&self, row: &Row<H>, pid: Pid, topic: &str) -> bool {
+        let mut relations = self.relations();
+        row.is_live(pid) && relations.groups.leave(topic, pid)
     }
 
     pub(super) fn members(&self, topic: &str) -> Vec<Pid> {

@@ -9,11 +9,12 @@ mod ports;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    task::{Wake, Waker},
+    task::Waker,
     time::Duration,
 };
 
 use ephor_base::{ExitReason, Pid, Seat, SessionId};
+use futures_util::task::ArcWake;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -428,17 +429,21 @@ impl<H: Host> Row<H> {
     }
 }
 
-/// What a process waits for wakes its row, and that its task. A row that has been told once tells nobody until its task has
-/// looked.
-impl<H: Host> Wake for Row<H> {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
+impl<H: Host> Row<H> {
+    /// Wakes its task.
+    pub(super) fn rouse(&self) {
         let task = self.inner().waker.take();
         if let Some(task) = task {
             watchdog::wake(task);
         }
+    }
+}
+
+/// What a process waits for wakes its row, and that its task. A row that has been told once tells nobody until its task has
+/// looked.
+impl<H: Host> ArcWake for Row<H> {
+    fn wake_by_ref(row: &Arc<Self>) {
+        row.rouse();
     }
 }
 

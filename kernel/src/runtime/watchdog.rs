@@ -9,13 +9,17 @@
 //! thread for that thread, and nobody else would take him from there.
 
 use std::{
-    cell::RefCell,
+    cell::Cell,
     collections::HashMap,
+    marker::PhantomData,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering::SeqCst},
+        atomic::{
+            AtomicU64,
+            Ordering::{Relaxed, Release, SeqCst},
+        },
     },
-    task::{Wake, Waker},
+    task::Waker,
     time::Duration,
 };
 
@@ -34,8 +38,8 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_m
 /// The shortest.
 const OFTEN: Duration = Duration::from_millis(2);
 
-/// One thread of a runtime, as it works.
-#[derive(Debug, Default)]
+/// One thread of a runtime, as it works. Only that thread writes `runtime`, `pid` and `turn`.
+#[derive(Default)]
 struct Station {
     runtime: AtomicU64,
     pid: AtomicU64,
@@ -43,8 +47,15 @@ struct Station {
     turn: AtomicU64,
     /// The turn whose process was ended from outside.
     relieved: AtomicU64,
-    /// Who is to be woken.
-    woken: Mutex<Vec<Waker>>,
+    /// What is owed to others when the poll ends.
+    owed: Mutex<Vec<Owed>>,
+}
+
+/// What a process owes to others when its poll ends, or takes long.
+enum Owed {
+    Wake(Waker),
+    /// What answers somebody when it is dropped.
+    Answer(Box<dyn Send>),
 }
 
 impl Station {
@@ -52,25 +63,52 @@ impl Station {
         turn % 2 == 1
     }
 
-    fn wake_all(&self) {
-        let mut woken = std::mem::take(&mut *self.woken());
-        if woken.is_empty() {
+    /// A poll begins.
+    fn begin(&self, pid: Pid) {
+        self.pid.store(pid.0, Relaxed);
+        // Whoever sees the turn sees the process.
+        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
+    }
+
+    /// It ends. The watchdog relieves a turn and then looks whether it still is: one of the two sees the other.
+    fn end(&self) {
+        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), SeqCst);
+    }
+
+    fn pay_all(&self) {
+        let mut owed = std::mem::take(&mut *self.owed());
+        if owed.is_empty() {
             return;
         }
-        woken.drain(..).for_each(Waker::wake);
-        let mut now = self.woken();
+        for one in owed.drain(..) {
+            match one {
+                Owed::Wake(task) => task.wake(),
+                Owed::Answer(answer) => drop(answer),
+            }
+        }
+        let mut now = self.owed();
         if now.capacity() == 0 {
-            *now = woken;
+            *now = owed;
         }
     }
 
-    fn woken(&self) -> MutexGuard<'_, Vec<Waker>> {
-        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owed(&self) -> MutexGuard<'_, Vec<Owed>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A station as its own thread sees it.
+#[derive(Default)]
+struct Own {
+    station: Arc<Station>,
+    /// The runtime that the station is known to.
+    runtime: Cell<u64>,
+    /// Whether anything is owed at the end of the poll. The watchdog may have done it.
+    owes: Cell<bool>,
+}
+
 thread_local! {
-    static STATION: RefCell<Option<Arc<Station>>> = const { RefCell::new(None) };
+    static OWN: Own = Own::default();
 }
 
 /// What the watchdog knows.
@@ -107,60 +145,75 @@ impl Watch {
         self.lost.subscribe()
     }
 
+    /// From now on this thread works for this runtime.
+    fn know(&self, station: &Arc<Station>) {
+        station.runtime.store(self.id, SeqCst);
+        let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        if !stations.iter().any(|known| Arc::ptr_eq(known, station)) {
+            stations.push(station.clone());
+        }
+    }
+
     fn stations(&self) -> Vec<Arc<Station>> {
         self.stations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A poll that lasts until this is dropped.
-pub(super) struct AtWork(Arc<Station>);
+/// A poll that lasts until this is dropped, on the thread where it was made.
+pub(super) struct AtWork(PhantomData<*const ()>);
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.turn.fetch_add(1, SeqCst);
-        self.0.wake_all();
+        OWN.with(|own| {
+            own.station.end();
+            if own.owes.take() {
+                own.station.pay_all();
+            }
+        });
     }
 }
 
 /// A poll of this process begins on this thread.
 pub(super) fn enter<H: Host>(shared: &Shared<H>, pid: Pid) -> AtWork {
-    STATION.with_borrow_mut(|station| {
-        let station = station.get_or_insert_default();
-        if station.runtime.swap(shared.watch.id, SeqCst) != shared.watch.id {
-            let mut stations = shared.watch.stations.lock().unwrap_or_else(PoisonError::into_inner);
-            if !stations.iter().any(|known| Arc::ptr_eq(known, station)) {
-                stations.push(station.clone());
-            }
+    OWN.with(|own| {
+        if own.runtime.replace(shared.watch.id) != shared.watch.id {
+            shared.watch.know(&own.station);
         }
-        station.pid.store(pid.0, SeqCst);
-        station.turn.fetch_add(1, SeqCst);
-        AtWork(station.clone())
-    })
+        own.station.begin(pid);
+    });
+    AtWork(PhantomData)
 }
 
 /// Wakes a task: now, or if this thread polls a process, when that yields.
 pub(super) fn wake(task: Waker) {
-    let mut task = Some(task);
-    // A thread that ends has no station any more.
-    let _gone = STATION.try_with(|station| {
-        let station = station.try_borrow();
-        let station = station.as_ref().ok().and_then(|station| station.as_ref());
-        if let Some(station) = station.filter(|station| Station::is_within(station.turn.load(SeqCst))) {
-            station.woken().extend(task.take());
-        }
-    });
-    if let Some(task) = task {
+    if let Some(Owed::Wake(task)) = owe(Owed::Wake(task)) {
         task.wake();
     }
 }
 
+/// Drops what answers somebody: now, or if this thread polls a process, when that yields.
+pub(super) fn answer(answer: Box<dyn Send>) {
+    drop(owe(Owed::Answer(answer)));
+}
+
+/// It comes back if this thread polls no process.
+fn owe(what: Owed) -> Option<Owed> {
+    let mut what = Some(what);
+    // A thread that ends has no station any more.
+    let _gone = OWN.try_with(|own| {
+        if Station::is_within(own.station.turn.load(Relaxed)) {
+            own.station.owed().extend(what.take());
+            own.owes.set(true);
+        }
+    });
+    what
+}
+
 /// Whether the process of the last poll on this thread was ended from outside while it lasted.
 pub(super) fn was_relieved() -> bool {
-    STATION.with_borrow(|station| {
-        station.as_ref().is_some_and(|station| {
-            let last = station.turn.load(SeqCst).wrapping_sub(1);
-            station.relieved.load(SeqCst) == last
-        })
+    OWN.with(|own| {
+        let last = own.station.turn.load(Relaxed).wrapping_sub(1);
+        own.station.relieved.load(SeqCst) == last
     })
 }
 
@@ -214,7 +267,7 @@ fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
 impl<H: Host> Shared<H> {
     /// Does what a thread would do between two polls, in whose place it is in a long one.
     fn stand_in(&self, station: &Station, is_first: bool) {
-        station.wake_all();
+        station.pay_all();
         if !is_first {
             return;
         }
@@ -222,7 +275,7 @@ impl<H: Host> Shared<H> {
         // nothing else to do; a supervisor that is woken for nothing looks at its desk and goes back to sleep.
         let row = self.table.row(Pid(station.pid.load(SeqCst)));
         if let Some((supervisor, _)) = row.as_ref().and_then(|row| row.supervisor()) {
-            supervisor.wake_by_ref();
+            supervisor.rouse();
         }
     }
 

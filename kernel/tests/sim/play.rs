@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Dura
 use ephor_base::{Digest, ExitReason, Pid};
 use ephor_kernel::{
     runtime::{
-        Address, ChildSpec, Incoming, NotPlanted, NotSent, Promise, Resident, Runtime, Supervision, SupervisorSpec,
+        Address, ChildSpec, Incoming, NotPlanted, NotSent, Process, Promise, Resident, Runtime, Supervision,
+        SupervisorSpec,
     },
     supervisor::{AutoShutdown, Backoff, Flags, Kind, Name, Restart, Shutdown, Strategy, Target},
 };
@@ -224,16 +225,25 @@ impl Node<'_> {
         if sent.is_ok() || killed.is_ok() || took.is_some() {
             self.world.model().wrong(format!("{pid} is fenced, and sent {sent:?}, killed {killed:?}, {took:?}"));
         }
-        if self.runtime.address(pid).is_none() {
-            ghost.link(whom);
-            if ghost.register("ghost").is_ok() || ghost.join("ghosts") || !self.is_free_of(whom, pid) {
-                self.world.model().wrong(format!("{pid} is over, and has a name, a group or a link"));
-            }
-        }
+        self.relate(&ghost, whom);
     }
 
-    fn is_free_of(&self, whom: Pid, ghost: Pid) -> bool {
-        !self.runtime.related(whom).links.contains(&ghost)
+    /// One that is over, or fenced, can change nothing in whom anybody has to do with.
+    fn relate(&self, ghost: &Process<World>, whom: Pid) {
+        let all = |this: &Self| [ghost.pid(), whom].map(|pid| this.runtime.related(pid));
+        let before = all(self);
+        before[0].links.iter().for_each(|other| ghost.unlink(*other));
+        ghost.link(whom);
+        ghost.monitor(whom);
+        ghost.trap_exits(!before[0].traps);
+        let has_name = ghost.register("ghost").is_ok();
+        let has_group = ghost.join("ghosts") || !ghost.members("ghosts").is_empty();
+        if has_name || has_group || before != all(self) {
+            let (pid, after) = (ghost.pid(), all(self));
+            self.world
+                .model()
+                .wrong(format!("{pid} is fenced, and made {before:?} {after:?}, named {has_name}, {has_group}"));
+        }
     }
 
     /// Lets everything come to rest, looks at it, and stops the tree.
