@@ -17,6 +17,7 @@ mod living;
 mod orders;
 mod panics;
 mod port;
+mod priority;
 mod process;
 mod relations;
 mod relay;

@@ -175,6 +175,11 @@ impl Node {
         self.kernel.open_session(AgentSpec { session, budget, body }).await.unwrap()
     }
 
+    /// Opens so many sessions with the same agent, all at once.
+    async fn agents(&self, many: usize, body: &Arc<dyn Body>) {
+        futures_util::future::join_all((0..many).map(|_| self.agent(body.clone()))).await;
+    }
+
     /// Kills the agent of a session, if it runs.
     fn kill_agent(&self, session: SessionId) {
         let is_its = |one: &ephor_kernel::ProcessInfo| one.session == Some(session) && one.seat.name() == "loop";
@@ -223,9 +228,7 @@ pub(crate) async fn stop_all(agents: usize) -> f64 {
     let node = Node::boot().await;
     let (body, over) = (Evil::Dies, Arc::new(AtomicBool::new(false)));
     let body: Arc<dyn Body> = Arc::new(Disturbs { evil: body, over, has_spun: AtomicBool::new(false) });
-    for _ in 0..agents {
-        node.agent(body.clone()).await;
-    }
+    node.agents(agents, &body).await;
     let pause = || tokio::time::sleep(Duration::from_micros(200));
     while node.at_work.load(Ordering::SeqCst) < agents {
         pause().await;
@@ -334,9 +337,7 @@ pub(crate) async fn p99(agents: usize, calls: usize, evils: Vec<Evil>) -> f64 {
     let node = Node::boot().await;
     let (times, mut taken) = mpsc::unbounded_channel();
     let body: Arc<dyn Body> = Arc::new(Calls { times, every: Duration::from_millis(2000) });
-    for _ in 0..agents {
-        node.agent(body.clone()).await;
-    }
+    node.agents(agents, &body).await;
     let over = Arc::new(AtomicBool::new(false));
     let mut victim = None;
     for evil in evils {

@@ -5,6 +5,8 @@
 //! runs and can do nothing any more, and the thread counts as lost until it comes back. A process that works on one message
 //! for longer than its specification says yields, and is ended like any other.
 //!
+//! A thread whose poll takes long runs behind all others until that ends ([`priority`](super::priority)).
+//!
 //! Whom a process wakes is woken when its poll ends, and from here if that takes long: tokio keeps the last who was woken on a
 //! thread for that thread, and nobody else would take him from there.
 
@@ -13,7 +15,7 @@ use std::{
     collections::HashMap,
     marker::PhantomData,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{
             AtomicU64,
             Ordering::{Relaxed, Release, SeqCst},
@@ -26,7 +28,7 @@ use std::{
 use ephor_base::{ExitReason, Pid};
 use tokio::sync::watch;
 
-use super::{Host, Shared, orders::Order, row::Row};
+use super::{Host, Shared, orders::Order, priority, row::Row};
 
 /// How long a poll may take: well over anything that yields, and less than a person would wait.
 pub const SPIN: Duration = Duration::from_secs(5);
@@ -37,6 +39,8 @@ pub const LOST_THREADS: usize = 2;
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// The shortest.
 const OFTEN: Duration = Duration::from_millis(2);
+/// A poll that has taken so long goes on behind everybody else.
+const LONG: Duration = Duration::from_millis(40);
 
 /// One thread of a runtime, as it works. Only that thread writes `runtime`, `pid` and `turn`.
 #[derive(Default)]
@@ -47,6 +51,9 @@ struct Station {
     turn: AtomicU64,
     /// The turn whose process was ended from outside.
     relieved: AtomicU64,
+    /// The turn in which the thread was put behind others.
+    behind: AtomicU64,
+    thread: OnceLock<libc::pid_t>,
     /// What is owed to others when the poll ends.
     owed: Mutex<Vec<Owed>>,
 }
@@ -72,7 +79,34 @@ impl Station {
 
     /// It ends. The watchdog relieves a turn and then looks whether it still is: one of the two sees the other.
     fn end(&self) {
-        self.turn.store(self.turn.load(Relaxed).wrapping_add(1), SeqCst);
+        let turn = self.turn.load(Relaxed);
+        self.turn.store(turn.wrapping_add(1), SeqCst);
+        if self.behind.load(SeqCst) == turn {
+            self.come_back();
+        }
+    }
+
+    /// Puts the thread behind others while it is in this turn.
+    fn put_behind(&self, turn: u64) {
+        if self.behind.load(SeqCst) == turn || !priority::can_yield() {
+            return;
+        }
+        let Some(thread) = self.thread.get() else { return };
+        self.behind.store(turn, SeqCst);
+        if let Err(error) = priority::last(*thread) {
+            tracing::warn!(%error, "a thread whose process does not yield keeps its share of the cores");
+        }
+        if self.turn.load(SeqCst) != turn {
+            self.come_back();
+        }
+    }
+
+    fn come_back(&self) {
+        if let Some(thread) = self.thread.get()
+            && let Err(error) = priority::as_others(*thread)
+        {
+            tracing::error!(%error, "a thread that was put behind others stays there");
+        }
     }
 
     fn pay_all(&self) {
@@ -147,6 +181,7 @@ impl Watch {
 
     /// From now on this thread works for this runtime.
     fn know(&self, station: &Arc<Station>) {
+        station.thread.get_or_init(priority::own_thread);
         station.runtime.store(self.id, SeqCst);
         let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         if !stations.iter().any(|known| Arc::ptr_eq(known, station)) {
@@ -233,6 +268,11 @@ struct Sight {
     lasted: Duration,
 }
 
+/// How long a poll takes whose thread goes behind others.
+fn long(spin: Duration) -> Duration {
+    LONG.min(spin / 2)
+}
+
 fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
     let [often, seldom] = [LOOKS.0, LOOKS.1].map(|most| (spin / 4).clamp(OFTEN, most));
     let (mut seen, mut pause, mut since) = (HashMap::<*const Station, Sight>::new(), often, Duration::ZERO);
@@ -250,6 +290,9 @@ fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
                 continue;
             }
             shared.stand_in(&station, last.lasted.is_zero());
+            if lasted >= long(spin) {
+                station.put_behind(turn);
+            }
             if lasted >= spin && (station.relieved.load(SeqCst) == turn || shared.relieve(&station, turn)) {
                 lost += 1;
             }

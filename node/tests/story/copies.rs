@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     auditor::{below, copy},
     gate::writing,
-    place::{Place, Ran},
+    place::{Place, Ran, Running},
 };
 
 fn told(ran: Ran) -> Value {
@@ -135,6 +135,26 @@ fn a_home_with_something_in_it_and_a_folder_that_is_no_backup_are_refused() {
     other.run(&["backup", &folder]).failed(&["neither empty nor a backup of this log"]);
 }
 
+/// Interrupts what has worked for so long since it began, unless it is over. It is looked at while it is held, so that it cannot
+/// end unseen however busy the machine is.
+fn interrupted(running: Running, delay: Duration, has_begun: impl Fn() -> bool, is_over: impl Fn() -> bool) -> Ran {
+    let (step, mut worked) = (Duration::from_micros(300), Duration::ZERO);
+    for _ in 0..100_000 {
+        running.signal(Signal::STOP);
+        let is_in_the_middle = has_begun() && !is_over();
+        if is_in_the_middle && worked >= delay {
+            running.signal(Signal::INT);
+        }
+        running.signal(Signal::CONT);
+        if is_over() || (is_in_the_middle && worked >= delay) {
+            return running.ended();
+        }
+        thread::sleep(step);
+        worked += if is_in_the_middle { step } else { Duration::ZERO };
+    }
+    panic!("it neither begins nor ends")
+}
+
 #[test]
 fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
     let (place, _) = used();
@@ -146,12 +166,8 @@ fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
     for number in 0..60 {
         let folder = place.root().join(format!("copy-{number}"));
         let running = place.start(&["backup", folder.to_str().unwrap()]);
-        while !folder.join("unfinished").exists() && !folder.join("backup").exists() {
-            thread::yield_now();
-        }
-        thread::sleep(delay);
-        running.signal(Signal::INT);
-        let ended = running.ended();
+        let (begun, over) = (folder.join("unfinished"), folder.join("backup"));
+        let ended = interrupted(running, delay, || begun.exists(), || over.exists());
         let finished = folder.join("backup").exists();
         assert!(finished || !ended.status.success(), "{ended}");
         let home = place.root().join(format!("home-{number}"));
@@ -188,12 +204,8 @@ fn an_interrupted_restore_leaves_a_home_that_says_to_go_on() {
     for number in 0..60 {
         let home = place.root().join(format!("home-{number}"));
         let running = place.start(&["--home", home.to_str().unwrap(), "restore", &folder]);
-        while !home.join("restoring").exists() && !home.join("keys/log").exists() {
-            thread::yield_now();
-        }
-        thread::sleep(delay);
-        running.signal(Signal::INT);
-        let ended = running.ended();
+        let (begun, over) = (home.join("restoring"), home.join("keys/log"));
+        let ended = interrupted(running, delay, || begun.exists(), || over.exists());
         if home.join("restoring").exists() {
             cut += 1;
             delay = delay.saturating_add(Duration::from_millis(1));

@@ -172,3 +172,74 @@ fn timers_of_others_go_on_although_the_thread_that_waited_for_them_never_comes_b
     assert!(spun.said("spins", 1) && spun.said("slept", 3));
     spun.end();
 }
+
+#[test]
+fn whoever_asked_for_a_child_is_told_although_it_never_yields() {
+    let (over, notes) = (Over(Arc::default()), Notes::new());
+    let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let spins = {
+        let over = over.0.clone();
+        does(move |_| {
+            let over = over.clone();
+            async move {
+                while !over.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+                ExitReason::Normal
+            }
+        })
+    };
+    let told = Arc::new(AtomicBool::new(false));
+    let asks = {
+        let (told, notes) = (told.clone(), notes.clone());
+        async move {
+            let runtime = Runtime::new(notes, Pid(1), NEVER);
+            let children = vec![ChildSpec::worker("spins", spins)];
+            let root = runtime.plant("r", &SupervisorSpec::new(flags(Strategy::Dynamic), children)).await.unwrap();
+            root.start_dynamic(None).await.unwrap();
+            told.store(true, Ordering::SeqCst);
+            root
+        }
+    };
+    // On a thread of the runtime, as any process: whoever is told there waits behind the child.
+    let root = threads.spawn(asks);
+    assert!(soon(|| told.load(Ordering::SeqCst)));
+    drop(over);
+    threads.block_on(async { root.await.unwrap().stop().await });
+    assert_eq!(notes.count("-r/1 hung"), 0);
+}
+
+/// `CAP_SYS_NICE`, as capabilities(7) numbers it.
+const SYS_NICE: u64 = 1 << 23;
+/// `SCHED_IDLE`, as sched(7) numbers it.
+const IDLE: &str = "5";
+
+/// How the system schedules a thread of this process: a field of proc_pid_stat(5).
+fn policy(thread: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(38).unwrap().to_owned()
+}
+
+#[test]
+fn a_thread_that_does_not_come_back_runs_behind_others_until_it_does() {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let capable = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    if u64::from_str_radix(capable, 16).unwrap() & SYS_NICE == 0 {
+        return println!("skipped: without CAP_SYS_NICE no thread comes back from behind others");
+    }
+    let thread = Arc::new(Mutex::new(None));
+    let spun = {
+        let thread = thread.clone();
+        Spun::begin(2, Vec::new(), move |process| {
+            let own = std::fs::read_link("/proc/thread-self").unwrap();
+            *thread.lock().unwrap() = Some(own.to_str().unwrap().to_owned());
+            std::future::ready(process)
+        })
+    };
+    assert!(spun.said("spins", 1));
+    let thread = thread.lock().unwrap().clone().unwrap();
+    assert!(soon(|| policy(&thread) == IDLE), "it keeps its share");
+    spun.over.0.store(true, Ordering::SeqCst);
+    assert!(soon(|| policy(&thread) == "0"), "it stays behind others");
+    spun.end();
+}
