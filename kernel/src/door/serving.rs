@@ -461,11 +461,18 @@ impl Serving {
         Ok(())
     }
 
-    /// Resolves when the caller has died or let go, or the person cancelled the turn.
+    /// Resolves when the caller has died or let go, the person cancelled the turn, or the seat was stopped.
     async fn stopped(&self) {
+        let mut changes = self.door.holds.changes();
+        let is_stopped = async {
+            while self.door.holds.on(&self.caller.seat) != Some(HoldKind::Stopped) {
+                changes.changed().await;
+            }
+        };
         tokio::select! {
             () = self.cancel.cancelled() => {}
             () = self.caller.fence.cancelled() => {}
+            () = is_stopped => {}
         }
     }
 

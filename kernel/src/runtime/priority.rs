@@ -4,7 +4,7 @@
 //! have it wait behind all others (`SCHED_IDLE`, sched(7)): it then has what nobody else needs. To come back from there takes
 //! `CAP_SYS_NICE`, or an `RLIMIT_NICE` that admits a nice value of 0; where a node has neither, its threads stay as they are.
 
-use std::{io, sync::OnceLock};
+use std::{fs, io, sync::OnceLock, time::Duration};
 
 /// The number by which the system knows this thread.
 pub(super) fn own_thread() -> libc::pid_t {
@@ -26,6 +26,26 @@ pub(super) fn can_yield() -> bool {
         }
         can
     })
+}
+
+/// What a thread has had of the cores so far, and how long it could have worked and had to wait for one.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Effort {
+    pub(super) worked: Duration,
+    pub(super) waited: Duration,
+}
+
+impl Effort {
+    /// Of this thread of ours (`/proc/PID/task/TID/schedstat`); `None` where the system does not say, or it is gone.
+    pub(super) fn of(thread: libc::pid_t) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+        let mut fields = text.split_whitespace().map(|field| field.parse().map(Duration::from_nanos));
+        Some(Self { worked: fields.next()?.ok()?, waited: fields.next()?.ok()? })
+    }
+
+    pub(super) fn since(self, before: Self) -> Self {
+        Self { worked: self.worked.saturating_sub(before.worked), waited: self.waited.saturating_sub(before.waited) }
+    }
 }
 
 /// Puts a thread behind all others. Threads that it starts are not.

@@ -5,7 +5,7 @@
 //! runs and can do nothing any more, and the thread counts as lost until it comes back. A process that works on one message
 //! for longer than its specification says yields, and is ended like any other.
 //!
-//! A thread whose poll takes long runs behind all others until that ends ([`priority`](super::priority)).
+//! A thread that works in one poll for long runs behind all others until that ends ([`priority`](super::priority)).
 //!
 //! Whom a process wakes is woken when its poll ends, and from here if that takes long: tokio keeps the last who was woken on a
 //! thread for that thread, and nobody else would take him from there.
@@ -28,7 +28,12 @@ use std::{
 use ephor_base::{ExitReason, Pid};
 use tokio::sync::watch;
 
-use super::{Host, Shared, orders::Order, priority, row::Row};
+use super::{
+    Host, Shared,
+    orders::Order,
+    priority::{self, Effort},
+    row::Row,
+};
 
 /// How long a poll may take: well over anything that yields, and less than a person would wait.
 pub const SPIN: Duration = Duration::from_secs(5);
@@ -39,8 +44,10 @@ pub const LOST_THREADS: usize = 2;
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// The shortest.
 const OFTEN: Duration = Duration::from_millis(2);
-/// A poll that has taken so long goes on behind everybody else.
-const LONG: Duration = Duration::from_millis(40);
+/// A poll that has had so much of a core goes on behind everybody else.
+const LONG: Duration = Duration::from_millis(100);
+/// How many times [`SPIN`] a poll may take that has to wait for a core: others may have them all.
+const STARVED: u32 = 12;
 
 /// One thread of a runtime, as it works. Only that thread writes `runtime`, `pid` and `turn`.
 #[derive(Default)]
@@ -261,16 +268,26 @@ pub(super) fn start<H: Host>(shared: &Arc<Shared<H>>) {
     }
 }
 
-/// What was seen of a station: the turn it was in, and how long it has been.
+/// What was seen of a station: the turn it was in, how long it has been, and what its thread had had when it was first seen in it.
 #[derive(Clone, Copy, Default)]
 struct Sight {
     turn: u64,
     lasted: Duration,
+    effort: Option<Effort>,
 }
 
-/// How long a poll takes whose thread goes behind others.
-fn long(spin: Duration) -> Duration {
-    LONG.min(spin / 2)
+impl Sight {
+    /// A turn that was not seen before.
+    fn first(station: &Station, turn: u64) -> Self {
+        let thread = station.thread.get().filter(|_| Station::is_within(turn));
+        Self { turn, lasted: Duration::ZERO, effort: thread.and_then(|thread| Effort::of(*thread)) }
+    }
+
+    /// What the thread has had in this turn; nothing, where the system does not say.
+    fn effort(&self, station: &Station) -> Effort {
+        let now = station.thread.get().and_then(|thread| Effort::of(*thread));
+        now.zip(self.effort).map_or_else(Effort::default, |(now, before)| now.since(before))
+    }
 }
 
 fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
@@ -282,19 +299,16 @@ fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
         let (mut lost, mut is_idle) = (0, true);
         for station in shared.watch.stations() {
             let turn = station.turn.load(SeqCst);
-            let before = seen.entry(Arc::as_ptr(&station)).or_default();
-            is_idle &= before.turn == turn && !Station::is_within(turn);
-            let lasted = if before.turn == turn { before.lasted + pause } else { Duration::ZERO };
-            let last = std::mem::replace(before, Sight { turn, lasted });
-            if lasted.is_zero() || !Station::is_within(turn) || station.runtime.load(SeqCst) != shared.watch.id {
+            let sight = seen.entry(Arc::as_ptr(&station)).or_default();
+            is_idle &= sight.turn == turn && !Station::is_within(turn);
+            if sight.turn != turn {
+                *sight = Sight::first(&station, turn);
                 continue;
             }
-            shared.stand_in(&station, last.lasted.is_zero());
-            if lasted >= long(spin) {
-                station.put_behind(turn);
-            }
-            if lasted >= spin && (station.relieved.load(SeqCst) == turn || shared.relieve(&station, turn)) {
-                lost += 1;
+            let is_first = sight.lasted.is_zero();
+            sight.lasted += pause;
+            if Station::is_within(turn) && station.runtime.load(SeqCst) == shared.watch.id {
+                lost += usize::from(shared.look(&station, sight, is_first));
             }
         }
         shared.watch.lost.send_if_modified(|known| std::mem::replace(known, lost) != lost);
@@ -308,6 +322,19 @@ fn look_now_and_then<H: Host>(weak: &Weak<Shared<H>>, spin: Duration) {
 }
 
 impl<H: Host> Shared<H> {
+    /// Looks at a thread that has been in one poll for more than a look; says whether it is lost.
+    fn look(&self, station: &Station, sight: &Sight, is_first: bool) -> bool {
+        self.stand_in(station, is_first);
+        let (spin, effort) = (self.watch.spin, sight.effort(station));
+        if effort.worked >= LONG.min(spin / 2) {
+            station.put_behind(sight.turn);
+        }
+        // Others may have all the cores, and one that has been put behind them has then none: that is no hanging.
+        let own = sight.lasted.saturating_sub(effort.waited);
+        let is_over = own >= spin || sight.lasted >= spin.saturating_mul(STARVED);
+        is_over && (station.relieved.load(SeqCst) == sight.turn || self.relieve(station, sight.turn))
+    }
+
     /// Does what a thread would do between two polls, in whose place it is in a long one.
     fn stand_in(&self, station: &Station, is_first: bool) {
         station.pay_all();

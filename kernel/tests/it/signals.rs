@@ -15,8 +15,8 @@ use ephor_kernel::{
 };
 
 use crate::world::{
-    Does, End, PLENTY, Setup, World, ask, asked, chosen, code, done, is_settled, model, reader, reply, running, said,
-    text, until, uses,
+    Does, End, PLENTY, Setup, World, ask, asked, chosen, code, direct, done, is_settled, model, reader, reply, running,
+    said, text, until, uses,
 };
 
 fn act(world: &World, signal: Signal, target: Target) -> Act {
@@ -161,6 +161,23 @@ async fn a_stop_cancels_what_runs_and_what_was_not_answered_is_dead() {
     }
     assert!(held, "whoever watched was told");
     assert!(world.kernel.holds().is_empty(), "the seat is gone, and nothing holds it");
+    assert!(is_settled(&world.record().await));
+}
+
+#[tokio::test]
+async fn a_stop_cancels_a_call_of_an_agent_that_neither_has_a_turn_nor_listens() {
+    let hangs = Does::new(|_, _| std::future::pending());
+    let world = Setup::new().tool(reader("t.read"), hangs).boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, end) = puppet.born().await;
+    let mut call = process.call(direct("t.read", "{}")).unwrap();
+    running(&mut call).await;
+    // It takes nothing out of its ports until its call has ended.
+    let stop = tokio::spawn(signalled(&world, Signal::Stop, Target::All));
+    assert_eq!(code(&call.ended().await), "cancelled");
+    assert!(world.kernel.processes().iter().any(|one| one.pid == process.pid()), "and not because it was killed");
+    drop(end);
+    assert!(stop.await.unwrap().unwrap().recorded.is_ok());
     assert!(is_settled(&world.record().await));
 }
 

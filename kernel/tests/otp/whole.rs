@@ -6,7 +6,7 @@
 //! sibling's start fails right behind it, since a process cannot run here before its birth is on the record.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
@@ -50,8 +50,8 @@ struct State {
     templates: HashMap<String, Child>,
     /// Who is killed as soon as it is born.
     doomed: Vec<String>,
-    /// The paths of supervisors with supervisors below them.
-    deep: Vec<String>,
+    /// The paths of supervisors.
+    supervisors: HashSet<String>,
 }
 
 /// An incarnation that is about to be born.
@@ -154,7 +154,7 @@ impl World {
             let mut state = self.state();
             let unborn = state.begun.iter().find(|one| one.plain == path).map(|one| (one.full.clone(), one.dies));
             if let Some((full, dies)) = unborn {
-                state.is_apart |= dies || state.deep.contains(&path);
+                state.is_apart |= dies;
                 state.doomed.push(full);
                 return None;
             }
@@ -162,14 +162,7 @@ impl World {
         let pid = self.living(&path)?;
         let above = self.state().fulls.get(parent).cloned()?;
         let is_child = self.state().names[&pid].starts_with(&format!("{above}/"));
-        (is_child && self.kill(&path, pid)).then_some(pid)
-    }
-
-    fn kill(&self, path: &str, pid: Pid) -> bool {
-        let mut state = self.state();
-        state.is_apart |= state.deep.iter().any(|deep| deep == path);
-        drop(state);
-        self.runtime().kill(pid)
+        (is_child && self.runtime().kill(pid)).then_some(pid)
     }
 }
 
@@ -234,9 +227,7 @@ fn child(world: &World, parent: &str, child: &Child) -> ChildSpec<World> {
 }
 
 fn supervisor(world: &World, path: &str, sup: &Sup) -> SupervisorSpec<World> {
-    if sup.children.iter().any(|child| matches!(child.kind, Kind::Supervisor(..))) {
-        world.state().deep.push(path.to_owned());
-    }
+    world.state().supervisors.insert(path.to_owned());
     if sup.strategy == Strategy::Dynamic {
         world.state().templates.insert(path.to_owned(), sup.children[0].clone());
     }
@@ -309,7 +300,7 @@ async fn perform(world: &World, step: &Step) -> Vec<String> {
 fn leave(world: &World, path: &str, reason: Reason) {
     let Some(pid) = world.living(path) else { return };
     if reason == Reason::Killed {
-        world.kill(path, pid);
+        let _was_there: bool = world.runtime().kill(pid);
     } else if world.supervision(path).is_none() {
         world.runtime().send(pid, exit_reason(reason)).unwrap();
     }
@@ -401,7 +392,20 @@ async fn settled(world: &World, answers: Vec<String>) -> (StepTrace, bool) {
     }
     let mut state = world.state();
     let (order, exits) = (std::mem::take(&mut state.order), std::mem::take(&mut state.exits));
-    let mut step = StepTrace { order, exits, answers, shape, ..StepTrace::serial() };
+    let mut step = StepTrace { order, exits: exits.clone(), answers, shape, ..StepTrace::serial() };
     step.sort();
-    (step, state.is_apart)
+    (step, state.is_apart || state.took_supervisors_along(&exits))
+}
+
+impl State {
+    /// Whether a supervisor was killed, by whomever, and another one below it with it.
+    fn took_supervisors_along(&self, exits: &[String]) -> bool {
+        let plain = |full: &str| -> String {
+            let names = full.split('/').map(|name| name.split('#').next().unwrap_or_default());
+            names.collect::<Vec<_>>().join("/")
+        };
+        let killed = exits.iter().filter_map(|exit| exit.strip_prefix('x')?.strip_suffix(" killed"));
+        let killed: HashSet<&str> = killed.filter(|full| self.supervisors.contains(&plain(full))).collect();
+        killed.iter().any(|full| full.rsplit_once('/').is_some_and(|(above, _)| killed.contains(above)))
+    }
 }
