@@ -5,7 +5,7 @@
 //! it. A replay is the acceptance of a message that names the dead letter it comes from, and so is a firing: one entry does
 //! both, and there is no moment at which a message is both dead and accepted again, or a schedule due again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use ephor_base::{MessageId, Seat, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
@@ -196,9 +196,10 @@ pub struct Unanswered {
     pub session: SessionId,
 }
 
-/// Which seats are held, and by what.
+/// Which seats are held, and by what: each kind with whether it holds everything below as well. A seat without a hold is not
+/// in it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Holds(BTreeMap<(Seat, HoldKind), bool>);
+pub struct Holds(BTreeMap<Seat, BTreeMap<HoldKind, bool>>);
 
 /// Everything that stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -254,20 +255,41 @@ pub fn is_at_or_below(seat: &Seat, above: &Seat) -> bool {
 impl Holds {
     /// The holds, by seat and kind.
     pub fn iter(&self) -> impl Iterator<Item = Hold> {
-        self.0.iter().map(|((seat, kind), tree)| Hold { seat: seat.clone(), kind: *kind, tree: *tree })
+        let of = |(seat, kinds): (&Seat, &BTreeMap<HoldKind, bool>)| {
+            let hold = |(kind, tree): (&HoldKind, &bool)| Hold { seat: seat.clone(), kind: *kind, tree: *tree };
+            kinds.iter().map(hold).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of)
     }
 
-    /// What holds `seat`: it itself, or with its tree a seat above it. Of several the one that holds hardest.
+    /// What holds `seat`: it itself, or with its tree a seat above it. Of several the one that holds hardest. Looks as often as
+    /// the seat is deep, however many are held.
     #[must_use]
     pub fn on(&self, seat: &Seat) -> Option<HoldKind> {
         // Most of the time nothing is held at all.
-        let holding =
-            |((held, _), tree): &(&(Seat, HoldKind), &bool)| held == seat || (**tree && is_at_or_below(seat, held));
-        self.0.iter().filter(holding).map(|((_, kind), _)| *kind).max_by_key(|kind| match kind {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = seat.as_str();
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let held =
+            above.chain([path]).filter_map(|held| self.0.get(held).map(|kinds| (held.len() == path.len(), kinds)));
+        let kinds = held.flat_map(|(is_itself, kinds)| {
+            kinds.iter().filter(move |(_, tree)| is_itself || **tree).map(|(kind, _)| *kind)
+        });
+        kinds.max_by_key(|kind| match kind {
             HoldKind::Spent => 0,
             HoldKind::Suspended => 1,
             HoldKind::Stopped => 2,
         })
+    }
+
+    /// Whether `seat` or a seat below it is held by itself.
+    #[must_use]
+    pub fn any_at_or_below(&self, seat: &Seat) -> bool {
+        let from = self.0.range::<str, _>((Bound::Included(seat.as_str()), Bound::Unbounded));
+        let mut from = from.map(|(held, _)| held).take_while(|held| held.as_str().starts_with(seat.as_str()));
+        from.any(|held| is_at_or_below(held, seat))
     }
 
     /// Takes a signal in.
@@ -280,11 +302,13 @@ impl Holds {
             (Signal::Suspend, Cause::Budget) => self.hold(seat, HoldKind::Spent, tree),
             (Signal::Stop, Cause::Operator) => self.hold(seat, HoldKind::Stopped, tree),
             (Signal::Kill, Cause::Operator) => {}
-            (Signal::Resume, Cause::Operator) => self.0.retain(|(held, kind), _| {
-                let meant = held == seat || (tree && is_at_or_below(held, seat));
-                !meant || *kind == HoldKind::Spent
+            (Signal::Resume, Cause::Operator) => self.0.retain(|held, kinds| {
+                if held == seat || (tree && is_at_or_below(held, seat)) {
+                    kinds.retain(|kind, _| *kind == HoldKind::Spent);
+                }
+                !kinds.is_empty()
             }),
-            (Signal::Resume, Cause::Gone) => self.0.retain(|(held, _), _| !is_at_or_below(held, seat)),
+            (Signal::Resume, Cause::Gone) => self.0.retain(|held, _| !is_at_or_below(held, seat)),
             _ => return Err("its cause is not one that such a signal has"),
         }
         Ok(())
@@ -292,12 +316,17 @@ impl Holds {
 
     /// The seat was given another limit.
     pub fn raised(&mut self, seat: &Seat) {
-        self.0.remove(&(seat.clone(), HoldKind::Spent));
+        if let Some(kinds) = self.0.get_mut(seat) {
+            kinds.remove(&HoldKind::Spent);
+            if kinds.is_empty() {
+                self.0.remove(seat);
+            }
+        }
     }
 
     fn hold(&mut self, seat: &Seat, kind: HoldKind, tree: bool) {
         // A narrower signal does not take a wider hold back.
-        let held = self.0.entry((seat.clone(), kind)).or_default();
+        let held = self.0.entry(seat.clone()).or_default().entry(kind).or_default();
         *held = *held || tree;
     }
 }
@@ -474,7 +503,9 @@ impl Standing {
     /// Takes a part of a snapshot in.
     pub(crate) fn load(&mut self, part: &StandingPart) {
         let StandingPart { holds, dead, schedules, unanswered, operators, law } = part;
-        self.holds.0.extend(holds.iter().map(|hold| ((hold.seat.clone(), hold.kind), hold.tree)));
+        for Hold { seat, kind, tree } in holds {
+            self.holds.0.entry(seat.clone()).or_default().insert(*kind, *tree);
+        }
         self.dead.extend(dead.iter().map(|letter| (letter.message, *letter)));
         self.schedules.extend(schedules.iter().map(|schedule| (schedule.name.clone(), schedule.clone())));
         self.unanswered.extend(unanswered.iter().map(|one| (one.message, *one)));

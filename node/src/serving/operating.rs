@@ -152,7 +152,8 @@ impl Node {
         if changes.is_empty() {
             return Ok(Done::Budget { seat, account: view(account), seq: None });
         }
-        let (account, seq) = self.kernel.limit(operator, &seat, |limit| changes.on(limit), note).await?;
+        let changes = *changes;
+        let (account, seq) = self.kernel.limit(operator, &seat, move |limit| changes.on(limit), note).await?;
         Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
     }
 
