@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
-    operators::{Credential, Enactment, Operators},
-    record::Fact,
+    operators::{Credential, Enactment, Operators, Role},
+    record::{Fact, flag, is_false},
 };
 
 /// What is done to processes.
@@ -180,6 +180,10 @@ pub struct Scheduled {
     /// The latest instant that fired or was passed over.
     #[n(7)]
     pub last: Option<Timestamp>,
+    /// Whether it is withheld, since whoever made it may not send anything any more.
+    #[cbor(n(8), with = "flag", has_nil)]
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub withheld: bool,
 }
 
 /// A message that is owed an answer, and has neither been answered nor died.
@@ -195,6 +199,9 @@ pub struct Unanswered {
     #[n(2)]
     pub session: SessionId,
 }
+
+/// The bytes of what one entry takes over from the log before.
+const HERITAGE_BYTES: usize = 48 << 10;
 
 /// Which seats are held, and by what: each kind with whether it holds everything below as well. A seat without a hold is not
 /// in it.
@@ -374,6 +381,7 @@ impl Standing {
             Fact::Schedule { .. } => self.schedule(entry),
             Fact::Skipped { name, at } => self.pass(name, *at),
             Fact::Unscheduled { name } => self.unschedule(entry, name),
+            Fact::Withheld { name } => self.withhold(entry, name),
             Fact::Erase { session, .. } => {
                 // What cannot be read any more can be neither replayed nor sent.
                 self.dead.retain(|_, letter| letter.session != *session);
@@ -400,7 +408,11 @@ impl Standing {
             Some(Because::Replay(dead)) => {
                 self.dead.remove(dead).ok_or("it replays what is no dead letter")?;
             }
-            Some(Because::Fire { name, at }) => self.pass(name, *at)?,
+            Some(Because::Fire { name, at }) => {
+                self.pass(name, *at)?;
+                // Whoever made it may send again.
+                self.schedules.get_mut(name).into_iter().for_each(|schedule| schedule.withheld = false);
+            }
         }
         if let Some(session) = session.filter(|_| owed) {
             self.unanswered.insert(id, Unanswered { message: id, accepted: entry.seq, session });
@@ -470,6 +482,7 @@ impl Standing {
             since: entry.time,
             session,
             last: None,
+            withheld: false,
         };
         self.schedules.insert(name.clone(), made);
         Ok(())
@@ -482,6 +495,53 @@ impl Standing {
             return Err("the schedule has come past that instant before");
         }
         schedule.last = Some(at);
+        Ok(())
+    }
+
+    fn withhold(&mut self, entry: &Entry, name: &str) -> Result<(), &'static str> {
+        let operator = entry.subject.operator.ok_or("it withholds a schedule of nobody")?;
+        if self.operators.role(operator) >= Some(Role::Operator) {
+            return Err("it withholds a schedule of somebody who may send");
+        }
+        let schedule = self.schedules.get_mut(name).filter(|schedule| !schedule.withheld);
+        schedule.ok_or("there is no schedule of that name, or it is withheld already")?.withheld = true;
+        Ok(())
+    }
+
+    /// What of it stands on in a log that follows this one: operators, the law, and what they hold. A budget that is spent ends with
+    /// its session. Dead letters and schedules are sealed under keys of sessions of this log, and stay with it.
+    pub(crate) fn heritage(&self) -> Vec<StandingPart> {
+        let (mut parts, mut part, mut bytes) = (Vec::new(), StandingPart::default(), 0usize);
+        let passes_on = |item: &Item| match item {
+            Item::Hold(hold) => hold.kind != HoldKind::Spent,
+            Item::Operator(_) | Item::Law(_) => true,
+            _ => false,
+        };
+        for item in self.items().filter(passes_on) {
+            bytes = bytes.saturating_add(item.length());
+            if bytes > HERITAGE_BYTES {
+                bytes = item.length();
+                parts.push(std::mem::take(&mut part));
+            }
+            part.push(item);
+        }
+        parts.push(part);
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
+    /// Takes over what stood on the log before, or says which rule it breaks. Each change counts as made by this entry.
+    pub(crate) fn inherit(&mut self, entry: &Entry, part: &StandingPart) -> Result<(), &'static str> {
+        let StandingPart { holds, operators, law, .. } = part;
+        let own =
+            StandingPart { holds: holds.clone(), operators: operators.clone(), law: *law, ..StandingPart::default() };
+        if own != *part || own.is_empty() || holds.iter().any(|hold| hold.kind == HoldKind::Spent) {
+            return Err("it takes over what ends with its log, or nothing");
+        }
+        self.operators.inherit(operators.as_deref().unwrap_or_default(), *law, entry.seq)?;
+        for Hold { seat, kind, tree } in holds {
+            self.holds.hold(seat, *kind, *tree);
+        }
         Ok(())
     }
 
