@@ -55,7 +55,9 @@ fn stand(log: &Log) {
     decree(log, enrol(2, "bert", Role::Approver));
     decree(log, enrol(3, "carl", Role::Operator));
     decree(log, Decree::Dismiss { operator: by(3).operator.unwrap() });
-    Fact::document(LAW).for_each(|part| drop(write(log, Subject::default(), part)));
+    for part in Fact::document(LAW) {
+        write(log, Subject::default(), part);
+    }
     let terms = Terms { constitution: Digest::of(LAW), capabilities: Vec::new(), never: Vec::new() };
     decree(log, Decree::Enact { policy: Digest::of(b"all of it"), terms, environment: "dev".into() });
     signal(log, Signal::Stop, "node", true, Cause::Operator);
@@ -160,7 +162,7 @@ fn both_verifiers_let_a_log_take_over_what_stood_before_only_where_it_begins() {
     let heirs = |parts: Vec<StandingPart>| parts.into_iter().map(|part| own(Fact::Inherited(part))).collect::<Vec<_>>();
     let begun = |parts: Vec<StandingPart>, then: Vec<(Subject, Fact)>| [heirs(parts), vec![own(boot())], then].concat();
     let stopped = || hold(HoldKind::Stopped);
-    let cases: Vec<(&str, bool, Vec<(Subject, Fact)>)> = vec![
+    let cases = vec![
         ("taken over, and decreed behind it", true, begun(vec![whole(), stopped()], vec![decreed(1), resumed()])),
         ("a decree bound to what the old log had", false, begun(vec![whole()], vec![decreed(7)])),
         ("taken over behind a boot", false, vec![own(boot()), own(Fact::Inherited(whole()))]),

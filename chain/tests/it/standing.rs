@@ -279,7 +279,7 @@ fn who_is_held_is_found_by_the_path_as_by_looking_at_every_hold() {
         (Signal::Resume, Cause::Gone),
     ];
     let (mut holds, chance) = (Holds::default(), Seeded::new(3));
-    let mut below = |most: usize| usize::try_from(chance.below(most as u64)).unwrap();
+    let below = |most: usize| usize::try_from(chance.below(most as u64)).unwrap();
     for _ in 0..2000 {
         let (seat, (signal, cause)) = (&seats[below(seats.len())], acts[below(acts.len())]);
         holds.apply(signal, seat, below(2) == 0, cause).unwrap();
