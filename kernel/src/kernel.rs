@@ -438,6 +438,10 @@ impl Kernel {
         self.door().release(home.group.seat()).await;
         let why = if gave_up { "its agent crashed too often" } else { "the supervisor of its agent was killed" };
         let why = format!("session {session} is over: {why}; `ephor dead` has what was not answered");
+        // Whoever is told looks at once.
+        if let Err(error) = self.door().log().flush().await {
+            tracing::error!(%session, %error, "what a session left that is over is not settled on the disk");
+        }
         self.door().watchers().part(session, Seen::Over { why }).await;
         self.forget(session, seat);
     }

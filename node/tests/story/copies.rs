@@ -60,6 +60,9 @@ fn a_restored_home_keeps_its_operators_its_law_and_what_was_stopped() {
     elsewhere.run(&["run", "list the files"]).failed(&["stopped", "ephor resume"]);
     let operators = elsewhere.run(&["operator", "list"]).succeeded().stdout;
     assert!(operators.contains("vic") && operators.contains("viewer"), "{operators}");
+    // The credentials of others are theirs to bring.
+    fs::create_dir_all(elsewhere.home.join("keys/operators")).unwrap();
+    fs::copy(place.home.join("keys/operators/vic"), elsewhere.home.join("keys/operators/vic")).unwrap();
     elsewhere.run(&["resume", "--all", "--as", "vic"]).failed(&["role `operator`"]);
     elsewhere.run(&["resume", "--all"]).succeeded();
     elsewhere.run(&["run", "list the files"]).succeeded();
