@@ -31,13 +31,15 @@ use crate::{
     marks,
     minimum::Minimum,
     open::{self, Before, Looked, World},
-    read::read,
+    published::Published,
+    read::{bundle_items, read},
     record::{Fact, Follows},
     restore,
     rotation::{KeyFile, Signers},
     rules::Rules,
     scan::{self, Scan},
     standing::Standing,
+    tile::WIDTH,
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, begin_of, verify},
 };
@@ -295,27 +297,20 @@ impl Home<'_> {
         documents.chain(standing.heritage().into_iter().map(Fact::Inherited)).collect()
     }
 
-    /// A document among the entries of the old chain before `size`.
+    /// A document among the entries of the old chain before `size`, as the journal leads to them or as they were published.
     fn document(&self, size: u64, wanted: Digest) -> Option<Vec<u8>> {
-        let mut text = Vec::new();
-        // The entries themselves were checked; what cannot be read is not there.
-        for stored in read(&self.config.folder, self.files).map_while(Result::ok) {
-            if stored.entry.seq.0 >= size {
-                break;
-            }
-            let Fact::Document { digest, part, of, bytes } = stored.entry.fact else { continue };
-            if digest != wanted {
-                continue;
-            }
-            if part == 0 {
-                text.clear();
-            }
-            text.extend(bytes);
-            if part.saturating_add(1) == of && Digest::of(&text) == wanted {
-                return Some(text);
-            }
+        let (folder, files) = (&self.config.folder, self.files);
+        let read = read(folder, files).up_to(size).map_while(Result::ok);
+        if let Some(text) = assembled(read.map(|stored| stored.entry.fact), wanted) {
+            return Some(text);
         }
-        None
+        let (_, published) = marks::read_published(folder, &**files).ok().flatten()?;
+        let published = Published::new(folder, files, published.head.size);
+        let first = Minimum::index_of(folder, &**files).unwrap_or(0) / WIDTH;
+        let bundles = (first..published.size().div_ceil(WIDTH)).map(|bundle| bundle.saturating_mul(WIDTH));
+        let items = bundles.filter_map(|from| bundle_items(&published, from, None).ok()).flatten();
+        let entries = items.map(|item| item.entry).filter(|entry| entry.seq.0 < size);
+        assembled(entries.map(|entry| entry.fact), wanted)
     }
 
     /// How many entries the old chain had at least, as far as its marks can still be read.
@@ -441,6 +436,25 @@ impl Home<'_> {
             _ => Err(io("reading the new chain")(io::ErrorKind::InvalidData.into())),
         }
     }
+}
+
+/// A document that stands among these facts in parts. Whatever they are, it is the one that is wanted.
+fn assembled(facts: impl Iterator<Item = Fact>, wanted: Digest) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    for fact in facts {
+        let Fact::Document { digest, part, of, bytes } = fact else { continue };
+        if digest != wanted {
+            continue;
+        }
+        if part == 0 {
+            text.clear();
+        }
+        text.extend(bytes);
+        if part.saturating_add(1) == of && Digest::of(&text) == wanted {
+            return Some(text);
+        }
+    }
+    None
 }
 
 fn io(doing: &'static str) -> impl FnOnce(io::Error) -> AcceptError {
