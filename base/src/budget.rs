@@ -136,6 +136,21 @@ impl Budget {
         depth: u64::MAX,
     };
 
+    /// So much of one thing, and nothing of the others.
+    #[must_use]
+    pub const fn of(resource: Resource, amount: u64) -> Self {
+        let nothing = Self::ZERO;
+        match resource {
+            Resource::Tokens => Self { tokens: amount, ..nothing },
+            Resource::Cost => Self { micro_usd: amount, ..nothing },
+            Resource::WallTime => Self { wall_ms: amount, ..nothing },
+            Resource::ToolCalls => Self { tool_calls: amount, ..nothing },
+            Resource::Messages => Self { messages: amount, ..nothing },
+            Resource::Children => Self { children: amount, ..nothing },
+            Resource::Depth => Self { depth: amount, ..nothing },
+        }
+    }
+
     /// The sum, saturating.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {

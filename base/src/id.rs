@@ -1,6 +1,6 @@
 //! Names that never change meaning: processes, seats, sessions, calls, spans, operators.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -142,6 +142,12 @@ impl Seat {
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+}
+
+impl Borrow<str> for Seat {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

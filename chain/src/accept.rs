@@ -1,7 +1,8 @@
 //! An operator accepts the loss of a chain that is not whole.
 //!
 //! The old chain is moved aside whole and never overwritten, with its keys and its pinned head. A new one begins under new
-//! keys, and its first entry names the last head of the old one that can still be trusted.
+//! keys, and its first entry names the last head of the old one that can still be trusted. Behind that stands what stood on the old
+//! one up to there and does not end with it: operators and their roles, the law, and what is stopped or suspended.
 //!
 //! The new chain is made ready under `quarantine/N/draft`, renamed to `quarantine/N/new`, and then swapped in: pinned
 //! head, chain, keys. The sealed contents of the old chain move aside with it, because those of the new one take their
@@ -15,7 +16,7 @@ use std::{
 };
 
 use ephor_base::{
-    Clock, Random,
+    Clock, Digest, Random,
     files::{Files, Open},
 };
 
@@ -29,13 +30,16 @@ use crate::{
     log::Config,
     marks,
     minimum::Minimum,
-    open::{self, Looked, World},
-    read::read,
+    open::{self, Before, Looked, World},
+    published::Published,
+    read::{bundle_items, read},
     record::{Fact, Follows},
     restore,
     rotation::{KeyFile, Signers},
     rules::Rules,
     scan::{self, Scan},
+    standing::Standing,
+    tile::WIDTH,
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, begin_of, verify},
 };
@@ -166,10 +170,10 @@ impl Home<'_> {
         random: Arc<dyn Random>,
         version: &str,
     ) -> Result<PathBuf, AcceptError> {
-        let follows = self.follows(old, reason, &vault, &*random)?;
+        let before = self.before(old, reason, &vault, &*random)?;
         let place = self.free()?;
         let world = World { config: &self.staged(&place), files: self.files, clock, random };
-        self.stage(&place, world, vault, version, follows)?;
+        self.stage(&place, world, vault, version, before)?;
         Ok(place)
     }
 
@@ -269,19 +273,44 @@ impl Home<'_> {
 
     /// What the new chain says of the old one. What a crash left of the keys of erased sessions is destroyed: the new chain
     /// knows nothing of them.
-    fn follows(
+    fn before(
         &self,
         keys: &VerifierKeys,
         reason: String,
         vault: &Arc<VaultKey>,
         random: &dyn Random,
-    ) -> Result<Follows, AcceptError> {
+    ) -> Result<Before, AcceptError> {
         let Trusted { head: Head { size, root }, rules, .. } = self.trusted(keys)?;
         let old = Vault::new(&self.config.vault, Arc::clone(vault), Arc::clone(self.files));
         old.destroy_all(&rules.erased, random).map_err(io("destroying the key of an erased session"))?;
         // What cannot be read any more has used up numbers as well.
         let used = rules.used.last().after(self.promised(keys, &rules).saturating_sub(size));
-        Ok(Follows { origin: keys.origin().to_owned(), size, root, reason, used })
+        let follows = Follows { origin: keys.origin().to_owned(), size, root, reason, used };
+        Ok(Before { follows, heritage: self.heritage(size, &rules.standing) })
+    }
+
+    /// What stood on the old chain, as far as it can be trusted, and stands on; with the text of the law, which the new one could not
+    /// find anywhere else. A law whose text cannot be read any more is inherited without it.
+    fn heritage(&self, size: u64, standing: &Standing) -> Vec<Fact> {
+        let text = standing.operators().law().and_then(|law| self.document(size, law.constitution));
+        let documents = text.iter().flat_map(|text| Fact::document(text));
+        documents.chain(standing.heritage().into_iter().map(Fact::Inherited)).collect()
+    }
+
+    /// A document among the entries of the old chain before `size`, as the journal leads to them or as they were published.
+    fn document(&self, size: u64, wanted: Digest) -> Option<Vec<u8>> {
+        let (folder, files) = (&self.config.folder, self.files);
+        let read = read(folder, files).up_to(size).map_while(Result::ok);
+        if let Some(text) = assembled(read.map(|stored| stored.entry.fact), wanted) {
+            return Some(text);
+        }
+        let (_, published) = marks::read_published(folder, &**files).ok().flatten()?;
+        let published = Published::new(folder, files, published.head.size);
+        let first = Minimum::index_of(folder, &**files).unwrap_or(0) / WIDTH;
+        let bundles = (first..published.size().div_ceil(WIDTH)).map(|bundle| bundle.saturating_mul(WIDTH));
+        let items = bundles.filter_map(|from| bundle_items(&published, from, None).ok()).flatten();
+        let entries = items.map(|item| item.entry).filter(|entry| entry.seq.0 < size);
+        assembled(entries.map(|entry| entry.fact), wanted)
     }
 
     /// How many entries the old chain had at least, as far as its marks can still be read.
@@ -331,13 +360,13 @@ impl Home<'_> {
         world: World<'_>,
         vault: Arc<VaultKey>,
         version: &str,
-        follows: Follows,
+        before: Before,
     ) -> Result<(), AcceptError> {
         let (files, draft) = (&**self.files, place.join("draft"));
         files.create_folder(&world.config.folder).map_err(io("making the new chain"))?;
         let keys = SigningKeys::generate(&*world.random);
         keys.save_with(&draft.join("signing"), files, &self.signing.protection, &*world.random)?;
-        let (mut writer, _) = open::open(world, keys.into(), vault, version, Some(follows))?;
+        let (mut writer, _) = open::open(world, keys.into(), vault, version, Some(before))?;
         writer.stop_at_once().map_err(OpenError::from)?;
         self.keep(&self.signing.path, &place.join("signing"))?;
         self.keep(&self.config.head, &place.join("head"))?;
@@ -407,6 +436,25 @@ impl Home<'_> {
             _ => Err(io("reading the new chain")(io::ErrorKind::InvalidData.into())),
         }
     }
+}
+
+/// A document that stands among these facts in parts. Whatever they are, it is the one that is wanted.
+fn assembled(facts: impl Iterator<Item = Fact>, wanted: Digest) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    for fact in facts {
+        let Fact::Document { digest, part, of, bytes } = fact else { continue };
+        if digest != wanted {
+            continue;
+        }
+        if part == 0 {
+            text.clear();
+        }
+        text.extend(bytes);
+        if part.saturating_add(1) == of && Digest::of(&text) == wanted {
+            return Some(text);
+        }
+    }
+    None
 }
 
 fn io(doing: &'static str) -> impl FnOnce(io::Error) -> AcceptError {

@@ -145,6 +145,7 @@ impl Holds {
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
             Fact::Signal { .. } | Fact::Limit { .. } | Fact::Skipped { .. } => {}
+            Fact::Withheld { .. } | Fact::Inherited(_) => {}
             Fact::Enrolled { .. } | Fact::Ranked { .. } | Fact::Dismissed { .. } => {}
             // Its text is recorded anew by each boot; until then it stays with what the last one recorded.
             Fact::Enacted { .. } => {}

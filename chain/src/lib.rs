@@ -124,6 +124,7 @@ pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
 pub use minimum::Minimum;
 pub use offline::{CheckError, Checked, CheckedEntry, EntryProof, check};
+pub use open::standing;
 pub use operators::{Credential, Decree, Enactment, Operators, Role};
 pub use order::Order;
 pub use protection::Protection;

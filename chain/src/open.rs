@@ -32,6 +32,7 @@ use crate::{
     rules::Rules,
     scan::{self, End, Scan},
     segment::{self, Format},
+    standing::Standing,
     vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };
@@ -42,6 +43,15 @@ pub(crate) struct World<'a> {
     pub(crate) files: &'a Arc<dyn Files>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+}
+
+/// The log that is given up for a new one.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    /// What the new one says of it.
+    pub(crate) follows: Follows,
+    /// What stood on it and stands on; the texts that are named there come first.
+    pub(crate) heritage: Vec<Fact>,
 }
 
 /// What looking at a chain found. Nothing has been written.
@@ -86,13 +96,21 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
     Ok(Looked { scan, torn, head, published: marks.published(), last, signers, changes })
 }
 
+/// What stands in a chain that nobody writes, as opening it would find it. Nothing is written.
+///
+/// # Errors
+/// [`ScanError`]: the chain is not whole, or cannot be read.
+pub fn standing(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Standing, ScanError> {
+    Ok(look(config, files, keys)?.scan.rules.standing)
+}
+
 /// Opens a chain, or begins it, and writes its first batch.
 pub(crate) fn open(
     world: World<'_>,
     keys: Signers,
     vault: Arc<VaultKey>,
     version: &str,
-    follows: Option<Follows>,
+    before: Option<Before>,
 ) -> Result<(Writer, Recovered), OpenError> {
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     restore::check_restored(world.config, &**world.files)?;
@@ -100,7 +118,7 @@ pub(crate) fn open(
     let looked = look(world.config, world.files, keys.verifier())?;
     check_format(&looked.scan)?;
     let fresh = looked.scan.tree.size() == 0;
-    if fresh && follows.is_none() {
+    if fresh && before.is_none() {
         let had_sessions = !vault.is_empty().map_err(io("reading the vault"))?;
         if had_sessions || !world.config.may_begin {
             return Err(ScanError::from(journal_missing()).into());
@@ -110,7 +128,7 @@ pub(crate) fn open(
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
     let mut writer = prepare(&world, keys, vault, looked, Recycle::Segments)?;
-    let records = first_records(&rules, writer.keys.verifier(), version, torn, follows);
+    let records = first_records(&rules, writer.keys.verifier(), version, torn, before);
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(full_or_io("publishing the chain"))?;
     let reserved = writer.journal.ahead();
@@ -233,19 +251,21 @@ fn prepare(
     Ok(writer)
 }
 
-/// What opening records: the origin of a new log, the boot, and the outcomes that are missing.
+/// What opening records: the origin of a new log with what it takes over, the boot, and the outcomes that are missing.
 fn first_records(
     rules: &Rules,
     keys: &VerifierKeys,
     version: &str,
     trimmed_bytes: u64,
-    follows: Option<Follows>,
+    before: Option<Before>,
 ) -> Vec<Record> {
     let own = |fact| Record { subject: Subject::default(), fact, content: None };
     let mut records = Vec::new();
     if rules.size == 0 {
         let (ed25519, ml_dsa_65) = (keys.ed25519().to_owned(), keys.ml_dsa_65().to_owned());
+        let (follows, heritage) = before.map(|before| (before.follows, before.heritage)).unzip();
         records.push(own(Fact::Origin { ed25519, ml_dsa_65, follows }));
+        records.extend(heritage.into_iter().flatten().map(own));
     }
     let (number, clean) = (rules.boots.saturating_add(1), is_clean(rules));
     records.push(own(Fact::Boot { number, version: version.to_owned(), clean, trimmed_bytes }));

@@ -278,11 +278,36 @@ impl Operators {
         }
     }
 
+    /// Takes over who was in office in the log before, who was dismissed there, and the law; all as of the entry `since`.
+    pub(crate) fn inherit(
+        &mut self,
+        credentials: &[Credential],
+        law: Option<Enactment>,
+        since: Seq,
+    ) -> Result<(), &'static str> {
+        if law.is_some() && self.law.is_some() {
+            return Err("it takes over a second law");
+        }
+        for one in credentials {
+            let (id, role) = (operator_id(&one.key), one.role);
+            self.enrol(Credential { since, role: None, ..one.clone() })?;
+            let is_taken = self.iter().any(|(_, other)| other.name == one.name);
+            match self.credentials.get_mut(&id) {
+                Some(_) if role.is_some() && is_taken => return Err("it takes over a name that is taken"),
+                Some(credential) => credential.role = role,
+                None => {}
+            }
+        }
+        self.law = law.map(|law| Enactment { since, ..law }).or(self.law);
+        Ok(())
+    }
+
     fn enrol(&mut self, credential: Credential) -> Result<(), &'static str> {
         if !VerifyingKey::from_bytes(&credential.key).is_ok_and(|key| !key.is_weak()) {
             return Err("it enrols a key that is none");
         }
-        if !is_name(&credential.name) || self.iter().any(|(_, other)| other.name == credential.name) {
+        let is_taken = |name: &str| credential.role.is_some() && self.iter().any(|(_, other)| other.name == name);
+        if !is_name(&credential.name) || is_taken(&credential.name) {
             return Err("it enrols under a name that is taken or none");
         }
         let id = operator_id(&credential.key);

@@ -154,6 +154,8 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Dismissed { .. }
         | Fact::Keys { .. }
         | Fact::Boot { .. }
+        | Fact::Inherited(_)
+        | Fact::Withheld { .. }
         | Fact::Origin { .. } => true,
         Fact::Operator { .. }
         | Fact::Policy { .. }

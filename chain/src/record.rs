@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 pub use follows::{Follows, LastNumbers};
 
 pub(crate) use forms::hex;
-use forms::{flag, is_false, text_or_hex};
+use forms::text_or_hex;
+pub(crate) use forms::{flag, is_false};
 
 use crate::{
     operators::Role,
     pruning::Pruning,
     snapshot::Snapshot,
-    standing::{Because, Cause, Missed, Signal, Undelivered},
+    standing::{Because, Cause, Missed, Signal, StandingPart, Undelivered},
 };
 
 /// One thing that happened, before it has a place in the chain.
@@ -517,6 +518,17 @@ pub enum Fact {
         #[serde(serialize_with = "hex")]
         signature: Vec<u8>,
     },
+    /// A schedule is due and is not sent, since whoever made it may not send anything any more. Recorded once, until it fires
+    /// again. Subject: the operator who made it.
+    #[n(44)]
+    Withheld {
+        /// The schedule.
+        #[n(0)]
+        name: String,
+    },
+    /// What stood on the log that was given up for this one, and stands on. Behind the origin, before the first boot.
+    #[n(45)]
+    Inherited(#[n(0)] StandingPart),
 }
 
 /// One of many restarts below one supervisor.
@@ -590,6 +602,8 @@ impl Fact {
             Self::Ranked { .. } => "ranked",
             Self::Dismissed { .. } => "dismissed",
             Self::Enacted { .. } => "enacted",
+            Self::Withheld { .. } => "withheld",
+            Self::Inherited(_) => "inherited",
         }
     }
 }

@@ -6,7 +6,7 @@
 //! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
 //! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
 //! moves the beginning of the log on. The PIDs in a list of restarts grow. What [`crate::standing`] keeps is only taken back
-//! while it stands. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
+//! while it stands; only before its first boot does a log that follows another take over what stood there. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
 //! of keys, so that whoever begins with it knows who signed what lies before it.
 //!
 //! Whoever begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
@@ -27,7 +27,7 @@ use crate::{
     record::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
-    standing::Standing,
+    standing::{Standing, StandingPart},
     tile::WIDTH,
 };
 
@@ -78,6 +78,8 @@ pub(crate) struct Rules {
     pub(crate) earlier: Vec<Retired>,
     /// The keys before the last change, and the size of the log right behind that: they signed the log of this size.
     outgoing: Option<(u64, Arc<VerifierKeys>)>,
+    /// Whether the log began because another was given up.
+    follows: bool,
     /// The batch has named new keys, and ends with that.
     pub(crate) rotated: bool,
     permitted: Option<Permitted>,
@@ -122,6 +124,7 @@ impl Default for Rules {
             keys: None,
             earlier: Vec::new(),
             outgoing: None,
+            follows: false,
             rotated: false,
             permitted: None,
             known: Known::All,
@@ -223,7 +226,10 @@ impl Rules {
         let permitted = self.permitted.take();
         match &entry.fact {
             Fact::Origin { .. } if self.size > 0 => Err("an origin is only ever first"),
-            Fact::Origin { ed25519, ml_dsa_65, .. } => self.check_origin(ed25519, ml_dsa_65),
+            Fact::Origin { ed25519, ml_dsa_65, follows } => {
+                self.follows = follows.is_some();
+                self.check_origin(ed25519, ml_dsa_65)
+            }
             _ if self.size == 0 => Err("the first entry is not an origin"),
             Fact::Snapshot(snapshot) => self.check_snapshot(entry, snapshot),
             _ if self.next_part.is_some() => Err("it stands between the parts of a snapshot"),
@@ -247,6 +253,7 @@ impl Rules {
             Fact::Erase { session, .. } => self.check_erase(*session, entry).and_then(|()| self.stands(entry)),
             Fact::Prune(pruning) => self.check_pruning(entry, pruning),
             Fact::Restarts { restarts } => check_restarts(restarts),
+            Fact::Inherited(part) => self.check_inherited(entry, part),
             _ => self.stands(entry),
         }
     }
@@ -281,6 +288,17 @@ impl Rules {
         self.outgoing = old.map(|old| (self.size.saturating_add(1), old));
         self.rotated = true;
         Ok(())
+    }
+
+    /// Only what begins a log can take over what stood before.
+    fn check_inherited(&mut self, entry: &Entry, part: &StandingPart) -> Result<(), &'static str> {
+        if !self.follows || self.boots > 0 {
+            return Err("it takes over what stood before, and the log follows none or has begun");
+        }
+        if entry.content.is_some() || entry.subject != Subject::default() {
+            return Err("it takes over what stood before, with a subject or with content");
+        }
+        self.standing.inherit(entry, part)
     }
 
     fn check_erase(&mut self, session: SessionId, entry: &Entry) -> Result<(), &'static str> {

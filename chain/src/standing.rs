@@ -5,7 +5,7 @@
 //! it. A replay is the acceptance of a message that names the dead letter it comes from, and so is a firing: one entry does
 //! both, and there is no moment at which a message is both dead and accepted again, or a schedule due again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use ephor_base::{MessageId, Seat, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
-    operators::{Credential, Enactment, Operators},
-    record::Fact,
+    operators::{Credential, Enactment, Operators, Role},
+    record::{Fact, flag, is_false},
 };
 
 /// What is done to processes.
@@ -180,6 +180,10 @@ pub struct Scheduled {
     /// The latest instant that fired or was passed over.
     #[n(7)]
     pub last: Option<Timestamp>,
+    /// Whether it is withheld, since whoever made it may not send anything any more.
+    #[cbor(n(8), with = "flag", has_nil)]
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub withheld: bool,
 }
 
 /// A message that is owed an answer, and has neither been answered nor died.
@@ -196,9 +200,13 @@ pub struct Unanswered {
     pub session: SessionId,
 }
 
-/// Which seats are held, and by what.
+/// The bytes of what one entry takes over from the log before.
+const HERITAGE_BYTES: usize = 48 << 10;
+
+/// Which seats are held, and by what: each kind with whether it holds everything below as well. A seat without a hold is not
+/// in it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Holds(BTreeMap<(Seat, HoldKind), bool>);
+pub struct Holds(BTreeMap<Seat, BTreeMap<HoldKind, bool>>);
 
 /// Everything that stands.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -254,20 +262,41 @@ pub fn is_at_or_below(seat: &Seat, above: &Seat) -> bool {
 impl Holds {
     /// The holds, by seat and kind.
     pub fn iter(&self) -> impl Iterator<Item = Hold> {
-        self.0.iter().map(|((seat, kind), tree)| Hold { seat: seat.clone(), kind: *kind, tree: *tree })
+        let of = |(seat, kinds): (&Seat, &BTreeMap<HoldKind, bool>)| {
+            let hold = |(kind, tree): (&HoldKind, &bool)| Hold { seat: seat.clone(), kind: *kind, tree: *tree };
+            kinds.iter().map(hold).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of)
     }
 
-    /// What holds `seat`: it itself, or with its tree a seat above it. Of several the one that holds hardest.
+    /// What holds `seat`: it itself, or with its tree a seat above it. Of several the one that holds hardest. Looks as often as
+    /// the seat is deep, however many are held.
     #[must_use]
     pub fn on(&self, seat: &Seat) -> Option<HoldKind> {
         // Most of the time nothing is held at all.
-        let holding =
-            |((held, _), tree): &(&(Seat, HoldKind), &bool)| held == seat || (**tree && is_at_or_below(seat, held));
-        self.0.iter().filter(holding).map(|((_, kind), _)| *kind).max_by_key(|kind| match kind {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = seat.as_str();
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let held =
+            above.chain([path]).filter_map(|held| self.0.get(held).map(|kinds| (held.len() == path.len(), kinds)));
+        let kinds = held.flat_map(|(is_itself, kinds)| {
+            kinds.iter().filter(move |(_, tree)| is_itself || **tree).map(|(kind, _)| *kind)
+        });
+        kinds.max_by_key(|kind| match kind {
             HoldKind::Spent => 0,
             HoldKind::Suspended => 1,
             HoldKind::Stopped => 2,
         })
+    }
+
+    /// Whether `seat` or a seat below it is held by itself.
+    #[must_use]
+    pub fn any_at_or_below(&self, seat: &Seat) -> bool {
+        let from = self.0.range::<str, _>((Bound::Included(seat.as_str()), Bound::Unbounded));
+        let mut from = from.map(|(held, _)| held).take_while(|held| held.as_str().starts_with(seat.as_str()));
+        from.any(|held| is_at_or_below(held, seat))
     }
 
     /// Takes a signal in.
@@ -280,11 +309,13 @@ impl Holds {
             (Signal::Suspend, Cause::Budget) => self.hold(seat, HoldKind::Spent, tree),
             (Signal::Stop, Cause::Operator) => self.hold(seat, HoldKind::Stopped, tree),
             (Signal::Kill, Cause::Operator) => {}
-            (Signal::Resume, Cause::Operator) => self.0.retain(|(held, kind), _| {
-                let meant = held == seat || (tree && is_at_or_below(held, seat));
-                !meant || *kind == HoldKind::Spent
+            (Signal::Resume, Cause::Operator) => self.0.retain(|held, kinds| {
+                if held == seat || (tree && is_at_or_below(held, seat)) {
+                    kinds.retain(|kind, _| *kind == HoldKind::Spent);
+                }
+                !kinds.is_empty()
             }),
-            (Signal::Resume, Cause::Gone) => self.0.retain(|(held, _), _| !is_at_or_below(held, seat)),
+            (Signal::Resume, Cause::Gone) => self.0.retain(|held, _| !is_at_or_below(held, seat)),
             _ => return Err("its cause is not one that such a signal has"),
         }
         Ok(())
@@ -292,12 +323,17 @@ impl Holds {
 
     /// The seat was given another limit.
     pub fn raised(&mut self, seat: &Seat) {
-        self.0.remove(&(seat.clone(), HoldKind::Spent));
+        if let Some(kinds) = self.0.get_mut(seat) {
+            kinds.remove(&HoldKind::Spent);
+            if kinds.is_empty() {
+                self.0.remove(seat);
+            }
+        }
     }
 
     fn hold(&mut self, seat: &Seat, kind: HoldKind, tree: bool) {
         // A narrower signal does not take a wider hold back.
-        let held = self.0.entry((seat.clone(), kind)).or_default();
+        let held = self.0.entry(seat.clone()).or_default().entry(kind).or_default();
         *held = *held || tree;
     }
 }
@@ -345,6 +381,7 @@ impl Standing {
             Fact::Schedule { .. } => self.schedule(entry),
             Fact::Skipped { name, at } => self.pass(name, *at),
             Fact::Unscheduled { name } => self.unschedule(entry, name),
+            Fact::Withheld { name } => self.withhold(entry, name),
             Fact::Erase { session, .. } => {
                 // What cannot be read any more can be neither replayed nor sent.
                 self.dead.retain(|_, letter| letter.session != *session);
@@ -371,7 +408,11 @@ impl Standing {
             Some(Because::Replay(dead)) => {
                 self.dead.remove(dead).ok_or("it replays what is no dead letter")?;
             }
-            Some(Because::Fire { name, at }) => self.pass(name, *at)?,
+            Some(Because::Fire { name, at }) => {
+                self.pass(name, *at)?;
+                // Whoever made it may send again.
+                self.schedules.get_mut(name).into_iter().for_each(|schedule| schedule.withheld = false);
+            }
         }
         if let Some(session) = session.filter(|_| owed) {
             self.unanswered.insert(id, Unanswered { message: id, accepted: entry.seq, session });
@@ -441,6 +482,7 @@ impl Standing {
             since: entry.time,
             session,
             last: None,
+            withheld: false,
         };
         self.schedules.insert(name.clone(), made);
         Ok(())
@@ -453,6 +495,53 @@ impl Standing {
             return Err("the schedule has come past that instant before");
         }
         schedule.last = Some(at);
+        Ok(())
+    }
+
+    fn withhold(&mut self, entry: &Entry, name: &str) -> Result<(), &'static str> {
+        let operator = entry.subject.operator.ok_or("it withholds a schedule of nobody")?;
+        if self.operators.role(operator) >= Some(Role::Operator) {
+            return Err("it withholds a schedule of somebody who may send");
+        }
+        let schedule = self.schedules.get_mut(name).filter(|schedule| !schedule.withheld);
+        schedule.ok_or("there is no schedule of that name, or it is withheld already")?.withheld = true;
+        Ok(())
+    }
+
+    /// What of it stands on in a log that follows this one: operators, the law, and what they hold. A budget that is spent ends with
+    /// its session. Dead letters and schedules are sealed under keys of sessions of this log, and stay with it.
+    pub(crate) fn heritage(&self) -> Vec<StandingPart> {
+        let (mut parts, mut part, mut bytes) = (Vec::new(), StandingPart::default(), 0usize);
+        let passes_on = |item: &Item| match item {
+            Item::Hold(hold) => hold.kind != HoldKind::Spent,
+            Item::Operator(_) | Item::Law(_) => true,
+            _ => false,
+        };
+        for item in self.items().filter(passes_on) {
+            bytes = bytes.saturating_add(item.length());
+            if bytes > HERITAGE_BYTES {
+                bytes = item.length();
+                parts.push(std::mem::take(&mut part));
+            }
+            part.push(item);
+        }
+        parts.push(part);
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
+    /// Takes over what stood on the log before, or says which rule it breaks. Each change counts as made by this entry.
+    pub(crate) fn inherit(&mut self, entry: &Entry, part: &StandingPart) -> Result<(), &'static str> {
+        let StandingPart { holds, operators, law, .. } = part;
+        let own =
+            StandingPart { holds: holds.clone(), operators: operators.clone(), law: *law, ..StandingPart::default() };
+        if own != *part || own.is_empty() || holds.iter().any(|hold| hold.kind == HoldKind::Spent) {
+            return Err("it takes over what ends with its log, or nothing");
+        }
+        self.operators.inherit(operators.as_deref().unwrap_or_default(), *law, entry.seq)?;
+        for Hold { seat, kind, tree } in holds {
+            self.holds.hold(seat, *kind, *tree);
+        }
         Ok(())
     }
 
@@ -474,7 +563,9 @@ impl Standing {
     /// Takes a part of a snapshot in.
     pub(crate) fn load(&mut self, part: &StandingPart) {
         let StandingPart { holds, dead, schedules, unanswered, operators, law } = part;
-        self.holds.0.extend(holds.iter().map(|hold| ((hold.seat.clone(), hold.kind), hold.tree)));
+        for Hold { seat, kind, tree } in holds {
+            self.holds.0.entry(seat.clone()).or_default().insert(*kind, *tree);
+        }
         self.dead.extend(dead.iter().map(|letter| (letter.message, *letter)));
         self.schedules.extend(schedules.iter().map(|schedule| (schedule.name.clone(), schedule.clone())));
         self.unanswered.extend(unanswered.iter().map(|one| (one.message, *one)));

@@ -198,6 +198,8 @@ def encode(value):
         return head(3, len(value.encode())) + value.encode()
     if isinstance(value, list):
         return head(4, len(value)) + b"".join(map(encode, value))
+    if value is Null:
+        return b"\xf6"
     return head(5, len(value)) + b"".join(encode(k) + encode(v) for k, v in value.items())
 
 
@@ -313,7 +315,8 @@ def nothing(_value):
 terms = record(digest, many(upto(5)), many(tool_name))
 because = choice({0: record(u64), 1: record(text, u64)})
 standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, session, upto(4))),
-                  many(record(text, text, text, upto(1), u64, u64, session, maybe(u64))), many(record(u64, u64, session)),
+                  many(record(text, text, text, upto(1), u64, u64, session, maybe(u64), filled(truth))),
+                  many(record(u64, u64, session)),
                   maybe(nothing), maybe(many(record(octets(32), text, u64, maybe(upto(3))))), maybe(record(u64, digest)))
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
                   many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing))
@@ -335,6 +338,7 @@ fact = choice({
     30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
     36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
+    44: record(text), 45: record(standing),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -375,7 +379,7 @@ class Rules:
         self.generations, self.erased, self.parts = [], set(), None
         self.holds, self.dead, self.schedules, self.owed = {}, {}, {}, {}
         self.retired, self.pruned, self.pruning, self.met = [], None, [], []
-        self.operators, self.law = {}, None
+        self.operators, self.law, self.follows = {}, None, False
 
     def begin(self, parts):
         """Begins where a pruned log begins, with what the parts of the pruning say."""
@@ -399,7 +403,7 @@ class Rules:
         self.law = self.law if law is Null else law
         self.holds.update({(seat, kind): tree for seat, kind, tree in holds})
         self.dead.update({message: tuple(about) for message, *about in dead})
-        self.schedules.update({name: [*about, *[Null] * (7 - len(about))] for name, *about in schedules})
+        self.schedules.update({name: [*about, *[Null] * (8 - len(about))] for name, *about in schedules})
         self.owed.update({message: tuple(about) for message, *about in owed})
 
     def admit(self, entry):
@@ -420,7 +424,7 @@ class Rules:
             check(fields, who, content)
         stands = {8: self.message, 15: self.turn_end, 21: self.signal, 22: self.limit, 25: self.die, 26: self.bury,
                   27: self.schedule, 28: self.skip, 29: self.unschedule, 36: self.decree, 37: self.decree,
-                  38: self.decree, 39: self.decree}.get(kind)
+                  38: self.decree, 39: self.decree, 44: self.withhold, 45: self.inherit}.get(kind)
         if stands:
             stands(fields, who, entry)
         self.count(kind, fields, who)
@@ -450,7 +454,7 @@ class Rules:
     def origin(self, fields, _who, _content):
         keys = Keys(fields[:2])
         need(keys.first, "the origin does not follow from its Ed25519 key")
-        self.generations = [(0, keys)]
+        self.generations, self.follows = [(0, keys)], len(fields) > 2
 
     def boot(self, fields, _who, _content):
         need(fields[0] == self.boots + 1, "its number is not the next")
@@ -535,6 +539,7 @@ class Rules:
             need(self.dead.pop(cause[1][0], None), "it replays what is no dead letter")
         if cause is not Null and cause[0] == 1:
             self.skip(cause[1], None, None)
+            self.schedules[cause[1][0]][7] = Null
 
     def turn_end(self, fields, _who, _entry):
         need(fields[0] not in self.dead, "it answers a dead letter")
@@ -568,16 +573,39 @@ class Rules:
 
     def schedule(self, fields, who, entry):
         need(0 in who and 1 in who and fields[0] not in self.schedules, "a schedule that may not be made")
-        self.schedules[fields[0]] = [*fields[1:], entry[1], entry[2], who[0], Null]
+        self.schedules[fields[0]] = [*fields[1:], entry[1], entry[2], who[0], Null, Null]
 
     def skip(self, fields, _who, _entry):
         schedule = self.schedules.get(fields[0])
         need(schedule, "no schedule of that name")
-        need(schedule[-1] is Null or fields[1] > schedule[-1], "a schedule goes back")
-        schedule[-1] = fields[1]
+        need(schedule[6] is Null or fields[1] > schedule[6], "a schedule goes back")
+        schedule[6] = fields[1]
 
     def unschedule(self, fields, who, _entry):
         need(1 in who and self.schedules.pop(fields[0], None), "it ends no schedule, or for nobody")
+
+    def withhold(self, fields, who, _entry):
+        role = self.operators.get(who.get(1), [Null] * 4)[3]
+        need(1 in who and (role is Null or role == 0), "it withholds a schedule of nobody, or of somebody who may send")
+        need(self.schedules.get(fields[0], [True] * 8)[7] is Null, "it withholds no schedule, or again")
+        self.schedules[fields[0]][7] = True
+
+    def inherit(self, fields, who, entry):
+        need(self.follows and self.boots == 0, "a log takes over what stood before, and follows none or has begun")
+        need(who == {} and 5 not in entry, "something is taken over with a subject, or with content")
+        holds, *ends, _, operators, law = [*fields[0], *[Null] * (7 - len(fields[0]))]
+        need([list(one) for one in ends] == [[], [], []] and all(kind != 1 for _, kind, _ in holds), "what ends with its log is taken over")
+        need(holds or operators is not Null or law is not Null, "nothing is taken over")
+        need(law is Null or not self.law, "a second law is taken over")
+        for key, name, _, *role in [] if operators is Null else operators:
+            need(re.fullmatch(r"[a-z0-9._-]{1,64}", name, re.ASCII), "a name that is none")
+            taken = any(one[1] == name for one in self.operators.values() if one[3] is not Null)
+            need(not role or not taken, "a name that is taken")
+            need(sha(key)[:16] not in self.operators and key not in SMALL_ORDER, "a key that was there before, or is none")
+            self.operators[sha(key)[:16]] = [key, name, entry[1], *(role or [Null])]
+        self.law = self.law if law is Null else [entry[1], law[1]]
+        for seat, kind, tree in holds:
+            self.holds[(seat, kind)] = tree or self.holds.get((seat, kind), False)
 
     def decree(self, fields, who, entry):
         kind, office = entry[4][0], {who: one for who, one in self.operators.items() if one[3] is not Null}

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{Budget, OperatorId, Pid, Resource, Seat, Seq, SessionId};
+use ephor_base::{Budget, Exhausted, OperatorId, Pid, Seat, Seq, SessionId};
 use ephor_chain::{
     AppendError, Cause, Hold, HoldKind, Signal,
     record::{Fact, Record, Subject},
@@ -18,6 +18,7 @@ use crate::{
     kernel::Kernel,
     ledger::Account,
     seen::Seen,
+    whole::whole,
 };
 
 /// How long a stop or a kill waits for an act before it, and then for the disk. A batch takes a few milliseconds; with the grace of
@@ -102,11 +103,16 @@ struct Place {
 }
 
 impl Kernel {
-    /// Suspends, resumes, stops or kills.
+    /// Suspends, resumes, stops or kills. What was begun is finished, also if whoever wants it does not wait for it.
     ///
     /// # Errors
     /// [`NotDone`]: nothing changed.
     pub async fn signal(&self, act: Act) -> Result<Acted, NotDone> {
+        let kernel = self.clone();
+        whole(async move { kernel.act(act).await }).await.unwrap_or_else(cut_off)
+    }
+
+    async fn act(&self, act: Act) -> Result<Acted, NotDone> {
         if act.note.len() > MAX_NOTE {
             return Err(NotDone::LongNote);
         }
@@ -117,20 +123,21 @@ impl Kernel {
                 let turn = self.acting().lock().await;
                 let seq = self.suspend(&act, &place).await?;
                 drop(turn);
-                Ok(self.acted(place, seq).await)
+                Ok(self.acted(place, seq))
             }
             Signal::Resume => {
                 let turn = self.acting().lock().await;
                 let seq = self.resume(&act, &place).await?;
                 drop(turn);
-                Ok(self.acted(place, seq).await)
+                Ok(self.acted(place, seq))
             }
             Signal::Stop | Signal::Kill => Ok(self.end(&act, place).await),
         }
     }
 
     /// Gives a seat the limit that `change` makes of the one it has, and lets it go on if its budget was spent. What it has used
-    /// stays used, and no limit goes beyond that of a seat above. Of two changes at once the second sees what the first made.
+    /// stays used, and no limit goes beyond that of a seat above. Of two changes at once the second sees what the first made. What was
+    /// begun is finished, also if whoever wants it does not wait for it.
     ///
     /// # Errors
     /// [`NotDone`]
@@ -138,13 +145,24 @@ impl Kernel {
         &self,
         operator: OperatorId,
         seat: &Seat,
-        change: impl FnOnce(Budget) -> Budget + Send,
+        change: impl FnOnce(Budget) -> Budget + Send + 'static,
         note: String,
     ) -> Result<(Account, Seq), NotDone> {
         if note.len() > MAX_NOTE {
             return Err(NotDone::LongNote);
         }
-        let turn = self.acting().lock().await;
+        let (kernel, seat) = (self.clone(), seat.clone());
+        whole(async move { kernel.give(operator, &seat, change, note).await }).await.unwrap_or_else(cut_off)
+    }
+
+    async fn give(
+        &self,
+        operator: OperatorId,
+        seat: &Seat,
+        change: impl FnOnce(Budget) -> Budget + Send,
+        note: String,
+    ) -> Result<(Account, Seq), NotDone> {
+        let turn = (self.acting().lock().await, self.door().limiting.lock().await);
         let account = self.account(seat).ok_or_else(|| NotDone::NoBudget(seat.clone()))?;
         let limit = change(account.limit);
         let subject = Subject { operator: Some(operator), seat: Some(seat.clone()), ..Subject::default() };
@@ -153,11 +171,8 @@ impl Kernel {
         let granted = self.door().ledger.grant(seat, limit);
         let account = granted.ok_or_else(|| NotDone::Gone(seat.clone(), receipt.seq))?;
         self.door().holds.raised(seat);
-        // Whoever watches may be slow, and holds no other act up.
         drop(turn);
-        for session in self.sessions_at(seat, false) {
-            self.tell(session).await;
-        }
+        self.sessions_at(seat, false).into_iter().for_each(|session| self.tell(session));
         Ok((account, receipt.seq))
     }
 
@@ -221,13 +236,13 @@ impl Kernel {
     async fn suspend(&self, act: &Act, place: &Place) -> Result<Seq, NotDone> {
         let holds = &self.door().holds;
         // What was let through before is on the record before the suspension, and nothing is let through from here on.
-        holds.about_to_suspend(&place.seat, place.tree);
+        let suspending = holds.about_to_suspend(&place.seat, place.tree);
         holds.quiet().await;
         let recorded = self.door().log().append(record(act, place)).await;
         if recorded.is_ok() {
             holds.apply(Signal::Suspend, &place.seat, place.tree, Cause::Operator);
         }
-        holds.settled(&place.seat, place.tree);
+        drop(suspending);
         recorded.map(|receipt| receipt.seq).map_err(not_written)
     }
 
@@ -278,29 +293,38 @@ impl Kernel {
     }
 
     async fn stop_session(&self, session: SessionId) {
-        self.tell(session).await;
+        self.tell(session);
         self.close_session(session).await;
     }
 
-    async fn acted(&self, place: Place, seq: Seq) -> Acted {
+    fn acted(&self, place: Place, seq: Seq) -> Acted {
         let sessions = self.sessions_at(&place.seat, place.tree);
-        for session in &sessions {
-            self.tell(*session).await;
-        }
+        sessions.iter().for_each(|session| self.tell(*session));
         Acted { seat: place.seat, recorded: Ok(seq), sessions }
     }
 
-    /// Tells whoever watches a session what holds it now.
-    async fn tell(&self, session: SessionId) {
+    /// Tells whoever watches a session what holds it now. One that is slow is told when it can be, and holds nobody up.
+    fn tell(&self, session: SessionId) {
         let held = self.door().with_session(session, |session| session.seat.clone());
         let held = held.and_then(|seat| self.door().holds.on(&seat));
-        self.door().watchers().show(session, Seen::Held { by: held }).await;
+        if let Some(seen) = self.door().watchers().show_at_once(session, Seen::Held { by: held }) {
+            let door = self.door().clone();
+            crate::runtime::spawn(async move {
+                let _is_watched: bool = door.watchers().show(session, seen).await;
+            });
+        }
     }
 }
 
 impl Door {
-    /// A turn ended because the budget of its seat is spent: it begins none until that is raised.
-    pub(crate) async fn spent(&self, caller: &Caller, operator: Option<OperatorId>, resource: Resource) {
+    /// A turn ended because the budget of its seat was spent: it begins none until that is raised. Nothing, if it has been raised
+    /// by now, so that what ran out is there.
+    pub(crate) async fn spent(&self, caller: &Caller, operator: Option<OperatorId>, spent: Exhausted) {
+        // A limit that is given now stands before this on the record and is looked at, or behind it and ends the hold.
+        let turn = self.limiting.lock().await;
+        if self.ledger.would_cover(&caller.seat, spent) {
+            return;
+        }
         self.holds.apply(Signal::Suspend, &caller.seat, false, Cause::Budget);
         let subject = Subject {
             session: Some(caller.session),
@@ -309,17 +333,19 @@ impl Door {
             pid: Some(caller.pid),
             call: None,
         };
-        let note = format!("the budget is spent: {}", resource.name());
+        let note = format!("the budget is spent: {}", spent.resource.name());
         let fact = Fact::Signal { signal: Signal::Suspend, tree: false, cause: Cause::Budget, note };
         if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
             tracing::error!(seat = %caller.seat, %error, "a seat whose budget is spent could not be recorded as suspended");
         }
+        // Whoever watches may be slow, and holds no limit up.
+        drop(turn);
         self.watchers().show(caller.session, Seen::Held { by: Some(HoldKind::Spent) }).await;
     }
 
     /// A seat is gone for good, and what held it with it.
     pub(crate) async fn release(&self, seat: &Seat) {
-        if !self.holds.all().iter().any(|hold| is_at_or_below(&hold.seat, seat)) {
+        if !self.holds.any_at_or_below(seat) {
             return;
         }
         self.holds.apply(Signal::Resume, seat, true, Cause::Gone);
@@ -329,6 +355,11 @@ impl Door {
             tracing::error!(%seat, %error, "what held a seat that is gone is still on the record");
         }
     }
+}
+
+/// Nobody does it any more: the node's threads are going.
+fn cut_off<T>() -> Result<T, NotDone> {
+    Err(NotDone::Chain("the node is going".to_owned()))
 }
 
 fn record(act: &Act, place: &Place) -> Record {

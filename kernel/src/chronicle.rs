@@ -14,6 +14,7 @@ use ephor_chain::{
 
 use crate::{
     door::{Caller, Door},
+    kernel::AGENT,
     letters::Lost,
     runtime::{Host, Later, News, Process, SeatKey, Told, What},
     seen::Seen,
@@ -45,21 +46,14 @@ impl Host for Chronicle {
     }
 
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
-        let lines = lines(news);
+        let (lines, over) = (lines(news), over(news));
         news.clear();
         let door = self.door.clone();
         Told::Later(Later::new(async move {
-            for line in lines {
-                match line {
-                    Line::Record(record) => {
-                        door.log().note(*record).await.map_err(|error| error.to_string())?;
-                    }
-                    Line::Seen(session, seen) => {
-                        let _is_watched: bool = door.watchers().show(session, seen).await;
-                    }
-                }
-            }
-            Ok(())
+            let put = put(&door, lines).await;
+            // Its end stands on the record before whatever follows from it.
+            over.into_iter().for_each(|session| door.over(session));
+            put
         }))
     }
 
@@ -70,14 +64,19 @@ impl Host for Chronicle {
             return;
         }
         let mut messages = Some(messages);
-        let why = session.and_then(|session| {
+        let gave_up = session.and_then(|session| {
             self.door.with_session(session, |session| {
                 if let Some(left) = &mut session.left {
                     left.extend(messages.take().unwrap_or_default());
                 }
+                session.gave_up
             })
         });
-        let why = if why.is_some() { Undelivered::GaveUp } else { Undelivered::Nobody };
+        let why = match gave_up {
+            Some(true) => Undelivered::GaveUp,
+            Some(false) => Undelivered::Stopped,
+            None => Undelivered::Nobody,
+        };
         let lost: Vec<Lost> = messages.iter().flatten().map(Lost::from).collect();
         if !lost.is_empty() {
             let (door, seat) = (self.door.clone(), seat.clone());
@@ -88,7 +87,11 @@ impl Host for Chronicle {
     /// The supervisor of a session ends its turn before it goes, so that nobody waits in vain.
     fn gives_up(&self, supervisor: &Process<Self>) -> Option<Later<()>> {
         let session = supervisor.session()?;
-        self.door.with_session(session, |session| session.turn.is_some()).filter(|is_in_turn| *is_in_turn)?;
+        let is_in_turn = self.door.with_session(session, |session| {
+            session.gave_up = true;
+            session.turn.is_some()
+        });
+        is_in_turn.filter(|is_in_turn| *is_in_turn)?;
         let caller =
             Caller { pid: supervisor.pid(), seat: supervisor.seat().clone(), session, fence: supervisor.fence() };
         let reply = Action::Reply(ReplyAction { answer: None, end: EndReason::Crashed });
@@ -99,6 +102,26 @@ impl Host for Chronicle {
             }
         }))
     }
+}
+
+async fn put(door: &Door, lines: Vec<Line>) -> Result<(), String> {
+    for line in lines {
+        match line {
+            Line::Record(record) => {
+                door.log().note(*record).await.map_err(|error| error.to_string())?;
+            }
+            Line::Seen(session, seen) => {
+                let _is_watched: bool = door.watchers().show(session, seen).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sessions whose group has ended: nobody is there any more who would start their agents again.
+fn over(news: &[News<Chronicle>]) -> Vec<SessionId> {
+    let ended = news.iter().filter(|one| matches!(one.what(), What::Exited(_)) && one.seat().name() != AGENT);
+    ended.filter_map(News::session).collect()
 }
 
 /// What is put down for these news. The restarts of a storm are listed, but for those that belong to a session: the record of

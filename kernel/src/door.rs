@@ -21,7 +21,7 @@ mod tickets;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -155,6 +155,10 @@ pub struct Door {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) flights: Flights,
+    /// Held while a seat gets another limit, or is held because its budget is spent.
+    pub(crate) limiting: tokio::sync::Mutex<()>,
+    /// Called when the group of a session has ended, whoever ended it.
+    over: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
     sessions: Mutex<HashMap<SessionId, Opened>>,
     pub(crate) tickets: tickets::Tickets,
     /// Counts the messages that were answered, or died.
@@ -319,6 +323,8 @@ impl Door {
             law: Arc::new(Law::new(gate)),
             holds,
             flights: Flights::default(),
+            limiting: tokio::sync::Mutex::default(),
+            over: OnceLock::new(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
             tickets: tickets::Tickets::default(),
@@ -410,6 +416,18 @@ impl Door {
     pub(crate) fn keep(&self, session: Session, veil: Veil, warrant: Warrant) {
         let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
         self.sessions().insert(session.id, Opened { session, link, _warrant: warrant });
+    }
+
+    /// Has `told` called whenever the group of a session has ended; once and for all.
+    pub(crate) fn on_over(&self, told: impl Fn(SessionId) + Send + Sync + 'static) {
+        let _kept: Result<(), _> = self.over.set(Box::new(told));
+    }
+
+    /// The group of a session has ended.
+    pub(crate) fn over(&self, session: SessionId) {
+        if let Some(told) = self.over.get() {
+            told(session);
+        }
     }
 
     pub(crate) fn close_session(&self, id: SessionId) {

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 /// The holds of a running kernel.
 pub(crate) struct Holds {
     state: Mutex<State>,
-    /// Called when something changed.
-    told: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Called when something changed: at which seat, and whether below it as well.
+    told: OnceLock<Box<dyn Fn(&Seat, bool) + Send + Sync>>,
     /// Counts what changed, for whoever waits.
     changes: watch::Sender<u64>,
     /// Counts the calls that have passed, for whoever waits for them: nobody else is woken by each call.
@@ -51,6 +51,14 @@ pub(crate) struct Passage {
     number: u64,
 }
 
+/// A suspension that is being recorded. When it is dropped, it was applied, or could not be recorded.
+#[derive(Debug)]
+pub(crate) struct Suspending {
+    holds: Arc<Holds>,
+    seat: Seat,
+    tree: bool,
+}
+
 impl Holds {
     pub(crate) fn new(held: standing::Holds) -> Self {
         Self {
@@ -62,7 +70,7 @@ impl Holds {
     }
 
     /// Has `told` called whenever something changed; once and for all.
-    pub(crate) fn on_change(&self, told: impl Fn() + Send + Sync + 'static) {
+    pub(crate) fn on_change(&self, told: impl Fn(&Seat, bool) + Send + Sync + 'static) {
         let _kept: Result<(), _> = self.told.set(Box::new(told));
     }
 
@@ -91,7 +99,7 @@ impl Holds {
             state.stops.push((seat.clone(), tree));
         }
         drop(state);
-        self.tell();
+        self.tell(seat, tree || cause == Cause::Gone);
     }
 
     /// A resume is recorded from here on. One at a time.
@@ -103,33 +111,31 @@ impl Holds {
     pub(crate) fn resume(&self, seat: &Seat, tree: bool) {
         let mut state = self.state();
         let _no_such_cause: Result<(), _> = state.held.apply(Signal::Resume, seat, tree, Cause::Operator);
-        for (seat, tree) in std::mem::take(&mut state.stops) {
-            let _no_such_cause: Result<(), _> = state.held.apply(Signal::Stop, &seat, tree, Cause::Operator);
+        let stops = std::mem::take(&mut state.stops);
+        for (seat, tree) in &stops {
+            let _no_such_cause: Result<(), _> = state.held.apply(Signal::Stop, seat, *tree, Cause::Operator);
         }
         drop(state);
-        self.tell();
+        self.tell(seat, tree);
+        stops.iter().for_each(|(seat, tree)| self.tell(seat, *tree));
     }
 
     /// The seat was given another limit.
     pub(crate) fn raised(&self, seat: &Seat) {
         self.state().held.raised(seat);
-        self.tell();
+        self.tell(seat, false);
     }
 
-    /// Lets nothing of `seat` through while its suspension is recorded. Take it back with [`Holds::settled`].
-    pub(crate) fn about_to_suspend(&self, seat: &Seat, tree: bool) {
+    /// Lets nothing of `seat` through while its suspension is recorded, for as long as what is given is kept.
+    pub(crate) fn about_to_suspend(self: &Arc<Self>, seat: &Seat, tree: bool) -> Suspending {
         self.state().pending.push((seat.clone(), tree));
-        self.tell();
+        self.tell(seat, tree);
+        Suspending { holds: self.clone(), seat: seat.clone(), tree }
     }
 
-    /// The suspension is recorded and was applied, or could not be.
-    pub(crate) fn settled(&self, seat: &Seat, tree: bool) {
-        let mut state = self.state();
-        if let Some(at) = state.pending.iter().position(|one| one.0 == *seat && one.1 == tree) {
-            state.pending.swap_remove(at);
-        }
-        drop(state);
-        self.tell();
+    /// Whether `seat` or a seat below it is held by itself.
+    pub(crate) fn any_at_or_below(&self, seat: &Seat) -> bool {
+        self.state().held.any_at_or_below(seat)
     }
 
     /// Everything that is held.
@@ -151,10 +157,10 @@ impl Holds {
         Changes(self.changes.subscribe())
     }
 
-    fn tell(&self) {
+    fn tell(&self, seat: &Seat, tree: bool) {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
         if let Some(told) = self.told.get() {
-            told();
+            told(seat, tree);
         }
     }
 
@@ -179,6 +185,17 @@ impl Drop for Passage {
     fn drop(&mut self) {
         self.holds.state().passing.remove(&self.number);
         self.holds.passed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+impl Drop for Suspending {
+    fn drop(&mut self) {
+        let mut state = self.holds.state();
+        if let Some(at) = state.pending.iter().position(|one| one.0 == self.seat && one.1 == self.tree) {
+            state.pending.swap_remove(at);
+        }
+        drop(state);
+        self.holds.tell(&self.seat, self.tree);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The kernel of a node: its tree, its door, its table.
 
 use std::{
-    collections::HashMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     time::Duration,
@@ -16,7 +15,7 @@ use ephor_chain::{
     standing::is_at_or_below,
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     branch::{Branch, Child, Work},
@@ -27,12 +26,14 @@ use crate::{
     letters::Lost,
     links::Related,
     process::{Body, Embodied, Process},
+    residences::{Residence, Residences},
     runtime::{
         self, Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
     },
     seen::Seen,
     supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
     warrant::Warrant,
+    whole::whole,
 };
 
 /// The last name of the seat of a session's agent.
@@ -146,17 +147,10 @@ struct Core {
     /// That of `node/agents`, which those of all sessions are carved from, below that of `node`.
     warrant: Warrant,
     _above: Warrant,
-    sessions: Mutex<HashMap<SessionId, Residence>>,
+    sessions: Mutex<Residences>,
     acting: tokio::sync::Mutex<()>,
     /// Held while a session is attached to or put away.
     taking: tokio::sync::Mutex<()>,
-}
-
-/// Where a session lives.
-#[derive(Clone)]
-struct Residence {
-    group: Address<Chronicle>,
-    agent: Address<Chronicle>,
 }
 
 impl Kernel {
@@ -192,9 +186,15 @@ impl Kernel {
             Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting, taking };
         let kernel = Self(Arc::new(core));
         let weak = Arc::downgrade(&kernel.0);
-        kernel.door().holds.on_change(move || {
+        kernel.door().holds.on_change(move |seat, tree| {
             if let Some(core) = weak.upgrade() {
-                Self(core).park();
+                Self(core).park(seat, tree);
+            }
+        });
+        let weak = Arc::downgrade(&kernel.0);
+        kernel.door().on_over(move |session| {
+            if let Some(core) = weak.upgrade() {
+                runtime::spawn(async move { Self(core).lost(session).await });
             }
         });
         Ok(kernel)
@@ -234,11 +234,22 @@ impl Kernel {
     }
 
     /// Opens a session and starts its agent under a supervisor of its own, so that one agent that crashes too often
-    /// takes nobody with it.
+    /// takes nobody with it. A session that nobody waits for any more when it is open is closed again.
     ///
     /// # Errors
     /// [`NotStarted`]
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
+        let (kernel, (sender, opened)) = (self.clone(), oneshot::channel());
+        runtime::spawn(async move {
+            let opened = kernel.open(agent).await;
+            if let Err(Ok(nobodys)) = sender.send(opened) {
+                kernel.close_session(nobodys).await;
+            }
+        });
+        opened.await.unwrap_or(Err(NotStarted::Stopping))
+    }
+
+    async fn open(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
         self.door().log().can_begin().map_err(|error| NotStarted::Chain(error.to_string()))?;
         let (id, name) = self.fresh_session();
         let seat = self.0.agents.seat().child(&name).child(AGENT);
@@ -288,13 +299,18 @@ impl Kernel {
         };
         match added {
             Ok(agent) => {
-                self.sessions().insert(id, Residence { group, agent });
+                self.sessions().insert(id, Residence { group: group.clone(), agent });
+                // One whose group was killed before anybody knew where it lives.
+                if group.pid().is_none() {
+                    self.lost(id).await;
+                    return Err(NotStarted::Stopping);
+                }
                 // One that was opened while everything was being stopped is stopped as well.
                 if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(seat) {
                     self.close_session(id).await;
                     return Err(NotStarted::Held(kind));
                 }
-                self.park();
+                self.park(seat, false);
                 Ok(())
             }
             Err(error) => {
@@ -337,23 +353,27 @@ impl Kernel {
         self.deliver(to, Sent { from: Some(origin), ..Sent::default() }, parts).await
     }
 
-    /// As [`Kernel::send`], also for what no person sent just now.
+    /// As [`Kernel::send`], also for what no person sent just now. What is accepted is put into the mailbox, also if whoever sent it
+    /// does not wait for that.
     pub(crate) async fn deliver(
         &self,
         session: SessionId,
         sent: Sent,
         parts: Vec<Part>,
     ) -> Result<MessageId, NotAccepted> {
-        let place = self.promise(session)?;
-        let envelope = self.door().accept(session, sent, parts).await?;
-        let id = envelope.id;
-        place.put(envelope);
-        Ok(id)
+        let (place, door) = (self.promise(session)?, self.door().clone());
+        let delivered = whole(async move {
+            let envelope = door.accept(session, sent, parts).await?;
+            let id = envelope.id;
+            place.put(envelope);
+            Ok(id)
+        });
+        delivered.await.unwrap_or_else(|| Err(NotAccepted::Chain("the node is going".to_owned())))
     }
 
     /// A place in the mailbox of a session. A message to a group that gave up would be recorded and never read.
     pub(crate) fn promise(&self, session: SessionId) -> Result<Promise<Chronicle>, NotAccepted> {
-        let home = self.sessions().get(&session).cloned().ok_or(NotAccepted::NoSession(session))?;
+        let home = self.sessions().get(session).cloned().ok_or(NotAccepted::NoSession(session))?;
         home.agent.promise().map_err(|error| match error {
             NotSent::Full(waiting) => NotAccepted::Full(waiting),
             NotSent::Gone | NotSent::Fenced => NotAccepted::NoSession(session),
@@ -387,13 +407,43 @@ impl Kernel {
 
     /// Stops a session's agent and forgets the session. A turn under way is cancelled first.
     pub async fn close_session(&self, session: SessionId) {
-        let Some(home) = self.sessions().remove(&session) else { return };
+        let Some(home) = self.sessions().remove(session) else { return };
         self.door().with_session(session, |session| session.left = Some(Vec::new()));
         let over = self.door().with_session(session, |session| session.turn.as_ref().map(Turn::over)).flatten();
         if let Some(over) = over.filter(|_| self.cancel_turn(session)) {
             let _late: Result<(), _> = tokio::time::timeout(SHUTDOWN, over.cancelled()).await;
         }
         self.abandon(session, &home.group, home.agent.seat()).await;
+    }
+
+    /// The group of a session has ended. If nobody closed the session, as when the group or a supervisor above it was killed, it is
+    /// over: what is owed an answer is dead, and whoever watches hears that nothing comes any more.
+    async fn lost(&self, session: SessionId) {
+        // What a node leaves that stops in good order is for the next boot.
+        if self.door().stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let home = {
+            let mut sessions = self.sessions();
+            // Another group may have taken the session up since.
+            match sessions.get(session).map(|home| home.group.pid()) {
+                Some(None) => sessions.remove(session),
+                Some(Some(_)) | None => None,
+            }
+        };
+        let Some(home) = home else { return };
+        let seat = home.agent.seat();
+        let gave_up = self.door().with_session(session, |session| session.gave_up).unwrap_or(false);
+        self.bury_rest(session, seat).await;
+        self.door().release(home.group.seat()).await;
+        let why = if gave_up { "its agent crashed too often" } else { "the supervisor of its agent was killed" };
+        let why = format!("session {session} is over: {why}; `ephor dead` has what was not answered");
+        // Whoever is told looks at once.
+        if let Err(error) = self.door().log().flush().await {
+            tracing::error!(%session, %error, "what a session left that is over is not settled on the disk");
+        }
+        self.door().watchers().part(session, Seen::Over { why }).await;
+        self.forget(session, seat);
     }
 
     /// Stops what there is of a session and forgets it.
@@ -420,16 +470,12 @@ impl Kernel {
 
     /// The sessions whose agent is in `seat` or, with `tree`, below it. The group of a session stands for its agent.
     pub(crate) fn sessions_at(&self, seat: &Seat, tree: bool) -> Vec<SessionId> {
-        let meant = |home: &Residence| {
-            let agent = home.agent.seat();
-            agent == seat || home.group.seat() == seat || (tree && is_at_or_below(agent, seat))
-        };
-        self.sessions().iter().filter(|(_, home)| meant(home)).map(|(session, _)| *session).collect()
+        self.sessions().at(seat, tree)
     }
 
     /// Whether `seat` is that of the supervisor of one session.
     pub(crate) fn is_group(&self, seat: &Seat) -> bool {
-        self.sessions().values().any(|home| home.group.seat() == seat)
+        self.sessions().is_group(seat)
     }
 
     /// The seat of a live process.
@@ -458,9 +504,10 @@ impl Kernel {
         }
     }
 
-    /// Parks the messages of every agent that is held, and lets those of the others through.
-    fn park(&self) {
-        for home in self.sessions().values() {
+    /// Parks the messages of the agents at `seat`, or below it as well, that are held, and lets those of the others through.
+    fn park(&self, seat: &Seat, tree: bool) {
+        let sessions = self.sessions();
+        for home in sessions.at(seat, tree).into_iter().filter_map(|session| sessions.get(session)) {
             home.agent.suspend(self.door().holds.on(home.agent.seat()).is_some());
         }
     }
@@ -472,12 +519,12 @@ impl Kernel {
 
     /// The sessions that are open, each with the seat of its agent.
     pub(crate) fn open_sessions(&self) -> Vec<(SessionId, Seat)> {
-        self.sessions().iter().map(|(session, home)| (*session, home.agent.seat().clone())).collect()
+        self.sessions().iter().map(|(session, home)| (session, home.agent.seat().clone())).collect()
     }
 
     /// The seat of the agent of an open session.
     pub(crate) fn seat_of_session(&self, session: SessionId) -> Option<Seat> {
-        self.sessions().get(&session).map(|home| home.agent.seat().clone())
+        self.sessions().get(session).map(|home| home.agent.seat().clone())
     }
 
     pub(crate) fn warrant(&self) -> &Warrant {
@@ -561,7 +608,7 @@ impl Kernel {
             let mut id = [0; 16];
             self.0.random.fill(&mut id);
             let name = SessionId(id).to_string().chars().take(8).collect::<String>();
-            if !self.sessions().values().any(|home| home.group.seat().name() == name) {
+            if !self.is_group(&self.0.agents.seat().child(&name)) {
                 return (SessionId(id), name);
             }
         }
@@ -571,7 +618,7 @@ impl Kernel {
         &self.0.runtime.host().door
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Residence>> {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Residences> {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

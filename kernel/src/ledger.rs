@@ -97,6 +97,13 @@ impl Ledger {
         }
     }
 
+    /// Whether what once ran out could be set aside on `seat` now.
+    pub(crate) fn would_cover(&self, seat: &Seat, spent: Exhausted) -> bool {
+        let reserved = self.reserve(seat, Budget::of(spent.resource, spent.needed));
+        // It was a question.
+        reserved.map(|reserved| reserved.settle(Budget::ZERO)).is_ok()
+    }
+
     /// Books what `seat` used before its account was there, here and above.
     pub(crate) fn charge(&self, seat: &Seat, used: &Budget) {
         if let Some(node) = self.find(seat) {

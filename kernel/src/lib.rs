@@ -22,6 +22,7 @@ mod ledger;
 mod letters;
 pub mod links;
 mod process;
+mod residences;
 pub mod runtime;
 mod schedules;
 pub mod seen;
@@ -29,6 +30,7 @@ pub mod supervisor;
 mod taking_up;
 pub mod timers;
 mod warrant;
+mod whole;
 
 pub use acts::{Act, Acted, MAX_NOTE, NotDone, Target};
 pub use branch::{Branch, Child, Sprout, Work};

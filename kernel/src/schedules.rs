@@ -90,6 +90,16 @@ impl Kernel {
         Ok(self.door().log().append(record).await?.seq)
     }
 
+    /// Records that a schedule is due and is not sent, since `operator`, who made it, may not send anything any more.
+    ///
+    /// # Errors
+    /// [`NotScheduled`], also where that stands on the record already, or the operator may send.
+    pub async fn withhold(&self, operator: OperatorId, name: &str) -> Result<Seq, NotScheduled> {
+        let subject = Subject { operator: Some(operator), ..Subject::default() };
+        let record = Record { subject, fact: Fact::Withheld { name: name.to_owned() }, content: None };
+        Ok(self.door().log().append(record).await?.seq)
+    }
+
     /// What a schedule sends, and the operator who made it.
     ///
     /// # Errors

@@ -91,6 +91,11 @@ pub enum Seen {
     },
     /// The reply.
     Reply(Box<Reply>),
+    /// The session is over, and what was not answered in it is dead. Nothing more follows.
+    Over {
+        /// Why, in words.
+        why: String,
+    },
     /// The turn is over and durable.
     TurnEnded {
         /// How many entries the chain has.
@@ -178,6 +183,26 @@ impl Watchers {
             watchers.remove(&session);
         }
         false
+    }
+
+    /// Shows `seen` if whoever watches `session` takes it at once; gives it back if somebody does and is busy.
+    pub(crate) fn show_at_once(&self, session: SessionId, seen: Seen) -> Option<Seen> {
+        match self.watchers().get(&session) {
+            Some(Watcher::Here { sender, .. }) => match sender.try_send(seen) {
+                Err(mpsc::error::TrySendError::Full(seen)) => Some(seen),
+                Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
+            },
+            Some(Watcher::Left) | None => None,
+        }
+    }
+
+    /// Shows `seen` to whoever watches `session`, as the last thing, and lets go of them.
+    pub(crate) async fn part(&self, session: SessionId, seen: Seen) {
+        let watcher = self.watchers().remove(&session);
+        if let Some(Watcher::Here { sender, .. }) = watcher {
+            // One that is gone need not know.
+            let _gone: Result<(), _> = sender.send_timeout(seen, PATIENCE).await;
+        }
     }
 
     /// Lets go of whoever watches `session`.

@@ -163,8 +163,10 @@ impl Kernel {
         let (mut settled, mut held) = (self.door().settled.subscribe(), self.door().holds.changes());
         loop {
             settled.mark_unchanged();
+            let owing: BTreeSet<SessionId> =
+                self.door().log().standing(|standing| standing.unanswered().map(|one| one.session).collect());
             let open: Vec<(SessionId, Seat)> = self.open_sessions();
-            if !open.iter().any(|(session, seat)| self.owes(*session) && self.held(seat).is_none()) {
+            if !open.iter().any(|(session, seat)| owing.contains(session) && self.held(seat).is_none()) {
                 return;
             }
             tokio::select! {

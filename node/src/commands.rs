@@ -11,6 +11,7 @@ mod migrate;
 mod operator;
 mod policy;
 mod ps;
+mod resting;
 mod run;
 mod schedule;
 mod sessions;
@@ -50,9 +51,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Resume(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Resume, args)),
         Command::Stop(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Stop, args)),
         Command::Kill(args) => runtime(1)?.block_on(signal::signal(&home, Signal::Kill, args)),
-        Command::Approvals(args) => runtime(1)?.block_on(approvals::approvals(&home, &args)),
-        Command::Approve(args) => runtime(1)?.block_on(approvals::answer(&home, &args, Decision::Permit)),
-        Command::Refuse(args) => runtime(1)?.block_on(approvals::answer(&home, &args, Decision::Deny)),
+        Command::Approvals(args) => approvals::approvals(&home, &args),
+        Command::Approve(args) => approvals::answer(&home, &args, Decision::Permit),
+        Command::Refuse(args) => approvals::answer(&home, &args, Decision::Deny),
         Command::Budget(args) => runtime(1)?.block_on(budget::budget(&home, args)),
         Command::Dead(args) => dead::dead(&home, args),
         Command::Schedule(args) => runtime(1)?.block_on(schedule::schedule(&home, args)),

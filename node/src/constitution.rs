@@ -47,8 +47,10 @@ pub(crate) fn on_record(
 ) -> anyhow::Result<Option<Constitution>> {
     let mut law = None;
     for stored in entries()? {
-        if let Fact::Enacted { terms, .. } = stored.context("see `ephor chain verify`")?.entry.fact {
-            law = Some(terms.constitution);
+        match stored.context("see `ephor chain verify`")?.entry.fact {
+            Fact::Enacted { terms, .. } => law = Some(terms.constitution),
+            Fact::Inherited(part) => law = part.law.map(|law| law.constitution).or(law),
+            _ => {}
         }
     }
     let Some(law) = law else { return Ok(None) };

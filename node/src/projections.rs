@@ -1,16 +1,16 @@
 //! Questions to the projections of the record: answered by the node that runs, or under the lock of the home.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{CallId, Pid, Seat, Seq, SessionId, Timestamp, files::Files};
+use ephor_base::{CallId, Decision, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, files::Files};
 use ephor_chain::{
-    Entry, Fact, Head, ReadError, State, Unanswered, VerifierKeys,
+    Entry, Fact, Head, ReadError, RulingOn, State, Unanswered, VerifierKeys,
     disk::Disk,
     state::{
         Broken, CaughtUp, Day, Dead, Figures, List, Order, Page, Progress, Reading, SeatLife, Session, Source,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How long a node that is leaving or begins is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most rows in one answer, so that a line stays far below its limit.
 const MOST: usize = 2000;
@@ -166,6 +166,59 @@ impl Projections {
     }
 }
 
+/// A ticket that waits for a person while no node runs.
+#[derive(Clone, Serialize, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) ticket: TicketId,
+    pub(crate) session: SessionId,
+    pub(crate) seat: Option<Seat>,
+    pub(crate) call: Option<CallId>,
+    pub(crate) tool: String,
+    pub(crate) expires: Timestamp,
+    /// How many different people have to permit it.
+    pub(crate) quorum: u32,
+    /// Those who have.
+    pub(crate) permitted: BTreeSet<OperatorId>,
+}
+
+impl Projections {
+    /// The tickets that nothing has settled at `head`: the next node goes on with them. Reads the whole record.
+    fn waiting(&self, head: Head) -> Result<Vec<Waiting>, ReadError> {
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let chain = Reading::up_to(&self.chain, &files, head);
+        let mut open: BTreeMap<TicketId, Waiting> = BTreeMap::new();
+        for stored in chain.entries(Seq(chain.first()?)) {
+            let Entry { subject, fact, .. } = stored?.entry;
+            match (fact, subject.session) {
+                (Fact::Ticket { id, target, expires, quorum, .. }, Some(session)) => {
+                    let (seat, call, permitted) = (subject.seat, subject.call, BTreeSet::new());
+                    let quorum = quorum.unwrap_or(1);
+                    open.insert(
+                        id,
+                        Waiting { ticket: id, session, seat, call, tool: target, expires, quorum, permitted },
+                    );
+                }
+                (Fact::Ruling { on: RulingOn::Ticket(id), decision, how, .. }, _) => {
+                    let is_settled = open.get_mut(&id).is_none_or(|one| {
+                        one.permitted.extend(subject.operator);
+                        let people = u32::try_from(one.permitted.len()).unwrap_or(u32::MAX);
+                        how != "answered" || decision != Decision::Permit || people >= one.quorum
+                    });
+                    if is_settled {
+                        open.remove(&id);
+                    }
+                }
+                // Whoever asked got no answer any more.
+                (Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Erase { .. }, Some(session)) => {
+                    open.retain(|_, one| one.session != session);
+                }
+                _ => {}
+            }
+        }
+        Ok(open.into_values().collect())
+    }
+}
+
 /// Answers a question about the record.
 fn look(view: &View<'_>, question: &Question) -> Result<Found, Broken> {
     let newest = |behind: &Option<u64>, most: &usize| Page { order: Order::Newest, behind: *behind, most: *most };
@@ -266,6 +319,14 @@ impl Answering {
         match self {
             Self::Node(..) => Ok(Vec::new()),
             Self::Here { projections, head, .. } => Ok(projections.unanswered(*head)?),
+        }
+    }
+
+    /// The tickets that wait for a person, where no node runs that would know.
+    pub(crate) fn waiting(&self) -> anyhow::Result<Option<Vec<Waiting>>> {
+        match self {
+            Self::Node(..) => Ok(None),
+            Self::Here { projections, head, .. } => Ok(Some(projections.waiting(*head)?)),
         }
     }
 

@@ -194,6 +194,7 @@ mod tests {
             since: at(since),
             session: SessionId([0; 16]),
             last: last.map(at),
+            withheld: false,
         };
         let due = |schedule: &Scheduled, seen: &str, now: &str| {
             let (table, from) = of(schedule, at(seen)).unwrap();

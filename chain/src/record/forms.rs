@@ -9,37 +9,33 @@ pub(super) fn text_or_hex<S: serde::Serializer>(bytes: &[u8], serializer: S) -> 
 }
 
 /// A truth that is absent where it is not one.
-pub(super) mod flag {
+pub(crate) mod flag {
     use minicbor::{
         Decoder, Encoder,
         decode::Error as Malformed,
         encode::{Error as Unwritten, Write},
     };
 
-    pub(in crate::record) fn encode<C, W: Write>(
-        is: &bool,
-        to: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), Unwritten<W::Error>> {
+    pub(crate) fn encode<C, W: Write>(is: &bool, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
         to.bool(*is)?.ok()
     }
 
-    pub(in crate::record) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<bool, Malformed> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<bool, Malformed> {
         from.bool()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the encoding asks for it")]
-    pub(in crate::record) const fn nil() -> Option<bool> {
+    pub(crate) const fn nil() -> Option<bool> {
         Some(false)
     }
 
-    pub(in crate::record) const fn is_nil(is: &bool) -> bool {
+    pub(crate) const fn is_nil(is: &bool) -> bool {
         !*is
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-pub(super) const fn is_false(is: &bool) -> bool {
+pub(crate) const fn is_false(is: &bool) -> bool {
     !*is
 }
 

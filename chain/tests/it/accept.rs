@@ -11,7 +11,7 @@ use crate::common::{
     message, plain,
 };
 
-const SIGNING: &str = "/home/keys/signing";
+pub(crate) const SIGNING: &str = "/home/keys/signing";
 
 /// A home with a log of which the third batch is damaged.
 fn damaged() -> (Memory, World) {
@@ -32,14 +32,14 @@ fn damaged() -> (Memory, World) {
     (memory, world)
 }
 
-fn accept_on(world: &World) -> Result<Accepted, AcceptError> {
+pub(crate) fn accept_on(world: &World) -> Result<Accepted, AcceptError> {
     let random: Arc<dyn Random> = Arc::clone(&world.random) as _;
     let (clock, vault) = (Arc::clone(&world.clock), world.vault_key());
     accept(&world.config, Path::new(SIGNING), Some(&world.verifier()), vault, &world.files, clock, random, "0.1.0")
 }
 
 /// Opens with the keys that lie in the home, as the node does.
-fn open_as_it_is(world: &World) -> Result<Log, OpenError> {
+pub(crate) fn open_as_it_is(world: &World) -> Result<Log, OpenError> {
     let keys = SigningKeys::load(Path::new(SIGNING), &*world.files).unwrap();
     let random: Arc<dyn Random> = Arc::clone(&world.random) as _;
     let (files, clock, vault) = (Arc::clone(&world.files), Arc::clone(&world.clock), world.vault_key());

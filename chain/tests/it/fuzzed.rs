@@ -1,6 +1,9 @@
 //! The fuzz targets, on their corpus and on changes of it that are the same each time. `just fuzz` looks further.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
+
+use ephor_base::cbor;
+use ephor_chain::Entry;
 
 use crate::common::{Seeded, forge};
 
@@ -31,6 +34,27 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], chance: &Seeded) {
         }
         _ => bytes.truncate(at),
     }
+}
+
+#[test]
+fn fuzzing_begins_from_every_kind_of_fact_that_the_format_has() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let format = fs::read_to_string(root.join("docs/chain-format.md")).unwrap();
+    let choices = format.split_once("\nfact = ").unwrap().1.split_once("\n\n").unwrap().0;
+    let numbers = choices.split('/').map(|choice| choice.trim().trim_start_matches('[').split(',').next().unwrap());
+    let mut wanted: BTreeSet<u8> = numbers.map(|number| number.parse().unwrap()).collect();
+    assert!(wanted.len() > 35, "{wanted:?}");
+    for file in fs::read_dir(root.join("fuzz/corpus/entry")).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        let Ok(entry) = cbor::from_slice::<Entry>(&bytes) else { continue };
+        // A choice is an array of two, and begins with its number.
+        let number = match cbor::to_vec(&entry.fact)[..] {
+            [0x82, 0x18, number, ..] | [0x82, number, ..] => number,
+            _ => panic!("a fact that is no choice"),
+        };
+        wanted.remove(&number);
+    }
+    assert_eq!(wanted, BTreeSet::new(), "these are in no file of the corpus");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod formats;
 mod fuzzed;
 mod golden;
 mod growth;
+mod heritage;
 mod kill;
 mod lineage;
 mod meanwhile;

@@ -7,9 +7,10 @@ use std::{
 
 use ephor_base::{Budget, Digest, EndReason, MessageId, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
-    Against, AppendError, Because, Cause, Entry, Fact, Head, HoldKind, Log, Missed, Record, Signal, Standing, State,
-    Subject, Undelivered, VerifierKeys,
+    Against, AppendError, Because, Cause, Entry, Fact, Follows, Head, Hold, HoldKind, Holds, Log, Missed, Record,
+    Signal, Standing, State, Subject, Undelivered, VerifierKeys,
     disk::Disk,
+    standing::is_at_or_below,
     state::{Order, Page, Reading},
     verify,
 };
@@ -76,10 +77,26 @@ fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
     let (stop, resume) = (by_operator(Signal::Stop, true), by_operator(Signal::Resume, true));
     let skipped = |at| Fact::Skipped { name: "a".into(), at: Timestamp(at) };
     let unscheduled = || Fact::Unscheduled { name: "a".into() };
+    let withheld = || Fact::Withheld { name: "a".into() };
+    let fired = |id, at| message(id, fire("a", at));
     let replay = |id| Some(Because::Replay(MessageId(id)));
     let erased = || Fact::Erase { session: SESSION, derived: Vec::new(), reason: "asked for".into() };
     let other = || Subject { session: Some(SessionId([8; 16])), ..of() };
     vec![
+        (
+            "withheld, fired and withheld again",
+            true,
+            vec![
+                (of(), schedule("a")),
+                (of(), withheld()),
+                (nobody(), skipped(1)),
+                (of(), fired(1, 2)),
+                (of(), withheld()),
+            ],
+        ),
+        ("withheld twice", false, vec![(of(), schedule("a")), (of(), withheld()), (of(), withheld())]),
+        ("withheld for nobody", false, vec![(of(), schedule("a")), (nobody(), withheld())]),
+        ("withheld, and there is none", false, vec![(of(), withheld())]),
         ("held and resumed", true, vec![(on("node"), stop.clone()), (on("node"), resume.clone())]),
         ("resumed though not held", true, vec![(on("node"), resume)]),
         (
@@ -214,11 +231,17 @@ impl Judges {
 
     /// Holds these facts, behind an origin and a boot, against the rules.
     pub(crate) fn agree(&self, name: &str, holds: bool, facts: Vec<(Subject, Fact)>) {
+        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+        let all = [(Subject::default(), boot)].into_iter().chain(facts);
+        self.agree_on(name, holds, None, all.collect());
+    }
+
+    /// Holds these facts, behind an origin, against the rules.
+    pub(crate) fn agree_on(&self, name: &str, holds: bool, follows: Option<Follows>, facts: Vec<(Subject, Fact)>) {
         let forge = &self.forge;
         let [ed25519, ml_dsa_65] = forge.lines();
-        let origin = Fact::Origin { ed25519, ml_dsa_65, follows: None };
-        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
-        let all = [(Subject::default(), origin), (Subject::default(), boot)].into_iter().chain(facts);
+        let origin = Fact::Origin { ed25519, ml_dsa_65, follows };
+        let all = [(Subject::default(), origin)].into_iter().chain(facts);
         let entry = |(seq, (subject, fact)): (u64, (Subject, Fact))| {
             Entry { version: 2, seq: Seq(seq), time: Timestamp(1), subject, fact, content: None }.to_bytes()
         };
@@ -240,6 +263,36 @@ impl Judges {
         if let Some(second) = &self.second {
             let said = second.run(&[Path::new("chain"), &chain, &home.path().join("keys")]);
             assert_eq!(said.is_ok(), holds, "{name}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn who_is_held_is_found_by_the_path_as_by_looking_at_every_hold() {
+    let paths = ["", "/agents", "/agents/a", "/agents/a/loop", "/agents/a-b", "/agents/ab", "/agents/ab/loop"];
+    let seats: Vec<Seat> = paths.iter().map(|path| seat(&format!("node{path}"))).collect();
+    let acts = [
+        (Signal::Suspend, Cause::Operator),
+        (Signal::Suspend, Cause::Budget),
+        (Signal::Stop, Cause::Operator),
+        (Signal::Resume, Cause::Operator),
+        (Signal::Resume, Cause::Gone),
+    ];
+    let (mut holds, chance) = (Holds::default(), Seeded::new(3));
+    let below = |most: usize| usize::try_from(chance.below(most as u64)).unwrap();
+    for _ in 0..2000 {
+        let (seat, (signal, cause)) = (&seats[below(seats.len())], acts[below(acts.len())]);
+        holds.apply(signal, seat, below(2) == 0, cause).unwrap();
+        for seat in &seats {
+            let holding = |hold: &Hold| hold.seat == *seat || (hold.tree && is_at_or_below(seat, &hold.seat));
+            let hardest = |hold: &Hold| match hold.kind {
+                HoldKind::Spent => 0,
+                HoldKind::Suspended => 1,
+                HoldKind::Stopped => 2,
+            };
+            let hardest = holds.iter().filter(holding).max_by_key(hardest).map(|hold| hold.kind);
+            assert_eq!(holds.on(seat), hardest, "{seat}");
+            assert_eq!(holds.any_at_or_below(seat), holds.iter().any(|hold| is_at_or_below(&hold.seat, seat)));
         }
     }
 }

@@ -380,7 +380,7 @@ impl Session {
     fn refused(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) {
         self.receipt(event.receipt);
         if let (Some(turn), Some(spent)) = (&mut self.turn, case.grounds.spent) {
-            turn.spent = Some(spent.resource);
+            turn.spent = Some(spent);
         }
         if case.action == ActionKind::Tool {
             self.evidence = self.evidence.after(true);

@@ -453,8 +453,8 @@ impl Serving {
         let fact = Fact::TurnEnd { message: turn.message, end, report: task.reply.report };
         self.append(subject, fact, None).await?;
         self.door.settled.send_modify(|count| *count = count.wrapping_add(1));
-        if let Some(resource) = turn.spent {
-            self.door.spent(&self.caller, self.operator, resource).await;
+        if let Some(spent) = turn.spent {
+            self.door.spent(&self.caller, self.operator, spent).await;
         }
         let head = self.door.log().head();
         self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;

@@ -10,9 +10,9 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, FailureKind, Integrity, Label,
-    Message, MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt, PromptMessage,
-    Receipt, Registration, Reply, Resource, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
+    Action, ActionKind, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, Exhausted, FailureKind,
+    Integrity, Label, Message, MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt,
+    PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
     ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
 };
 use ephor_chain::record::Chosen;
@@ -94,6 +94,8 @@ pub(crate) struct Session {
     pub(crate) turn: Option<Turn>,
     /// Once the session is being closed: the messages that nobody will answer any more.
     pub(crate) left: Option<Vec<Envelope>>,
+    /// Its agent crashed more often than its supervisor bears.
+    pub(crate) gave_up: bool,
     pub(crate) standing: Vec<Standing>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) answered: u64,
@@ -181,7 +183,7 @@ pub(crate) struct Turn {
     /// Where the acceptance of the message stands.
     pub(crate) accepted: Seq,
     /// What ran out in it.
-    pub(crate) spent: Option<Resource>,
+    pub(crate) spent: Option<Exhausted>,
     pub(crate) started: Duration,
     /// Time spent waiting for a person; it does not count against the turn.
     pub(crate) waited: Duration,
@@ -282,6 +284,7 @@ impl Session {
             familiar: BTreeSet::new(),
             turn: None,
             left: None,
+            gave_up: false,
             standing: Vec::new(),
             moments: Vec::new(),
             answered: 0,

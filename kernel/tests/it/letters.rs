@@ -4,7 +4,7 @@ use ephor_base::{MessageId, Part, PartKind};
 use ephor_chain::{Undelivered, record::Fact};
 use ephor_kernel::{Incoming, MAILBOX_CAPACITY, NotAccepted, NotRaised, operator_id};
 
-use crate::world::{PLENTY, Puppet, Setup, World, done, reply};
+use crate::world::{PLENTY, Puppet, Setup, World, done, reply, until};
 
 fn typed(words: &str) -> Vec<Part> {
     vec![Part { kind: PartKind::Typed, text: words.into() }]
@@ -61,6 +61,23 @@ async fn what_another_session_has_said_is_trusted_for_no_more_when_it_is_replaye
         |fact: &Fact| matches!(fact, Fact::Message { from, because: Some(_), .. } if *from == Some(anna.session));
     assert!(facts.iter().any(from), "{facts:?}");
     assert!(world.log.derived(bert.session).unwrap().contains(&next.session));
+}
+
+#[tokio::test]
+async fn a_message_that_is_accepted_arrives_also_where_its_sender_has_left() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.born().await;
+    world.log.flush().await.unwrap();
+    world.disk.hold();
+    let (kernel, session) = (world.kernel.clone(), puppet.session);
+    let sending = tokio::spawn(async move { kernel.send(session, typed("remember me")).await });
+    until(|| world.disk.waiting() > 0).await;
+    sending.abort();
+    assert!(sending.await.is_err(), "it was not accepted yet");
+    world.disk.release();
+    let taken = tokio::time::timeout(std::time::Duration::from_secs(15), process.receive()).await;
+    assert!(matches!(taken, Ok(Incoming::Message(_))), "{taken:?}");
 }
 
 #[tokio::test]

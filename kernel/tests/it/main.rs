@@ -12,6 +12,7 @@ mod engine;
 mod laws;
 mod letters;
 mod links;
+mod named;
 mod operators;
 mod quorum;
 mod retrial;

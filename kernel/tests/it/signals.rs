@@ -11,7 +11,7 @@ use std::{
 use ephor_base::{Action, Budget, EndReason, Pid, Resource, Seat, Seq, SpanId};
 use ephor_chain::{Cause, HoldKind, Signal, Stored, Undelivered, record::Fact};
 use ephor_kernel::{
-    Act, Acted, AgentSpec, CallState, Incoming, NotDone, NotStarted, Process, Seen, Target, operator_id,
+    Act, Acted, AgentSpec, CallState, Incoming, NotDone, NotStarted, Process, Seen, Target, TurnState, operator_id,
 };
 
 use crate::world::{
@@ -360,6 +360,74 @@ async fn what_a_model_writes_names_no_authority() {
 }
 
 #[tokio::test]
+async fn a_limit_that_is_raised_before_the_turn_ends_leaves_the_seat_free_if_it_is_enough() {
+    for (tokens, held) in [(200, None), (105, Some(HoldKind::Spent))] {
+        let cost = Budget { tokens: 60, ..Budget::ZERO };
+        let used = Budget { tokens: 50, ..Budget::ZERO };
+        let costly = Does::costing(cost, move |_, _| async move {
+            ephor_kernel::DriverResult::done(ephor_base::Product::Model(text("a")), used)
+        });
+        let world = Setup::new().model(costly).boot().await;
+        let mut puppet = world.puppet(Budget { tokens: 100, wall_ms: 10_000_000, ..Budget::ZERO }).await;
+        let (process, _end) = puppet.in_turn("go").await;
+        asked(&process).await;
+        assert_eq!(code(&done(&process, ask(vec![SpanId(1)])).await), "BudgetSpent");
+        let limit = Budget { tokens, ..world.account(&process).limit };
+        world.kernel.limit(world.who(), process.seat(), move |_| limit, "go on".into()).await.unwrap();
+        let spent = EndReason::BudgetSpent(Resource::Tokens);
+        let spent = Action::Reply(ephor_base::ReplyAction { answer: None, end: spent });
+        assert_eq!(code(&done(&process, spent).await), "done");
+        assert_eq!(world.kernel.held(process.seat()), held, "{tokens}");
+        let record = world.record().await;
+        assert_eq!(signals(&record).iter().any(|signal| signal.2 == Cause::Budget), held.is_some());
+        if held.is_none() {
+            puppet.say("more").await;
+            assert!(matches!(process.receive().await, Incoming::Message(_)));
+            assert_eq!(code(&done(&process, ask(vec![SpanId(1)])).await), "done");
+        }
+    }
+}
+
+/// What is waited for, and not for ever.
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(15), what).await.expect("it does not come")
+}
+
+#[tokio::test]
+async fn a_suspension_that_nobody_waits_for_any_more_is_whole_and_can_be_resumed() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    world.log.flush().await.unwrap();
+    world.disk.hold();
+    let suspending = tokio::spawn(signalled(&world, Signal::Suspend, pid(&process)));
+    in_time(until(|| world.kernel.held(process.seat()) == Some(HoldKind::Suspended))).await;
+    suspending.abort();
+    assert!(suspending.await.is_err(), "whoever wanted it is gone before it is on the disk");
+    world.disk.release();
+    in_time(until(|| !world.kernel.holds().is_empty())).await;
+    assert_eq!(signals(&world.record().await).iter().map(|signal| signal.0).collect::<Vec<_>>(), [Signal::Suspend]);
+    in_time(world.kernel.signal(act(&world, Signal::Resume, pid(&process)))).await.unwrap();
+    assert_eq!(world.kernel.held(process.seat()), None, "nothing is left of what was begun");
+    assert_eq!(code(&done(&process, ask(vec![SpanId(1)])).await), "done");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_holds_up_neither_an_act_nor_another_client() {
+    let world = Setup::new().boot().await;
+    let (mut one, other) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let _stuck = world.kernel.watch(one.session, false);
+    let mut seen = world.kernel.watch(other.session, false);
+    let (process, _end) = one.in_turn("go").await;
+    let fills = || tokio::time::timeout(Duration::from_millis(100), process.enter(TurnState::Idle));
+    while fills().await.is_ok() {}
+    in_time(world.kernel.signal(act(&world, Signal::Suspend, Target::All))).await.unwrap();
+    assert_eq!(in_time(seen.recv()).await, Some(Seen::Held { by: Some(HoldKind::Suspended) }));
+    in_time(world.kernel.signal(act(&world, Signal::Resume, Target::All))).await.unwrap();
+    assert_eq!(in_time(seen.recv()).await, Some(Seen::Held { by: None }));
+}
+
+#[tokio::test]
 async fn a_spent_budget_suspends_the_seat_after_its_reply_until_an_operator_raises_it() {
     let cost = Budget { tokens: 60, ..Budget::ZERO };
     let costly = Does::costing(cost, |_, _| async {
@@ -385,13 +453,13 @@ async fn a_spent_budget_suspends_the_seat_after_its_reply_until_an_operator_rais
 
     let operator = operator_id(&world.operator.verifying_key());
     let limit = Budget { tokens: 200, ..world.account(&process).limit };
-    let (account, _) = world.kernel.limit(operator, process.seat(), |_| limit, "go on".into()).await.unwrap();
+    let (account, _) = world.kernel.limit(operator, process.seat(), move |_| limit, "go on".into()).await.unwrap();
     assert_eq!((account.limit.tokens, account.used.tokens), (200, 50));
     assert!(matches!(process.receive().await, Incoming::Message(_)));
     asked(&process).await;
     let facts = world.record().await;
     assert_eq!(signals(&facts).first().map(|signal| signal.2), Some(Cause::Budget));
-    let nobody = world.kernel.limit(operator, &Seat::root("node").child("x"), |_| limit, String::new()).await;
+    let nobody = world.kernel.limit(operator, &Seat::root("node").child("x"), move |_| limit, String::new()).await;
     assert!(matches!(nobody, Err(NotDone::NoBudget(_))));
 }
 

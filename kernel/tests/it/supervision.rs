@@ -6,7 +6,7 @@ use std::{
 };
 
 use ephor_base::{EndReason, ExitReason, Pid};
-use ephor_chain::record::Fact;
+use ephor_chain::{Undelivered, record::Fact};
 use ephor_kernel::{
     Body, Branch, Child, Life, Moment, NotAccepted, NotStarted, Process, Seen,
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Name, Refused, Strategy, Target},
@@ -114,6 +114,7 @@ async fn an_agent_that_crashes_too_often_ends_its_turn_and_nobody_else_notices()
     let facts = world.facts(bad.session).await;
     assert_eq!(exits(&facts), ["panicked", "panicked", "panicked", "panicked", "panicked", "panicked", "shutdown"]);
     assert!(facts.iter().any(|fact| matches!(fact, Fact::TurnEnd { end: EndReason::Crashed, .. })));
+    assert!(over(&mut seen).await.is_some_and(|why| why.contains("crashed too often")));
     // Nobody would read it, so it is not taken.
     let part = ephor_base::Part { kind: ephor_base::PartKind::Typed, text: "hello?".into() };
     assert_eq!(world.kernel.send(bad.session, vec![part]).await, Err(NotAccepted::NoSession(bad.session)));
@@ -197,6 +198,44 @@ async fn a_killed_supervisor_leaves_no_child_and_its_successor_takes_orders() {
     let (process, _end) = next.in_turn("go").await;
     assert_eq!(code(&done(&process, reply(None)).await), "done");
     assert_eq!(process.seat().name(), "loop");
+}
+
+/// Why the session is over, as whoever watches hears it; nothing follows.
+async fn over(seen: &mut tokio::sync::mpsc::Receiver<Seen>) -> Option<String> {
+    let mut why = None;
+    while let Some(seen) = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await.expect("it waits for ever")
+    {
+        assert_eq!(why, None, "it was the last thing");
+        why = if let Seen::Over { why } = seen { Some(why) } else { None };
+    }
+    why
+}
+
+#[tokio::test]
+async fn a_session_whose_supervisor_is_killed_is_over_and_whoever_waits_hears_of_it() {
+    for of_all in [false, true] {
+        let world = Setup::new().boot().await;
+        let mut puppet = world.puppet(PLENTY).await;
+        let mut seen = world.kernel.watch(puppet.session, true);
+        let (process, _end) = puppet.in_turn("go").await;
+        puppet.say("and then").await;
+        let find =
+            |name: &str| world.kernel.processes().into_iter().find(|one| one.seat.as_str() == name).map(|one| one.pid);
+        let group = process.seat().as_str().strip_suffix("/loop").unwrap();
+        let above = find(if of_all { "node/agents" } else { group }).unwrap();
+        assert!(world.kernel.kill(above));
+        let why = over(&mut seen).await.expect("nobody says why");
+        assert!(why.contains("killed") && why.contains("ephor dead"), "{why}");
+        let dead = || world.kernel.dead_letters();
+        until(|| dead().len() == 2).await;
+        assert!(dead().iter().all(|letter| letter.why == Undelivered::Stopped), "{:?}", dead());
+        let rests = tokio::time::timeout(Duration::from_secs(20), world.kernel.at_rest()).await;
+        assert!(rests.is_ok(), "nothing is owed an answer any more");
+        // It can be taken up again, as any session that ended.
+        until(|| find("node/agents").is_some()).await;
+        let (_again, attached) = world.attach(puppet.session).await;
+        assert!(!attached.works);
+    }
 }
 
 #[tokio::test]

@@ -3,11 +3,11 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use ephor_base::Decision;
+use ephor_base::{Decision, SessionId, TicketId};
 use ephor_kernel::{Question, Statement};
 use serde_json::json;
 
-use super::sessions::json_lines;
+use super::{resting, runtime, sessions::json_lines};
 use crate::{
     cli::{Answered, Approvals},
     client::Client,
@@ -20,8 +20,25 @@ use crate::{
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-pub(crate) async fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
-    let mut client = Client::reach(home).await?;
+/// Shows what waits. Where no node runs, what the record says: to look starts none.
+pub(crate) fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
+    if let Some(waiting) = resting::waiting(home)? {
+        let text = if args.json { json_lines(&waiting)? } else { resting::told(&waiting) };
+        terminal::write(&text).context(terminal::UNWRITTEN)?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    runtime(1)?.block_on(watched(home, args))
+}
+
+async fn watched(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
+    let mut client = loop {
+        match Client::reach_running(home).await? {
+            Some(client) => break client,
+            None => tokio::time::sleep(LOOK).await,
+        }
+    };
     let mut shown = None;
     loop {
         let approvals = open(&mut client).await?;
@@ -38,7 +55,16 @@ pub(crate) async fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<E
     }
 }
 
-pub(crate) async fn answer(home: &Home, args: &Answered, decision: Decision) -> anyhow::Result<ExitCode> {
+/// Answers. Only what waits, or may, is worth a node.
+pub(crate) fn answer(home: &Home, args: &Answered, decision: Decision) -> anyhow::Result<ExitCode> {
+    if let Some(waiting) = resting::waiting(home)? {
+        let known = waiting.iter().map(|one| (one.ticket, one.session));
+        named(&args.ticket, &known.collect::<Vec<_>>())?;
+    }
+    runtime(1)?.block_on(said(home, args, decision))
+}
+
+async fn said(home: &Home, args: &Answered, decision: Decision) -> anyhow::Result<ExitCode> {
     let mut client = Client::reach(home).await?;
     let approvals = open(&mut client).await?;
     let question = &meant(&args.ticket, &approvals)?.question;
@@ -81,15 +107,22 @@ async fn open(client: &mut Client) -> anyhow::Result<Vec<Approval>> {
 
 /// The ticket that is meant: by its number, or by the beginning of the session that asks, if it asks one thing only.
 fn meant<'a>(text: &str, open: &'a [Approval]) -> anyhow::Result<&'a Approval> {
-    if let Some(exact) = open.iter().find(|one| one.question.ticket.to_string() == text) {
-        return Ok(exact);
+    let known: Vec<_> = open.iter().map(|one| (one.question.ticket, one.question.session)).collect();
+    let ticket = named(text, &known)?;
+    open.iter().find(|one| one.question.ticket == ticket).context("it was answered just now")
+}
+
+/// The same, of tickets and the sessions that ask them.
+fn named(text: &str, open: &[(TicketId, SessionId)]) -> anyhow::Result<TicketId> {
+    if let Some((exact, _)) = open.iter().find(|(ticket, _)| ticket.to_string() == text) {
+        return Ok(*exact);
     }
-    let begins = |one: &&Approval| text.len() >= 4 && one.question.session.to_string().starts_with(text);
-    let found: Vec<&Approval> = open.iter().filter(begins).collect();
-    let numbers: Vec<String> = open.iter().map(|one| one.question.ticket.to_string()).collect();
+    let begins = |(_, session): &&(TicketId, SessionId)| text.len() >= 4 && session.to_string().starts_with(text);
+    let found: Vec<&(TicketId, SessionId)> = open.iter().filter(begins).collect();
+    let numbers: Vec<String> = open.iter().map(|(ticket, _)| ticket.to_string()).collect();
     let open = if numbers.is_empty() { "nothing waits".to_owned() } else { format!("open are {}", numbers.join(", ")) };
     match found.as_slice() {
-        [one] => Ok(one),
+        [(ticket, _)] => Ok(*ticket),
         [] => bail!(
             "no ticket `{text}` is open, {open}: it was answered, its time is up, or it never was; `ephor tickets` tells"
         ),

@@ -7,7 +7,7 @@ use ephor_base::Digest;
 use ephor_chain::{Protection, Role, disk::Disk, operators::is_name, protection::relock};
 use serde_json::json;
 
-use super::sessions::json_lines;
+use super::{resting, sessions::json_lines};
 use crate::{
     cli,
     client::Client,
@@ -27,8 +27,11 @@ pub(crate) async fn operator(home: &Home, args: cli::Operator) -> anyhow::Result
             wanted.enrol(home, public.as_deref(), json).await?
         }
         cli::Operator::List { json } => {
-            let roster = Client::reach(home).await?.roster().await?;
-            if json { json_lines(&roster.operators)? } else { table(&roster.operators) }
+            let operators = match resting::operators(home).await? {
+                Some(operators) => operators,
+                None => Client::reach(home).await?.roster().await?.operators,
+            };
+            if json { json_lines(&operators)? } else { table(&operators) }
         }
         cli::Operator::Remove { name, json } => {
             change(home, &name, |view| Wanted::Dismiss { operator: view.operator }, json, "is dismissed").await?

@@ -1,6 +1,6 @@
 //! `ephor ps`: the processes of the running node, as a tree.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::Pid;
@@ -75,12 +75,14 @@ pub(super) fn tree(processes: &[ProcessView]) -> String {
     let heads = ("PID", "STATE", "RESTARTS", "UP", "BUDGET", "WAITS FOR", "SEAT");
     let (pid, state, restarts, up, budget, waits, seat) = heads;
     let mut text = format!("{pid:>6}  {state:<9} {restarts:>8} {up:>8}  {budget:>6}  {waits:<22}  {seat}\n");
-    branch(processes, None, "", &mut text);
+    let mut below: BTreeMap<Option<Pid>, Vec<&ProcessView>> = BTreeMap::new();
+    processes.iter().for_each(|process| below.entry(process.info.parent).or_default().push(process));
+    branch(&below, None, "", &mut text);
     text
 }
 
-fn branch(processes: &[ProcessView], parent: Option<Pid>, lead: &str, text: &mut String) {
-    let mut children = processes.iter().filter(|process| process.info.parent == parent).peekable();
+fn branch(all: &BTreeMap<Option<Pid>, Vec<&ProcessView>>, parent: Option<Pid>, lead: &str, text: &mut String) {
+    let mut children = all.get(&parent).into_iter().flatten().peekable();
     while let Some(process) = children.next() {
         let is_last = children.peek().is_none();
         let (twig, below) = match (parent, is_last) {
@@ -100,6 +102,6 @@ fn branch(processes: &[ProcessView], parent: Option<Pid>, lead: &str, text: &mut
             info.restarts,
             plain(&process.name)
         ));
-        branch(processes, Some(info.pid), &format!("{lead}{below}"), text);
+        branch(all, Some(info.pid), &format!("{lead}{below}"), text);
     }
 }

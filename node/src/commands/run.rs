@@ -227,6 +227,7 @@ impl Turn {
             Seen::Deferred(question) => self.question = Some(*question),
             Seen::Refused { .. } | Seen::Started { .. } => self.question = None,
             Seen::Reply(reply) => self.end = Some(reply.end),
+            Seen::Over { why } => bail!("{why}"),
             Seen::TurnEnded { .. } => {
                 self.ends = self.ends.saturating_sub(1);
                 return Ok((self.ends == 0).then(|| status(self.end)));

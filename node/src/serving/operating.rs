@@ -10,7 +10,7 @@ use ephor_governance::Constitution;
 use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
-use super::boot::Node;
+use super::{boot::Node, schedules::WITHHELD};
 use crate::{
     home::write_private,
     host,
@@ -152,7 +152,8 @@ impl Node {
         if changes.is_empty() {
             return Ok(Done::Budget { seat, account: view(account), seq: None });
         }
-        let (account, seq) = self.kernel.limit(operator, &seat, |limit| changes.on(limit), note).await?;
+        let changes = *changes;
+        let (account, seq) = self.kernel.limit(operator, &seat, move |limit| changes.on(limit), note).await?;
         Ok(Done::Budget { seat, account: view(account), seq: Some(seq) })
     }
 
@@ -278,6 +279,8 @@ impl Node {
         });
         let trouble = self.scheduling.trouble(&schedule);
         let (last_error, failing_since) = trouble.map(|trouble| (trouble.why, trouble.since)).unzip();
+        // A node that does not run schedules has only the record to go by.
+        let last_error = last_error.or_else(|| schedule.withheld.then(|| WITHHELD.to_owned()));
         let Scheduled { name, cron, zone, missed, made, last, .. } = schedule;
         ScheduleView { name, cron, zone, missed, made, last, next, message, last_error, failing_since }
     }

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::{ModelRef, OperatorId, Seat, Seq, Timestamp};
-use ephor_chain::{Errand, HoldKind, Scheduled};
+use ephor_chain::{Errand, HoldKind, Role, Scheduled};
 use ephor_kernel::{Body, Kernel, Life, NotAccepted, Process, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use ephor_sandbox::OpenWorkspace;
@@ -36,6 +36,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// The longest wait between two tries of what failed although everything looked well.
 const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Why a schedule is withheld.
+pub(super) const WITHHELD: &str =
+    "the operator who made it may not send anything any more; somebody who may has to make it again";
 
 /// What a node knows of its schedules that the record does not say.
 #[derive(Debug, Default)]
@@ -231,12 +235,30 @@ async fn prepare(node: &Arc<Node>, schedule: &Scheduled, busy: Busy) -> anyhow::
         None => {}
     }
     let (operator, errand) = node.kernel.errand(schedule).await?;
+    check_maker(node, schedule, operator).await?;
     let (looker, sent) = (node.clone(), errand.clone());
     // It stays busy for as long as the folder does not answer, so that no more than one thread waits for it.
     let work = tokio::task::spawn_blocking(move || (model(&looker, &sent), busy));
     let looked = tokio::time::timeout(ANSWER, work).await;
     let (model, busy) = looked.context("its folder or its script does not answer")??;
     Ok((Ready { operator, errand, model: model? }, busy))
+}
+
+/// Whoever made a schedule answers for what it sends, while they may send anything. Says so on the record, once.
+async fn check_maker(node: &Node, schedule: &Scheduled, maker: OperatorId) -> anyhow::Result<()> {
+    if may_send(node, maker) {
+        return Ok(());
+    }
+    if !schedule.withheld {
+        let seq = node.kernel.withhold(maker, &schedule.name).await?;
+        tracing::warn!(name = schedule.name, %maker, %seq, "a schedule is withheld: whoever made it may not send any more");
+    }
+    bail!(WITHHELD)
+}
+
+/// What the record says of an operator at this moment.
+fn may_send(node: &Node, operator: OperatorId) -> bool {
+    node.kernel.role(operator) >= Some(Role::Operator)
 }
 
 /// The model of an errand whose folder is there. Blocks.
@@ -305,7 +327,7 @@ async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp, b
     let session = node.open_session(operator, errand.workspace.as_ref(), model).await?;
     let open = Open { kernel: node.kernel.clone(), session };
     let mut seen = node.kernel.watch(session, false);
-    let fired = fire(node, schedule, session, errand, at).await;
+    let fired = fire(node, schedule, session, (operator, errand), at).await;
     if fired.is_ok() {
         node.scheduling.well(schedule);
     }
@@ -337,12 +359,16 @@ async fn fire(
     node: &Node,
     schedule: &Scheduled,
     session: ephor_base::SessionId,
-    errand: Errand,
+    (operator, errand): (OperatorId, Errand),
     at: Timestamp,
 ) -> Result<(), NotAccepted> {
     let _turn = node.scheduling.turn.lock().await;
     if !node.kernel.schedules().iter().any(|one| one.made == schedule.made) {
         return Err(NotAccepted::Again("the schedule was ended"));
+    }
+    // The operator may have been dismissed while its session was opened.
+    if !may_send(node, operator) {
+        return Err(NotAccepted::Again("whoever made the schedule may not send any more"));
     }
     let message = node.kernel.fire(session, errand.parts, &schedule.name, at).await?;
     tracing::info!(name = schedule.name, %message, due = %at, "a schedule sent its message");

@@ -86,6 +86,30 @@ fn a_question_survives_kill_nine_and_its_yes_runs_the_call_once_with_nobody_call
 }
 
 #[test]
+fn what_waits_is_shown_without_a_node_and_only_an_answer_starts_one() {
+    let place = Place::new();
+    let up = place.up();
+    let run = waiting(&place);
+    let asked = open(&place).remove(0);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    drop(run.ended());
+    let before = place.log().len();
+    let shown = open(&place);
+    for same in ["ticket", "session", "call", "tool", "expires"] {
+        assert_eq!(shown[0][same], asked[same], "{same}");
+    }
+    let told = place.run(&["approvals"]).succeeded().stdout;
+    assert!(told.contains("fs.write") && told.contains("no node runs"), "{told}");
+    place.run(&["approve", "4711"]).failed(&["no ticket `4711` is open", &id(&asked)]);
+    assert!(!place.is_locked(), "nobody was started to look");
+    assert_eq!(place.log().len(), before);
+    place.run(&["approve", &id(&asked)]).succeeded();
+    wait_until("the answer starts a node, which runs the call", || written(&place));
+    place.verify();
+}
+
+#[test]
 fn a_question_survives_a_stop_in_good_order_and_a_no_is_told_to_the_model() {
     let place = Place::new();
     let up = place.up();

@@ -41,6 +41,36 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
+fn a_restored_home_keeps_its_operators_its_law_and_what_was_stopped() {
+    let (place, folder) = used();
+    let up = place.up();
+    place.run(&["operator", "add", "vic", "--role", "viewer"]).succeeded();
+    let law = place.run(&["policy", "show"]).succeeded().stdout + "\n// mine\n";
+    let file = place.root().join("mine.cedar");
+    fs::write(&file, &law).unwrap();
+    place.run(&["policy", "apply", file.to_str().unwrap(), "--yes"]).succeeded();
+    place.run(&["stop", "--all"]).succeeded();
+    place.run(&["backup", &folder]).succeeded();
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    let elsewhere = Place::fresh();
+    restore(&elsewhere, &elsewhere.home, &folder).succeeded();
+    // Whoever exchanges the file in the home exchanges no law.
+    fs::write(elsewhere.home.join("constitution.cedar"), "permit (principal, action, resource);").unwrap();
+    elsewhere.run(&["run", "list the files"]).failed(&["stopped", "ephor resume"]);
+    let operators = elsewhere.run(&["operator", "list"]).succeeded().stdout;
+    assert!(operators.contains("vic") && operators.contains("viewer"), "{operators}");
+    // The credentials of others are theirs to bring.
+    fs::create_dir_all(elsewhere.home.join("keys/operators")).unwrap();
+    fs::copy(place.home.join("keys/operators/vic"), elsewhere.home.join("keys/operators/vic")).unwrap();
+    elsewhere.run(&["resume", "--all", "--as", "vic"]).failed(&["role `operator`"]);
+    elsewhere.run(&["resume", "--all"]).succeeded();
+    elsewhere.run(&["run", "list the files"]).succeeded();
+    assert!(elsewhere.run(&["policy", "show"]).succeeded().stdout.contains("// mine"));
+    elsewhere.verify();
+}
+
+#[test]
 fn a_running_node_is_backed_up_and_restored_under_a_new_origin_that_names_it() {
     let (place, folder) = used();
     let up = place.up();

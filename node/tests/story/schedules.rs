@@ -85,18 +85,54 @@ fn whoever_makes_a_schedule_is_told_where_its_answers_go() {
 }
 
 #[test]
+fn a_schedule_of_somebody_who_may_not_send_any_more_is_withheld_and_the_record_says_so_once() {
+    let place = Place::new();
+    let up = place.up();
+    place.run(&["operator", "add", "opa", "--role", "operator"]).succeeded();
+    let script = place.script(&[json!({"text": "tick"})]);
+    let folder = place.workspace.to_str().unwrap();
+    let add = ["schedule", "add", "tick", "* * * * *", "--model", &script, "-C", folder, "wake up", "--as", "opa"];
+    place.run(&add).succeeded();
+    place.run(&["operator", "role", "opa", "viewer"]).succeeded();
+    wait_until("it says why it is not sent", || fails(&place, "tick", "may not send"));
+    assert_eq!(entries(&place, "withheld").len(), 1);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    // Another node looks again, and has nothing new to say.
+    let up = place.up();
+    wait_until("it was looked at again", || fails(&place, "tick", "may not send"));
+    assert_eq!((entries(&place, "withheld").len(), fired(&place, "tick"), started(&place, "tick")), (1, false, 0));
+    place.run(&["operator", "role", "opa", "operator"]).succeeded();
+    wait_until("it goes on in the name of somebody who may", || fired(&place, "tick"));
+    wait_until("and has nothing to complain about", || listed(&place, "tick")["last_error"].is_null());
+    place.run(&["operator", "remove", "opa"]).succeeded();
+    wait_until("it is withheld again", || entries(&place, "withheld").len() == 2);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    place.verify();
+}
+
+#[test]
 fn to_look_makes_no_home_and_writes_nothing() {
     let place = Place::fresh();
     place.run(&["schedule", "list"]).failed(&["no node runs", "ephor up"]);
     for signal in ["suspend", "resume", "stop", "kill"] {
         place.run(&[signal, "nobody"]).failed(&["no node runs", "ephor up"]);
     }
+    assert!(place.run(&["approvals"]).succeeded().stdout.contains("nothing waits"));
+    place.run(&["approve", "1"]).failed(&["no ticket `1` is open"]);
+    place.run(&["operator", "list"]).failed(&["nobody is enrolled yet"]);
     assert!(!place.home.exists());
     let place = Place::new();
     place.run(&["run", "list the files"]).succeeded();
     let before = place.log().len();
     place.run(&["schedule", "list", "--json"]).failed(&["no node runs"]);
     place.run(&["suspend", "nobody"]).failed(&["no node runs"]);
+    assert!(place.run(&["approvals"]).succeeded().stdout.contains("nothing waits"));
+    place.run(&["refuse", "4711"]).failed(&["no ticket `4711` is open"]);
+    let owner = &rows(&place, &["operator", "list", "--json"])[0];
+    assert_eq!((&owner["name"], &owner["role"]), (&json!("owner"), &json!("owner")));
+    assert!(!place.is_locked(), "and none is there now");
     assert_eq!(place.log().len(), before);
     // What holds every agent to come has a meaning without a node.
     place.run(&["stop", "--all"]).succeeded();

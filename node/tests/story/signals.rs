@@ -170,6 +170,37 @@ fn an_agent_is_suspended_inspected_and_killed_by_its_pid_or_the_end_of_its_seat(
 }
 
 #[test]
+fn whoever_waits_for_an_agent_hears_of_it_when_its_supervisor_is_killed() {
+    let place = Place::new();
+    let up = place.up();
+    let run = under_way(&place, "wait for it");
+    place.run(&["kill", "node/agents"]).succeeded();
+    let ended = run.ended();
+    assert!(!ended.status.success() && ended.stderr.contains("ephor dead"), "{ended}");
+    let letters = rows(&place, &["dead", "--json"]);
+    assert_eq!((letters.len(), &letters[0]["why"]), (1, &json!("stopped")), "{letters:?}");
+    // A second one within its period is more than the root bears: the node says so, ends in good order, and begins anew.
+    let run = under_way(&place, "once more");
+    wait_until("the root gives up", || {
+        // Between two of them nobody may be in that seat.
+        drop(place.run(&["kill", "node/agents"]));
+        !place.is_locked()
+    });
+    let ended = run.ended();
+    assert!(!ended.status.success(), "{ended}");
+    up.ended().failed(&["the tree of the node gave up"]);
+    let log = place.log();
+    assert_eq!(log.last().unwrap()["fact"]["kind"], "stop");
+    let up = place.up();
+    // What was not answered was dead before the node ended, or goes on now.
+    place.run(&["stop", "--all"]).succeeded();
+    wait_until("nothing is owed an answer", || rows(&place, &["dead", "--json"]).len() == 2);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    place.verify();
+}
+
+#[test]
 fn a_schedule_sends_its_message_once_also_when_the_node_is_killed_right_behind_it() {
     let place = Place::new();
     let up = place.up();

@@ -55,6 +55,20 @@ async fn a_link_takes_along_and_a_trap_tells_instead() {
 }
 
 #[tokio::test]
+async fn a_child_that_unlinks_itself_is_its_supervisors_child_still() {
+    let (tree, all) = handles(2).await;
+    let [a, b] = &all[..] else { panic!() };
+    let root = tree.root.pid().unwrap();
+    a.unlink(root);
+    b.unlink(root);
+    assert!(tree.runtime.kill(a.pid()));
+    until(|| tree.runtime.processes().len() == 2).await;
+    assert_eq!(tree.root.count().await.unwrap().active, 1, "its exit was heard of");
+    tree.root.stop().await.unwrap();
+    assert!(!b.is_live(), "and nobody outlives the supervisor");
+}
+
+#[tokio::test]
 async fn a_normal_exit_takes_nobody_along() {
     let (tree, all) = handles(1).await;
     let other = tree.root.start_dynamic(Some(super::server())).await.unwrap().unwrap().pid;

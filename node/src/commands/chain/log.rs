@@ -9,7 +9,9 @@ use std::{
 
 use anyhow::Context;
 use ephor_base::{Budget, CallId, Pid, Seq, ToolName, files::Files};
-use ephor_chain::{Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read};
+use ephor_chain::{
+    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read, standing::StandingPart,
+};
 use serde_json::{Value, json};
 
 use super::used;
@@ -194,7 +196,13 @@ pub(super) fn told(fact: &Fact) -> String {
         Fact::Buried { message, note } => format!("letter {message}{}", noted(note)),
         Fact::Schedule { name, cron, zone, .. } => format!("{} at {} in {}", plain(name), plain(cron), plain(zone)),
         Fact::Skipped { name, at } => format!("{}, due {at}", plain(name)),
-        Fact::Unscheduled { name } => plain(name),
+        Fact::Unscheduled { name } | Fact::Withheld { name } => plain(name),
+        Fact::Inherited(StandingPart { holds, operators, law, .. }) => {
+            let operators = operators.as_ref().map_or(0, Vec::len);
+            let law =
+                law.map_or("no law of an owner".to_owned(), |law| format!("the law {}", law.constitution.short()));
+            format!("{operators} operators, {} holds, {law}", holds.len())
+        }
         Fact::Opened { rights, role, namespace } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
             format!("as {} in {}: {}", plain(role), plain(namespace), rights.join(", "))

@@ -152,6 +152,8 @@ impl Screen {
                 self.dim(held(*by));
             }
             Seen::Reply(reply) => self.reply(reply),
+            // The error that ends the run says so.
+            Seen::Over { .. } => {}
             Seen::TurnEnded { size, root } => self.footer(*size, &root.to_string()),
         }
     }
