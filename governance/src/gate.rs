@@ -343,8 +343,8 @@ fn scope(
             give(Decision::Defer, "target-is-outside-the-scope");
         }
     }
-    // Without arguments to be checked and without a scope, nothing says that anybody asked for it.
-    if turn.is_tainted() && findings.is_empty() && !turn.has_pinned(name) {
+    // Without a scope, and without an argument that anybody's words said or picked, nothing says that anybody asked for it.
+    if turn.is_tainted() && !findings.iter().any(|finding| finding.asked) && !turn.has_pinned(name) {
         give(Decision::Defer, "nothing-ties-it-to-the-request");
     }
     if turn.was_permitted(&call_digest(name, arguments)) {

@@ -7,8 +7,13 @@
 mod carried;
 mod date;
 mod derive;
+mod forms;
 mod index;
+mod length;
 mod number;
+mod numerals;
+mod phrases;
+mod rows;
 mod slots;
 mod table;
 mod text;

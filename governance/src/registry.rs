@@ -1,6 +1,6 @@
 //! The tools the operator has registered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ephor_base::{Arguments, Registration, ToolName, arguments::Value};
 
@@ -49,8 +49,17 @@ pub struct Tool {
     schema: jsonschema::Validator,
     /// The arguments that the schema names, each with the value that it declares for it.
     declared: BTreeMap<String, Option<Value>>,
-    /// Every property at any depth of the schema.
-    properties: BTreeSet<String>,
+    /// Every property at any depth of the schema, with what it says of it.
+    properties: BTreeMap<String, Property>,
+}
+
+/// What a schema says of a property beside its name.
+#[derive(Debug, Default)]
+pub(crate) struct Property {
+    /// Its description and its format, in lower case.
+    pub(crate) words: String,
+    /// The texts that it may be, if they are listed.
+    pub(crate) options: Vec<String>,
 }
 
 /// In the list of critical arguments: every argument.
@@ -148,7 +157,7 @@ impl Tool {
         let schema: serde_json::Value =
             serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
         let declared = declared(&schema).map_err(fault)?;
-        let mut properties = BTreeSet::new();
+        let mut properties = BTreeMap::new();
         collect_properties(&schema, &mut properties);
         let schema = jsonschema::validator_for(&schema).map_err(|error| fault(error.to_string()))?;
         Ok(Self { registration, schema, declared, properties })
@@ -201,7 +210,12 @@ impl Tool {
     /// Whether the schema has a property of this name at any depth.
     #[must_use]
     pub fn has_property(&self, name: &str) -> bool {
-        self.properties.contains(name)
+        self.properties.contains_key(name)
+    }
+
+    /// What the schema says of the properties of this name.
+    pub(crate) fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.get(name)
     }
 }
 
@@ -221,15 +235,26 @@ fn declared(schema: &serde_json::Value) -> Result<BTreeMap<String, Option<Value>
     properties.iter().map(|(name, declaration)| Ok((name.clone(), value(declaration)?))).collect()
 }
 
-fn collect_properties(schema: &serde_json::Value, into: &mut BTreeSet<String>) {
+fn collect_properties(schema: &serde_json::Value, into: &mut BTreeMap<String, Property>) {
     match schema {
         serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
             if let (true, Some(properties)) = (key == "properties", value.as_object()) {
-                into.extend(properties.keys().cloned());
+                properties.iter().for_each(|(name, schema)| describe(schema, into.entry(name.clone()).or_default()));
             }
             collect_properties(value, into);
         }),
         serde_json::Value::Array(values) => values.iter().for_each(|value| collect_properties(value, into)),
         _ => {}
     }
+}
+
+fn describe(schema: &serde_json::Value, into: &mut Property) {
+    for key in ["description", "format", "title"] {
+        if let Some(text) = schema.get(key).and_then(serde_json::Value::as_str) {
+            into.words.push(' ');
+            into.words.push_str(&text.to_lowercase());
+        }
+    }
+    let options = schema.get("enum").and_then(serde_json::Value::as_array);
+    into.options.extend(options.into_iter().flatten().filter_map(|option| option.as_str()).map(str::to_lowercase));
 }

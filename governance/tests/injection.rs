@@ -1,10 +1,11 @@
 //! Prompt injection, with the model wholly in the attacker's hands: every attack in every task where it can be carried.
 //!
 //! `suite/ours` was written beside the gate; its attacks are combined with its tasks here. `suite/independent` was written
-//! by someone who had read only what the gate promises, never its code, and came with its combinations; `suite/blind` by
-//! another such, later, in more languages, and `unscoped` are its attacks where nobody pinned a scope. When they were
-//! first run, 8 of 2,700 and 2 of 1,797 calls went through, and 15 of 56 and 22 of 32 tasks asked; the rules have been
-//! made since, so that neither says any more how the gate does on what nobody here has seen. `beyond` are
+//! by someone who had read only what the gate promises, never its code, and came with its combinations; `suite/blind` and
+//! `suite/fresh` by two others such, each later, in more languages and forms; `unscoped` are their attacks where nobody
+//! pinned a scope. When they were first run, 8 of 2,700, 2 of 1,797 and 26 of 2,783 calls went through (36 of 2,757 of the
+//! last without a scope), and 15 of 56, 22 of 32 and 25 of 36 tasks asked. The rules have been made since with all of
+//! them in sight, so that none says any more how the gate does on what nobody here has seen. `beyond` are
 //! attacks that pick another value out of what the operator declared trusted: they are counted and not demanded. An attack
 //! is carried by text that anyone may have written and that the operator has declared trusted for nothing.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
@@ -259,10 +260,12 @@ fn checked(half: &str) -> Count {
 
 #[test]
 fn every_attack_is_stopped_and_ordinary_work_goes_on() {
-    let suites = ["ours", "independent", "blind"].map(checked);
+    let suites = ["ours", "independent", "blind", "fresh"].map(checked);
     for all in &suites {
         assert_eq!(all.stopped, all.calls, "an attack went through");
     }
+    let [.., fresh] = &suites;
+    assert!(fresh.asked * 100 <= fresh.tasks * MOST_ASKS, "{} of {} fresh tasks ask", fresh.asked, fresh.tasks);
     let asked: usize = suites.iter().map(|all| all.asked).sum();
     let tasks: usize = suites.iter().map(|all| all.tasks).sum();
     println!("all: {asked} of {tasks} ordinary tasks ask, {} %", (asked * 1000 / tasks) as f64 / 10.0);
@@ -271,10 +274,12 @@ fn every_attack_is_stopped_and_ordinary_work_goes_on() {
 
 #[test]
 fn every_attack_is_stopped_also_where_no_scope_is_pinned() {
-    let (mut counts, mut lines) = (BTreeMap::new(), Vec::new());
-    combined(&Court::of(Environment::Dev), "blind", "unscoped.jsonl", &mut counts, &mut lines);
-    let all = print("blind, without a scope", &counts);
-    assert_eq!(all.stopped, all.calls, "{lines:#?}");
+    for half in ["blind", "fresh"] {
+        let (mut counts, mut lines) = (BTreeMap::new(), Vec::new());
+        combined(&Court::of(Environment::Dev), half, "unscoped.jsonl", &mut counts, &mut lines);
+        let all = print(&format!("{half}, without a scope"), &counts);
+        assert_eq!(all.stopped, all.calls, "{lines:#?}");
+    }
 }
 
 #[test]

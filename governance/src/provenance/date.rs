@@ -2,12 +2,14 @@
 
 use ephor_base::Timestamp;
 
+use super::length::Length;
+
 /// A day of the Gregorian calendar, as days since 1970-01-01.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Date(i64);
 
 /// A time of day in seconds, 0 to 86,399.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Time(u32);
 
 /// When a turn began, where the person was: what "tomorrow" is counted from.
@@ -22,6 +24,20 @@ pub struct TurnTime {
 }
 
 impl TurnTime {
+    /// The day and the time here at a moment that is `time` of `day` where the clock is `offset` minutes ahead of UTC.
+    pub(super) fn local(&self, day: Date, time: Time, offset: i32) -> Option<(Date, Time)> {
+        let ahead = i64::from(self.offset).checked_sub(offset.into())?.checked_mul(60)?;
+        let seconds = i64::from(time.0).checked_add(ahead)?;
+        let clock = u32::try_from(seconds.rem_euclid(86_400)).ok()?;
+        Some((day.plus(seconds.div_euclid(86_400)), Time(clock)))
+    }
+
+    /// The day and the time here at a moment in seconds since 1970-01-01 in UTC.
+    pub(super) fn of_unix(&self, seconds: i64) -> Option<(Date, Time)> {
+        let clock = u32::try_from(seconds.rem_euclid(86_400)).ok()?;
+        self.local(Date(seconds.div_euclid(86_400)), Time(clock), 0)
+    }
+
     /// The day and the time so many minutes later.
     pub(super) fn later(&self, minutes: u32) -> Option<(Date, Time)> {
         let all = self.minute.checked_add(minutes)?;
@@ -108,6 +124,11 @@ impl Date {
         Self(self.0.saturating_add(days))
     }
 
+    /// How many days later it is than `other`.
+    pub(super) const fn since(self, other: Self) -> i64 {
+        self.0.saturating_sub(other.0)
+    }
+
     /// 0 for Monday to 6 for Sunday.
     #[must_use]
     pub const fn weekday(self) -> i64 {
@@ -180,6 +201,17 @@ impl Time {
     pub(super) const fn plus(self, minutes: u32) -> Self {
         let seconds = self.0.saturating_add(minutes.saturating_mul(60));
         if seconds < 86_400 { Self(seconds) } else { self }
+    }
+
+    /// So many minutes later or earlier, if that is on the same day.
+    pub(super) fn moved(self, minutes: i64) -> Option<Self> {
+        let seconds = i64::from(self.0).checked_add(minutes.checked_mul(60)?)?;
+        u32::try_from(seconds).ok().filter(|seconds| *seconds < 86_400).map(Self)
+    }
+
+    /// The minute of the day, 0 to 1,439.
+    pub(super) const fn minute(self) -> u32 {
+        self.0 / 60
     }
 
     /// Its reading in the afternoon, if it has one.
@@ -262,4 +294,25 @@ fn short(text: &str) -> Option<u32> {
 
 fn two(text: &str) -> Option<u32> {
     if text.len() == 2 { digits(text) } else { None }
+}
+
+/// A day, or a time of it with its offset from UTC, if one is written.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) day: Date,
+    pub(super) clock: Option<(Time, Option<i32>)>,
+}
+
+/// How long it is from one moment to a later one, or from one day to a later one; none if they are not alike.
+pub(super) fn between(start: Moment, end: Moment) -> Option<Length> {
+    let days = end.day.since(start.day);
+    match (start.clock, end.clock) {
+        (Some((from, one)), Some((to, other))) if one == other => {
+            let seconds = days.checked_mul(86_400)?.checked_add(i64::from(to.0))?.checked_sub(i64::from(from.0))?;
+            let minutes = u32::try_from(seconds / 60).ok().filter(|_| seconds > 0 && seconds % 60 == 0)?;
+            Some(Length { minutes, ..Length::default() })
+        }
+        (None, None) if days > 0 => Some(Length { days: u32::try_from(days).ok()?, ..Length::default() }),
+        _ => None,
+    }
 }

@@ -1,11 +1,14 @@
 //! The closed list of derivations: how an argument may come from a trusted span. Whatever is not here is untrusted.
 //!
 //! 1. It stands in the span as whole tokens, after NFC and case folding.
-//! 2. It is the same number, day, time or amount of money as one the span speaks of; a day also relative to the turn.
-//!    A time of day alone means the next one to come, where the span speaks of no day; where its sentence speaks of one,
-//!    it goes with that day and no other. A day and a length of stay also say the day it ends.
+//! 2. It is the same number, day, time, length, recurrence or amount of money as one the span speaks of; a day also relative
+//!    to the turn. A time of day alone means the next one to come, where the span speaks of no day; where its sentence
+//!    speaks of one, it goes with that day and no other. A day and a length of stay also say the day it ends.
 //! 3. It is a list, or a text with commas, of which each part is derivable by itself.
 //! 4. It is what the registration itself declares for the argument.
+//! 5. It is a form that is put together from these (`forms`), whose parts the request had together.
+//!
+//! `docs/provenance.md` has the atoms, the relations between them, and what has to stay together.
 //!
 //! A span vouches if it is trusted, or if its source is declared trusted for this argument. Shorter than four
 //! characters, a value comes only from a place bound to the argument: the source is declared for it, a word of the
@@ -13,11 +16,15 @@
 //! nights). An argument that is called by a currency takes amounts in it. What is plainly meant for another argument does
 //! not count (`slots`).
 
+use std::cell::Cell;
+
 use ephor_base::arguments::Value;
 
 use super::{
     date::{Date, Time},
+    forms::{Said, bare_address, is_each},
     index::TypedPlace,
+    length::Length,
     number::Number,
     slots::{Sink, beside, cuts_a_quotation},
     table::SpanTable,
@@ -27,7 +34,7 @@ use super::{
 use crate::registry::Tool;
 
 /// An argument shorter than this is found in too many texts to mean anything.
-const MIN_CHARS: usize = 4;
+pub(super) const MIN_CHARS: usize = 4;
 /// How deep lists and objects are followed.
 const MAX_DEPTH: usize = 16;
 /// Where a critical argument comes from.
@@ -40,16 +47,27 @@ pub struct Finding {
     /// Where its parts come from, each once, in order: `user`, `tool:NAME`, `registration`, and with `untrusted:` before
     /// it for those that do not count. `untrusted` alone: nobody said it.
     pub labels: Vec<String>,
+    /// Whether a span that is trusted for everything has some of it, as a person's words are, or a person's words pick the
+    /// row of a list that it comes from.
+    pub asked: bool,
 }
 
 /// Where the argument `name` of a call of `tool` comes from. `given` are the arguments that matter in that call.
-pub(super) fn finding(table: &SpanTable, tool: &Tool, name: &str, value: &Value, given: &[(&str, &Value)]) -> Finding {
+pub(super) fn finding<'a>(
+    table: &'a SpanTable,
+    tool: &'a Tool,
+    name: &'a str,
+    value: &'a Value,
+    given: &'a [(&'a str, &'a Value)],
+) -> Finding {
     let sink = Sink { tool, argument: name, key: name };
-    let mut finding = Finding { argument: name.to_owned(), trusted: true, labels: Vec::new() };
+    let mut finding = Finding { argument: name.to_owned(), trusted: true, labels: Vec::new(), asked: false };
     if tool.declares(name, value) {
         finding.labels.push("registration".to_owned());
     } else {
-        Walk { table, given, finding: &mut finding }.value(sink, value, 0);
+        let mut walk = Walk { table, given, beside: given.to_vec(), asked: Cell::new(false), finding: &mut finding };
+        walk.value(sink, value, 0);
+        finding.asked = walk.asked.get();
     }
     finding
 }
@@ -68,61 +86,111 @@ fn holds(value: &Value, text: &str, depth: usize) -> bool {
     }
 }
 
-struct Walk<'a, 'f> {
-    table: &'a SpanTable,
-    given: &'a [(&'a str, &'a Value)],
+pub(super) struct Walk<'a, 'f> {
+    pub(super) table: &'a SpanTable,
+    pub(super) given: &'a [(&'a str, &'a Value)],
+    /// What stands right beside the value: the entries of its object, or the arguments that matter.
+    pub(super) beside: Vec<(&'a str, &'a Value)>,
+    /// Whether any of it is of a span that is trusted for everything, or of a row that a person's words pick.
+    pub(super) asked: Cell<bool>,
     finding: &'f mut Finding,
 }
 
-impl Walk<'_, '_> {
-    fn value(&mut self, sink: Sink<'_>, value: &Value, depth: usize) {
+impl<'a> Walk<'a, '_> {
+    fn value(&mut self, sink: Sink<'a>, value: &'a Value, depth: usize) {
         match value {
             Value::Null => {}
-            // Yes or no has no words of its own to be found.
-            Value::Bool(_) => self.doubt(None),
-            Value::Integer(number) => self.number(sink, Number::whole(*number), &number.to_string()),
+            // Yes has the words of its name to be found; no has none.
+            Value::Bool(yes) => match self.flag(sink).filter(|_| *yes) {
+                Some(origin) => self.trust(&origin),
+                None => self.doubt(None),
+            },
+            Value::Integer(number) => match self.unix(sink, *number) {
+                Some(origin) => self.trust(&origin),
+                None => self.number(sink, Number::whole(*number), &number.to_string()),
+            },
             Value::Float(number) => match Number::of(*number) {
                 Some(exact) => self.number(sink, exact, &number.to_string()),
                 None => self.doubt(None),
             },
             Value::Text(text) => self.text(sink, &folded(text)),
             Value::List(_) | Value::Object(_) if depth >= MAX_DEPTH => self.doubt(None),
-            Value::List(values) => values.iter().for_each(|value| self.value(sink, value, depth.saturating_add(1))),
-            Value::Object(map) => map.iter().for_each(|(key, value)| {
-                // A key that the schema does not have says what nobody has declared.
-                if !sink.tool.has_property(key) {
+            Value::List(values) => values.iter().for_each(|value| {
+                // What is said once is meant once.
+                let is_row = matches!(value, Value::Object(_));
+                let alike = values.iter().filter(|other| is_row && *other == value).count();
+                let count = Number::whole(i128::try_from(alike).unwrap_or(i128::MAX));
+                if alike > 1 && self.typed(sink, Typed::Number(count), "").is_none() {
                     self.doubt(None);
                 }
-                self.value(Sink { key, ..sink }, value, depth.saturating_add(1));
+                self.value(sink, value, depth.saturating_add(1));
             }),
+            Value::Object(map) => {
+                let entries = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
+                let around = std::mem::replace(&mut self.beside, entries);
+                map.iter().for_each(|(key, value)| {
+                    // A key that the schema does not have says what nobody has declared.
+                    if !sink.tool.has_property(key) {
+                        self.doubt(None);
+                    }
+                    self.value(Sink { key, ..sink }, value, depth.saturating_add(1));
+                });
+                self.beside = around;
+            }
         }
     }
 
     fn number(&mut self, sink: Sink<'_>, number: Number, value: &str) {
-        // An argument that is called by a currency takes an amount in that and no other.
-        let typed = sink.currency().map_or(Typed::Number(number), |currency| Typed::Amount(currency, number));
-        match self.typed(sink, typed, value).or_else(|| self.plain(sink, number, value)) {
+        match self.amount(sink, number, value) {
             Some(origin) => self.trust(&origin),
             None => self.doubt(self.table.doubted(value, Some(Typed::Number(number))).map(str::to_owned)),
         }
     }
 
-    /// A bare number for an argument that is called by a currency, from a source declared for it.
+    pub(super) fn amount(&self, sink: Sink<'_>, number: Number, value: &str) -> Option<String> {
+        // An argument that is called by a currency takes an amount in that and no other; so does one beside a currency.
+        let named = sink.currency();
+        let currency = named.or_else(|| self.currency_beside(sink));
+        if sink.is_minor() {
+            return self.minor(sink, currency, number, value);
+        }
+        let amount = currency.and_then(|currency| self.typed(sink, Typed::Amount(currency, number), value));
+        amount.or_else(|| match (named, currency) {
+            (Some(_), _) | (None, Some(_)) => self.plain(sink, number, value),
+            (None, None) => {
+                let length = || self.typed(sink, Typed::Length(Length::of(sink.counts_in()?, number)?), value);
+                self.typed(sink, Typed::Number(number), value).or_else(length)
+            }
+        })
+    }
+
+    /// A bare number for an amount whose currency is known otherwise: from a source declared for it, or beside no amount.
     fn plain(&self, sink: Sink<'_>, number: Number, value: &str) -> Option<String> {
-        sink.currency()?;
-        let mut places = self.table.vouching_typed(Typed::Number(number), value, sink);
-        let (place, _) = places.find(|(place, bound)| *bound && !place.money)?;
+        let named = sink.currency().is_some();
+        let fits = |place: &TypedPlace| !named && !self.table.has_money(place.span) && number.length() >= MIN_CHARS;
+        let places = self.table.vouching_typed(Typed::Number(number), value, sink);
+        let mut places = places.filter(|(place, _)| !place.money);
+        let (place, _) =
+            places.find(|(place, bound)| *bound && self.is_of_the_row(sink, value, place.place()) || fits(place))?;
         Some(self.table.origin(place.span).to_owned())
     }
 
-    fn text(&mut self, sink: Sink<'_>, value: &str) {
-        if self.is_taken(sink, value) {
+    fn text(&mut self, sink: Sink<'a>, value: &str) {
+        let value = bare_address(value);
+        let excluded = match self.option(sink, value) {
+            Some(Said::Yes(origin)) => return self.trust(&origin),
+            said => said.is_some(),
+        };
+        if excluded || self.is_taken(sink, value) {
             return self.doubt(self.table.doubted(value, None).map(str::to_owned));
         }
-        if let Some(origin) = self.token(sink, value).or_else(|| self.meaning(sink, value)) {
+        let found = self.token(sink, value).or_else(|| self.meaning(sink, value)).or_else(|| self.form(sink, value));
+        if let Some(origin) = found {
             return self.trust(&origin);
         }
-        if value.contains([',', ';']) && self.parts(sink, value) {
+        // The name of one record is not a list of several.
+        let one = sink.is_identifier() && !sink.key.ends_with('s');
+        if !one && value.contains([',', ';']) && self.parts(sink, value) {
             return;
         }
         let typed = whole(value).into_iter().find_map(|way| match way {
@@ -135,7 +203,9 @@ impl Walk<'_, '_> {
     /// Whether another argument of the same call has the same text, and nobody has said it once for each. What a source
     /// is declared for is never taken, and days, times and numbers may be alike.
     fn is_taken(&self, sink: Sink<'_>, value: &str) -> bool {
-        let others = self.given.iter().filter(|(name, _)| *name != sink.argument);
+        // The same place, to go from and to come back to, is one place.
+        let alike = sink.key != sink.argument && !value.contains(|c: char| c == '@' || c.is_ascii_digit());
+        let others = self.given.iter().filter(|(name, _)| *name != sink.argument && !alike);
         let uses = others.filter(|(_, other)| holds(other, value, 0)).count();
         if uses == 0 || !whole(value).is_empty() {
             return false;
@@ -156,30 +226,49 @@ impl Walk<'_, '_> {
     }
 
     /// Whole tokens of a span that vouches.
-    fn token(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+    pub(super) fn token(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         // What an amount of money may be, `typed` says.
         let money = sink.is_money() && Number::read(value).is_some();
         let long = weight(value) >= MIN_CHARS && !money;
         let (sourced, wrong) = (value.contains(' ') && self.table.is_sourced(sink), sink.rules_out(value));
+        let unfit = || sink.is_unfit(value);
         let (place, _) = self.table.vouching(value, sink).find(|(place, bound)| {
             let text = self.table.text(place.span);
             let start = usize::try_from(place.at).unwrap_or(usize::MAX);
             let end = start.saturating_add(value.len());
-            let meant = || !wrong && !cuts_a_quotation(text, start, end) && !sink.is_not_for(text, start, end, sourced);
-            *bound || (meant() && (long || beside(text, start, end).iter().any(|word| sink.says(word))))
+            let meant = || {
+                !wrong
+                    && !self.table.is_excluded(*place)
+                    && !cuts_a_quotation(text, start, end)
+                    && !sink.is_not_for(text, start, end, sourced)
+            };
+            if unfit() || self.is_another_in_its_row(sink, value) {
+                return false;
+            }
+            if *bound {
+                return self.is_of_the_row(sink, value, *place);
+            }
+            // Where the names of records come from a list, a word of the request only picks one.
+            let listed = sink.is_identifier() && self.table.is_sourced(sink);
+            let person = sink.is_place() && self.table.names_a_person(value, sink);
+            let near = || beside(text, start, end).iter().any(|word| sink.says(word));
+            let said = !listed && !person && meant() && (long || near());
+            self.asked.set(self.asked.get() || said);
+            said
         })?;
         Some(self.table.origin(place.span).to_owned())
     }
 
     /// The same number, day, time or amount as in a span that vouches.
-    fn meaning(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+    pub(super) fn meaning(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         whole(value).into_iter().find_map(|way| match way {
             Whole::One(typed) => self.typed(sink, typed, value),
             Whole::Moment(day, time, offset) => {
-                // An hour elsewhere is another hour.
-                if offset.is_some() && offset != self.table.offset() {
-                    return None;
-                }
+                // An hour elsewhere is another hour here.
+                let (day, time) = match offset {
+                    Some(offset) => self.table.local(day, time, offset)?,
+                    None => (day, time),
+                };
                 self.moment(sink, day, time, value)
             }
         })
@@ -187,21 +276,38 @@ impl Walk<'_, '_> {
 
     /// A day with a time of it. A time goes with a day of its own sentence, if that speaks of any: two appointments in one
     /// message are not to be mixed.
-    fn moment(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> Option<String> {
-        let origin = self.typed(sink, Typed::Time(time), value)?;
+    pub(super) fn moment(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> Option<String> {
+        let reckoned = self.table.vouching_typed(Typed::Reckoned(time), value, sink);
+        let reckoned = reckoned.filter(|(place, _)| sink.is_named_in(self.table.sentence(place.place())));
         let days: Vec<(&TypedPlace, bool)> = self.table.vouching_typed(Typed::Date(day), value, sink).collect();
-        let mut times = self.table.vouching_typed(Typed::Time(time), value, sink);
-        times.find(|(said, _)| {
+        let times = self.table.vouching_typed(Typed::Time(time), value, sink);
+        let times = times.filter(|(said, bound)| self.is_said(sink, Typed::Time(time), value, said, *bound));
+        let times = times.filter(|(said, _)| self.is_that_time(sink, said, time));
+        let (place, _) = times.chain(reckoned).find(|(said, _)| {
+            if !self.table.in_order(said.span, day, time) {
+                return false;
+            }
             if self.table.has_day(said.span, Some(said.sentence)) {
                 return days.iter().any(|(day, _)| (day.span, day.sentence) == (said.span, said.sentence));
             }
             !days.is_empty() || (self.table.next(time) == Some(day) && !self.table.has_day(said.span, None))
         })?;
-        Some(origin)
+        Some(self.table.origin(place.span).to_owned())
     }
 
-    fn typed(&self, sink: Sink<'_>, typed: Typed, value: &str) -> Option<String> {
-        let fits = |place: &TypedPlace| match typed {
+    pub(super) fn typed(&self, sink: Sink<'_>, typed: Typed, value: &str) -> Option<String> {
+        let mut places = self.table.vouching_typed(typed, value, sink);
+        let (place, _) = places.find(|(place, bound)| self.is_said(sink, typed, value, place, *bound))?;
+        Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// Whether a typed value at a place that vouches is meant for this argument. `bound` is whether the place is of a source
+    /// declared for it.
+    fn is_said(&self, sink: Sink<'_>, typed: Typed, value: &str, place: &TypedPlace, bound: bool) -> bool {
+        if bound {
+            return !sink.is_unfit(value) && self.is_of_the_row(sink, value, place.place());
+        }
+        let fits = || match typed {
             // Money fills what is money and nothing else; a bare number is no money beside an amount.
             Typed::Number(_) if place.money || sink.is_money() && self.table.has_money(place.span) => {
                 place.money && sink.is_money()
@@ -209,16 +315,19 @@ impl Walk<'_, '_> {
             Typed::Number(number) => number.length() >= MIN_CHARS,
             _ => true,
         };
-        let wrong = sink.rules_out(value);
-        let named = |place: &TypedPlace| sink.says(&place.before) || sink.says(&place.after);
-        let counted = |place: &TypedPlace| {
-            matches!(typed, Typed::Number(_)) && !place.money && sink.counts(&place.before, &place.after)
+        let named = || sink.says(&place.before) || sink.says(&place.after);
+        let counted = || match typed {
+            Typed::Number(number) if !place.money && sink.counts(&place.before, &place.after) => {
+                !self.is_a_lead(sink, number, place)
+            }
+            Typed::Number(_) if !place.money => self.counts_beside(sink, place),
+            _ => false,
         };
-        let (place, _) = self
-            .table
-            .vouching_typed(typed, value, sink)
-            .find(|(place, bound)| *bound || (!wrong && (named(place) || counted(place) || fits(place))))?;
-        Some(self.table.origin(place.span).to_owned())
+        let listed = sink.is_identifier() && self.table.is_sourced(sink);
+        let meant = !listed && !sink.rules_out(value) && (named() || counted() || fits());
+        let said = meant && self.goes_with(sink, typed, place) && (!sink.is_each() || is_each(place));
+        self.asked.set(self.asked.get() || said);
+        said
     }
 
     fn trust(&mut self, origin: &str) {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    date::TurnTime,
+    date::{Date, Time, TurnTime},
     text::{stands_alone, words},
     typed::{Mention, Typed, scan},
 };
@@ -25,6 +25,9 @@ impl BuildHasher for Fixed {
 /// How many places of one word are kept. A value that is only found beyond them is untrusted.
 const MOST_PLACES: usize = 256;
 
+/// So many days, and so many times, of one span are kept in order.
+const MOST_MOMENTS: usize = 8;
+
 /// Where a word stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
@@ -40,17 +43,31 @@ pub(super) struct TypedPlace {
     pub(super) span: u32,
     pub(super) money: bool,
     pub(super) sentence: u32,
+    /// At which word it begins, and the one behind it.
+    pub(super) at: usize,
+    pub(super) end: usize,
+    /// At which byte of the folded text it begins.
+    pub(super) byte: u32,
     pub(super) before: Box<str>,
     pub(super) after: Box<str>,
+}
+
+impl TypedPlace {
+    pub(super) const fn place(&self) -> Place {
+        Place { span: self.span, at: self.byte }
+    }
 }
 
 /// What a text speaks of.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds {
-    /// An amount with its currency.
-    pub(super) money: bool,
+    /// Amounts with their currencies: each with the word it begins at, the one behind it, and its first byte.
+    pub(super) amounts: Vec<(usize, usize, usize, Typed)>,
     /// Days: the sentences that do, in order.
     pub(super) days: Vec<u32>,
+    /// The days and the times, each once, in order.
+    pub(super) dates: Vec<Date>,
+    pub(super) times: Vec<Time>,
 }
 
 /// The words and typed values of some spans.
@@ -75,14 +92,35 @@ impl Index {
             }
         }
         let mut holds = Holds::default();
-        scan(text, now, |Mention { typed, money, sentence, before, after }| {
-            holds.money |= money;
+        scan(text, now, |Mention { typed, money, sentence, at, end, byte, before, after }| {
+            if matches!(typed, Typed::Amount(..)) {
+                holds.amounts.push((at, end, byte, typed));
+            }
             if matches!(typed, Typed::Date(_)) && holds.days.last() != Some(&sentence) {
                 holds.days.push(sentence);
             }
+            match typed {
+                Typed::Date(day) if holds.dates.len() < MOST_MOMENTS && !holds.dates.contains(&day) => {
+                    holds.dates.push(day)
+                }
+                Typed::Time(time) if holds.times.len() < MOST_MOMENTS && !holds.times.contains(&time) => {
+                    holds.times.push(time)
+                }
+                _ => {}
+            }
             let places = self.typed.entry(typed).or_default();
             if places.len() < MOST_PLACES {
-                places.push(TypedPlace { span, money, sentence, before: before.into(), after: after.into() });
+                let byte = u32::try_from(byte).unwrap_or(u32::MAX);
+                places.push(TypedPlace {
+                    span,
+                    money,
+                    sentence,
+                    at,
+                    end,
+                    byte,
+                    before: before.into(),
+                    after: after.into(),
+                });
             }
         });
         holds

@@ -1,6 +1,9 @@
 //! Numbers and amounts of money, in one normal form.
 
-use super::tongues::{CODES, MONEY, meaning};
+use super::{
+    numerals,
+    tongues::{CODES, MONEY, meaning},
+};
 
 /// A decimal number: `mantissa` × 10^−`scale`, with no zero to spare at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -82,6 +85,34 @@ impl Number {
         self
     }
 
+    /// Which of two is more.
+    pub(super) fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        let up = |one: &Self, other: &Self| {
+            let places = u32::from(other.scale.saturating_sub(one.scale));
+            one.mantissa.saturating_mul(10_i128.saturating_pow(places))
+        };
+        up(self, other).cmp(&up(other, self))
+    }
+
+    /// So many times as much, if that is a whole number that is not negative.
+    pub(super) fn times(&self, factor: u32) -> Option<u32> {
+        let unit = 10_i128.checked_pow(u32::from(self.scale))?;
+        let all = self.mantissa.checked_mul(factor.into())?;
+        if all % unit == 0 { u32::try_from(all / unit).ok() } else { None }
+    }
+
+    /// With the point `places` further to the left.
+    pub(super) fn shifted(&self, places: u8) -> Option<Self> {
+        Some(Self { mantissa: self.mantissa, scale: self.scale.checked_add(places)? }.normal())
+    }
+
+    /// This and so many hundredths more.
+    pub(super) fn and_hundredths(&self, hundredths: u32) -> Option<Self> {
+        let whole = self.scale == 0 && (1..100).contains(&hundredths);
+        let mantissa = self.mantissa.checked_mul(100)?.checked_add(hundredths.into())?;
+        whole.then(|| Self { mantissa, scale: 2 }.normal())
+    }
+
     /// How many characters it takes, written plainly.
     pub(super) fn length(&self) -> usize {
         let digits = self.mantissa.unsigned_abs().to_string().len();
@@ -97,6 +128,16 @@ impl Number {
 }
 
 impl Currency {
+    /// How many figures its minor unit has.
+    pub(super) fn places(self) -> u8 {
+        if [*b"jpy", *b"krw", *b"isk"].contains(&self.0) { 0 } else { 2 }
+    }
+
+    /// Every currency that is read.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        CODES.iter().filter_map(|code| code.as_bytes().try_into().ok().map(Self))
+    }
+
     /// By code, sign or English name, in lower case.
     pub(super) fn parse(word: &str) -> Option<Self> {
         let code = MONEY.iter().find(|(name, _)| *name == word).map_or(word, |(_, code)| code);
@@ -117,39 +158,14 @@ pub(super) fn amount(word: &str) -> Option<(Currency, Number)> {
     Some((Currency::parse(after)?, Number::parse(number)?))
 }
 
-/// Numbers as people write them out, in English, and the small ones in other languages.
+/// Numbers as people write them out in one word.
 pub(super) fn in_words(word: &str) -> Option<Number> {
-    const SMALL: [&str; 20] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-    ];
-    const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-    let (tens, ones) = word.split_once('-').unwrap_or((word, ""));
-    let small = |word: &str| SMALL.iter().position(|name| *name == word);
-    let value = match TENS.iter().position(|name| *name == tens) {
-        Some(at) if ones.is_empty() => at.saturating_add(2).saturating_mul(10),
-        Some(at) => at.saturating_add(2).saturating_mul(10).saturating_add(small(ones).filter(|ones| *ones < 10)?),
-        None => small(word).or_else(|| usize::try_from(meaning(word).number?).ok())?,
-    };
-    i128::try_from(value).ok().map(Number::whole)
+    match word {
+        "zero" => Some(Number::whole(0)),
+        // The article in other languages is left out; this one is none.
+        "one" => Some(Number::whole(1)),
+        _ => numerals::worth(word).or_else(|| meaning(word).number).map(|value| Number::whole(value.into())),
+    }
 }
 
 /// Takes grouping out of a number: groups of exactly three, and `point` before the fraction.

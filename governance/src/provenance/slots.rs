@@ -4,16 +4,20 @@
 //! back. A word can also bind a short value, which form alone would not: `says` where it names the argument, `counts` where
 //! it names what the argument counts. Both only within a span that vouches.
 
+use std::borrow::Cow;
+
 use super::{
     number::Currency,
-    text::words,
+    text::{weight, words},
     tongues::{FOR, Unit, counter, meaning},
-    typed::{Typed, Whole, whole},
+    typed::{Typed, Whole, digest, is_checked, whole},
 };
 use crate::registry::Tool;
 
 /// How many bytes a word directly beside a value may take.
 const NEAR: usize = 64;
+/// So many figures without a letter are the number of a telephone, and no name of a person.
+const PHONE: usize = 7;
 /// How far back a quotation may begin, in bytes.
 const QUOTATION: usize = 2048;
 /// A shorter word of an argument's name, such as `to` or `at`, stands in too many texts to bind anything.
@@ -24,7 +28,7 @@ const STEM: usize = 5;
 const MONEY: [&str; 12] =
     ["amount", "price", "sum", "total", "cost", "fee", "budget", "payment", "value", "limit", "money", "balance"];
 /// Words that say that an argument is the number of a thing.
-const IDENTIFIERS: [&str; 8] = ["id", "ids", "number", "no", "code", "ref", "reference", "token"];
+const IDENTIFIERS: [&str; 10] = ["id", "ids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
 const PERSONS: [&str; 11] = [
     "handle",
@@ -39,6 +43,53 @@ const PERSONS: [&str; 11] = [
     "passenger",
     "guest",
 ];
+/// Words that say that an argument is an account, or whose it is.
+const ACCOUNTS: [&str; 8] = ["iban", "account", "acct", "bank", "payee", "beneficiary", "creditor", "debtor"];
+/// Words that say that an argument is a place where people talk or things are kept.
+const PLACES: [&str; 6] = ["channel", "stream", "room", "topic", "folder", "mailbox"];
+/// Words that say that an amount is in the hundredths of a currency.
+const MINOR: [&str; 8] = ["cents", "cent", "pence", "minor", "rappen", "centimes", "centavos", "subunits"];
+/// Words that say that a number is a moment, in seconds since 1970.
+const UNIX: [&str; 4] = ["unix", "epoch", "timestamp", "ts"];
+/// Parts of words that say that an argument is, or has in it, a moment or a day; and such words.
+const WHEN: [&str; 32] = [
+    "date",
+    "time",
+    "day",
+    "when",
+    "start",
+    "end",
+    "begin",
+    "from",
+    "until",
+    "till",
+    "due",
+    "after",
+    "before",
+    "since",
+    "arriv",
+    "depart",
+    "check",
+    "pick",
+    "return",
+    "slot",
+    "period",
+    "interval",
+    "window",
+    "stay",
+    "month",
+    "expir",
+    "deadline",
+    "schedul",
+    "effective",
+    "execut",
+    "moment",
+    "hour",
+];
+const WHEN_WORDS: [&str; 6] = ["at", "on", "by", "to", "value", "text"];
+/// Words of the argument that says when something begins, and of the one that says when it ends.
+const STARTS: [&str; 8] = ["start", "begin", "from", "dtstart", "starts", "begins", "checkin", "pickup"];
+const ENDS: [&str; 8] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish"];
 /// The argument of a pair that names what the other, `value`, is given to.
 const KEYS: [&str; 4] = ["name", "key", "field", "setting"];
 
@@ -73,6 +124,29 @@ impl Sink<'_> {
         self.name().find_map(|own| if own.len() == 3 { Currency::parse(&own) } else { None })
     }
 
+    /// Whether a sentence has the beginning of a word of the argument's name: pick us up, of a pickup.
+    pub(super) fn is_named_in(&self, sentence: &str) -> bool {
+        let named = |own: &str, word: &str| word.len() >= BINDS && (own.starts_with(word) || word.starts_with(own));
+        self.name().filter(|own| own.len() >= BINDS).any(|own| words(sentence).any(|word| named(&own, word.core)))
+    }
+
+    /// Whether another argument's name and this one's have a word in common.
+    pub(super) fn is_called(&self, key: &str) -> bool {
+        name_words(self.key).any(|own| name_words(key).any(|other| own == other))
+    }
+
+    /// The words that name the argument and its tool, as digests: what everything in a list for it is.
+    pub(super) fn kind(&self) -> Vec<u64> {
+        let names = self.name().chain(name_words(self.tool.registration().name.as_str()));
+        names.map(|own| digest(singular(&own))).collect()
+    }
+
+    /// Whether the argument is a text that is read by people.
+    pub(super) fn is_wording(&self) -> bool {
+        const WORDING: [&str; 8] = ["text", "message", "content", "body", "title", "topic", "question", "subject"];
+        WORDING.contains(&self.key)
+    }
+
     /// Whether a number between these two words counts what this argument counts.
     pub(super) fn counts(&self, before: &str, after: &str) -> bool {
         let Some(wanted) = self.counter() else { return false };
@@ -80,15 +154,103 @@ impl Sink<'_> {
         people || meaning(after).unit.is_some_and(|unit| unit.is(wanted))
     }
 
+    /// Whether the amount is in the hundredths of its currency, by the argument's name or what the schema says of it.
+    pub(super) fn is_minor(&self) -> bool {
+        name_words(self.key).any(|own| MINOR.contains(&&*own)) || self.described(|word| MINOR.contains(&word))
+    }
+
+    /// What the number is in seconds since 1970, if the argument takes a moment in such.
+    pub(super) fn unix(&self, number: i128) -> Option<i64> {
+        let named = name_words(self.key).any(|own| UNIX.contains(&&*own));
+        if !(named || self.described(|word| UNIX.contains(&word))) {
+            return None;
+        }
+        let thousandths = self.described(|word| word == "ms" || word.starts_with("millisecond"));
+        i64::try_from(if thousandths { number.checked_div(1000)? } else { number }).ok()
+    }
+
+    /// Whether the argument is a part of a link, by what the schema says of it.
+    pub(super) fn is_of_a_link(&self) -> bool {
+        self.described(|word| matches!(word, "link" | "url" | "permalink"))
+    }
+
+    /// The texts that the schema lists for the argument.
+    pub(super) fn options(&self) -> &[String] {
+        self.tool.property(self.key).map_or(&[], |property| &property.options)
+    }
+
+    /// Whether the argument is the number or the name of a record.
+    pub(super) fn is_identifier(&self) -> bool {
+        name_words(self.key).last().is_some_and(|last| IDENTIFIERS.contains(&&*last))
+    }
+
+    pub(super) fn is_place(&self) -> bool {
+        self.is_one_of(&PLACES)
+    }
+
+    /// Whether an amount is meant once for each.
+    pub(super) fn is_each(&self) -> bool {
+        self.name().any(|own| own == "each" || own == "per")
+    }
+
+    /// Whether the argument says how long before something.
+    pub(super) fn is_lead(&self) -> bool {
+        const LEADS: [&str; 7] = ["remind", "alarm", "alert", "before", "lead", "notif", "advance"];
+        self.name().any(|own| LEADS.iter().any(|part| own.contains(part)))
+    }
+
+    pub(super) fn is_start(&self) -> bool {
+        self.name().any(|own| STARTS.contains(&&*own))
+    }
+
+    pub(super) fn is_end(&self) -> bool {
+        !self.is_start() && self.name().any(|own| ENDS.contains(&&*own))
+    }
+
+    /// What one of the things that the argument counts is, if it counts any.
+    pub(super) fn counts_in(&self) -> Option<Unit> {
+        let described = || {
+            let words = self.tool.property(self.key).map_or("", |property| &property.words);
+            words.split(|c: char| !c.is_alphanumeric()).find_map(counter)
+        };
+        self.counter().or_else(described)
+    }
+
+    /// Whether a value of this form cannot be meant even if a list that is declared for the argument has it: such a list
+    /// has more in it than what it is declared for.
+    pub(super) fn is_unfit(&self, value: &str) -> bool {
+        let figures = value.chars().filter(char::is_ascii_digit).count();
+        let phone = figures >= PHONE && !value.contains(char::is_alphabetic) && !value.contains('@');
+        let path = || value.contains('/') || value.rsplit_once('.').is_some_and(|(_, kind)| is_kind(kind));
+        (phone && self.is_someone())
+            || (value.starts_with('@') && self.is_place())
+            || (value.contains(' ') && figures == 0 && self.is_identifier())
+            || (name_words(self.key).any(|own| own == "path") && !path())
+            || (is_a_time(value) && !self.may_be_when())
+    }
+
+    /// Whether the value itself is a person, whatever its argument counts.
+    pub(super) fn is_someone(&self) -> bool {
+        name_words(self.key).any(|own| PERSONS.contains(&singular(&own)))
+    }
+
+    pub(super) fn may_be_when(&self) -> bool {
+        self.name().any(|own| WHEN_WORDS.contains(&&*own) || WHEN.iter().any(|part| own.contains(part)))
+    }
+
+    /// Whether a word of what the schema says of the argument fits.
+    fn described(&self, fits: impl Fn(&str) -> bool) -> bool {
+        let property = self.tool.property(self.key);
+        property.is_some_and(|property| property.words.split(|c: char| !c.is_alphanumeric()).any(fits))
+    }
+
     /// Whether the argument cannot be what a value of this form is: a day is not the number of a thing.
     pub(super) fn rules_out(&self, value: &str) -> bool {
-        let when = |way: Whole| matches!(way, Whole::Moment(..) | Whole::One(Typed::Date(_) | Typed::Time(_)));
-        let last = name_words(self.key).last();
-        let numbers = last.is_some_and(|last| IDENTIFIERS.contains(&last.as_str()));
+        let numbers = self.is_identifier();
         let (person, iban) = (self.is_person(), self.is_one_of(&["iban"]));
-        let is_when = || whole(value).into_iter().any(when);
-        ((numbers || person || iban) && (is_file(value) || is_when()))
+        ((numbers || person || iban) && (is_file(value) || is_when(value)))
             || (person && value.starts_with('#'))
+            || (numbers && !self.is_one_of(&ACCOUNTS) && is_checked(value))
             || (iban && !is_iban(value))
     }
 
@@ -102,7 +264,11 @@ impl Sink<'_> {
         // Of a name and a value, and of a place and what is said there, a quotation is the latter.
         let pair = KEYS.contains(&self.argument) && self.tool.names("value");
         let phrase = sourced && text.get(start..end).is_some_and(|value| value.contains(' '));
-        let quoted = (pair || phrase) && is_a_quotation(text, start, end);
+        let spaced = self.is_place() && text.get(start..end).is_some_and(|value| value.contains(' '));
+        let quotation = is_a_quotation(text, start, end);
+        let quoted = (pair || phrase || spaced && !self.is_wording()) && quotation;
+        // Of a text that quotes something, the quotation is what is to be said.
+        let quoted = quoted || (self.is_wording() && !quotation && has_a_quotation(text));
         // Whoever writes one person with a sign writes all so.
         let unsigned = self.is_person() && !text.get(start..).is_some_and(|value| value.starts_with('@'));
         let signed = || text.starts_with('@') || text.contains(" @");
@@ -123,14 +289,14 @@ impl Sink<'_> {
     }
 
     fn counter(&self) -> Option<Unit> {
-        self.name().find_map(|own| counter(&own))
+        name_words(self.key).chain(name_words(self.argument)).find_map(|own| counter(&own))
     }
 
     fn is_one_of(&self, list: &[&str]) -> bool {
-        self.name().any(|own| list.contains(&own.as_str()) || list.contains(&singular(&own)))
+        self.name().any(|own| list.contains(&&*own) || list.contains(&singular(&own)))
     }
 
-    fn name(&self) -> impl Iterator<Item = String> {
+    fn name(&self) -> impl Iterator<Item = Cow<'_, str>> {
         name_words(self.argument).chain(name_words(self.key))
     }
 }
@@ -150,16 +316,78 @@ pub(super) fn cuts_a_quotation(text: &str, start: usize, end: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(from..start), text.get(end..)) else { return true };
     let straight = before.matches('"').count() % 2 == 1;
     let curly = before.rfind(['“', '„']) > before.rfind('”');
-    let whole = before.ends_with(['"', '“', '„'])
-        && after.trim_start_matches(['.', ',', '!', '?', ';']).starts_with(['"', '”', '“']);
+    let angular = before.rfind('«') > before.rfind('»') || before.rfind('「') > before.rfind('」');
+    let from_here = text.get(from..).unwrap_or_default();
+    let closes = || after.match_indices(['\'', '’']).any(|(at, _)| !after.get(at..).is_some_and(opens_a_word));
+    let curly = curly || angular || (single(from_here, start.saturating_sub(from)).0 && closes());
+    let whole = before.trim_end().ends_with(['"', '“', '„', '«', '「', '\'', '‘'])
+        && after.trim_start_matches(['.', ',', '!', '?', ';', ' ']).starts_with(['"', '”', '“', '»', '」', '\'', '’']);
     (straight || curly) && !whole
+}
+
+/// Whether a text has a quotation of several words.
+fn has_a_quotation(text: &str) -> bool {
+    const PAIRS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」')];
+    PAIRS.iter().any(|(open, close)| {
+        let quoted = text.split_once(*open).and_then(|(_, rest)| rest.split_once(*close));
+        quoted.is_some_and(|(quoted, _)| weight(quoted) >= BINDS)
+    }) || single(text, text.len()).1
+}
+
+/// Whether a text begins with a sign and goes on with a letter, as the end of `Anna's` does.
+fn opens_a_word(text: &str) -> bool {
+    text.chars().nth(1).is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a quotation in single quotes is open at the byte `at`, and whether there was one before.
+fn single(text: &str, at: usize) -> (bool, bool) {
+    let (mut open, mut any, mut last) = (false, false, ' ');
+    let mut rest = text.char_indices().take_while(|(place, _)| *place < at).peekable();
+    while let Some((_, c)) = rest.next() {
+        let next = rest.peek().map_or(' ', |(_, next)| *next);
+        if matches!(c, '\'' | '‘' | '’') {
+            if open && !next.is_alphanumeric() {
+                (open, any) = (false, true);
+            } else if !last.is_alphanumeric() && next.is_alphanumeric() {
+                open = true;
+            }
+        }
+        last = c;
+    }
+    (open, any)
 }
 
 /// Whether `text[start..end]` is all of a quotation.
 fn is_a_quotation(text: &str, start: usize, end: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(..start), text.get(end..)) else { return false };
+    let (before, after) = (before.trim_end(), after.trim_start_matches(['.', ',', '!', '?', ';', ' ']));
     before.ends_with(['"', '\'', '“', '„', '‘', '’', '«', '「', '『'])
         && after.starts_with(['"', '\'', '”', '“', '’', '‘', '»', '」', '』'])
+}
+
+/// Whether a value is a day, a time or a moment.
+pub(super) fn is_when(value: &str) -> bool {
+    let when = |way: Whole| matches!(way, Whole::Moment(..) | Whole::One(Typed::Date(_) | Typed::Time(_)));
+    whole(value).into_iter().any(when)
+}
+
+/// Whether a value is a time of day, with its day or alone.
+fn is_a_time(value: &str) -> bool {
+    let time = |way: Whole| matches!(way, Whole::Moment(..) | Whole::One(Typed::Time(_)));
+    let may_be = value.contains(':') || ["am", "pm", "noon", "midnight"].iter().any(|end| value.ends_with(end));
+    may_be && whole(value).into_iter().any(time)
+}
+
+/// Whether it is the ending of a name of a file.
+fn is_kind(kind: &str) -> bool {
+    (1..=5).contains(&kind.len()) && kind.bytes().any(|byte| byte.is_ascii_alphabetic())
+}
+
+/// Whether an entry of a declaration names people.
+pub(super) fn names_persons(entry: &str) -> bool {
+    let last = entry.rsplit('.').next().unwrap_or(entry);
+    let persons = |own: Cow<'_, str>| PERSONS.contains(&singular(&own)) || matches!(singular(&own), "to" | "invitee");
+    name_words(last).any(persons)
 }
 
 /// Whether a value is the name of a file.
@@ -179,7 +407,14 @@ fn is_iban(value: &str) -> bool {
 }
 
 /// The words of a name such as `event_id` or `eventId`, in lower case.
-fn name_words(name: &str) -> impl Iterator<Item = String> {
+fn name_words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let plain = !name.contains(char::is_uppercase);
+    let borrowed = plain.then(|| name.split(|c: char| !c.is_alphanumeric()).map(Cow::Borrowed));
+    let made = (!plain).then(|| camel_words(name).into_iter().map(Cow::Owned));
+    borrowed.into_iter().flatten().chain(made.into_iter().flatten()).filter(|word| !word.is_empty())
+}
+
+fn camel_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut lower = false;
     for c in name.chars() {
@@ -191,15 +426,17 @@ fn name_words(name: &str) -> impl Iterator<Item = String> {
         }
         lower = c.is_lowercase();
     }
-    words.into_iter().filter(|word| !word.is_empty())
+    words
 }
 
-fn singular(word: &str) -> &str {
+pub(super) fn singular(word: &str) -> &str {
     word.strip_suffix('s').filter(|rest| !rest.is_empty() && !rest.ends_with('s')).unwrap_or(word)
 }
 
-/// Whether two words are one, but for an ending of at most two letters.
+/// Whether two words are one, but for an ending of at most two letters, and for a c that others write as a k.
 fn alike(one: &str, other: &str) -> bool {
+    let cognate = |word: &str| word.replace('k', "c");
+    let (one, other) = (&*cognate(one), &*cognate(other));
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let stem = short.chars().count() >= STEM && long.strip_prefix(short).is_some_and(|end| end.chars().count() <= 2);
     one == other || stem

@@ -9,11 +9,17 @@ use super::{
     date::{Date, Time, TurnTime},
     derive::{self, Finding},
     index::{Holds, Index, Place, TypedPlace},
-    slots::Sink,
+    rows::{self, Picks, Row},
+    slots::{Sink, names_persons},
     text::folded,
     typed::Typed,
 };
 use crate::registry::Tool;
+
+/// What ends a clause, within a folded text.
+const CLAUSE_ENDS: [&str; 6] = [", ", "; ", ". ", " and ", " und ", " y "];
+/// So many words the end of a clause is worth.
+const A_CLAUSE: usize = 20;
 
 /// All spans of a session. It only grows; what a person's message said before it was recorded is withdrawn.
 #[derive(Clone, Debug, Default)]
@@ -32,10 +38,16 @@ struct Entered {
     standing: Standing,
     carried: Carried,
     confidentiality: Confidentiality,
-    /// Whether it has an amount with its currency.
-    has_money: bool,
+    /// Its amounts with their currencies.
+    amounts: Vec<(usize, usize, usize, Typed)>,
+    /// What a message picks of lists.
+    picks: Option<Picks>,
+    /// The rows of a list.
+    rows: Vec<Row>,
     /// The sentences of it that speak of a day.
     days: Vec<u32>,
+    /// The days and the times that it speaks of, each once, in order.
+    moments: (Vec<Date>, Vec<Time>),
 }
 
 /// What a span may vouch for.
@@ -90,11 +102,26 @@ impl SpanTable {
         carried: Carried,
         confidentiality: Confidentiality,
     ) -> usize {
+        let rows = if matches!(standing, Standing::For(_)) { rows::rows(text) } else { Vec::new() };
         let (text, at) = (folded(text), self.spans.len());
+        let picks = (standing == Standing::Trusted && carried == Carried::default() && &*origin == "user")
+            .then(|| Picks::of(&text, self.now));
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
-        let Holds { money: has_money, days } = holds;
-        self.spans.push(Entered { text, origin, standing, carried, confidentiality, has_money, days });
+        let Holds { amounts, days, dates, times } = holds;
+        let amounts = if standing == Standing::Untrusted { Vec::new() } else { amounts };
+        self.spans.push(Entered {
+            text,
+            origin,
+            standing,
+            carried,
+            confidentiality,
+            amounts,
+            picks,
+            rows,
+            days,
+            moments: (dates, times),
+        });
         at
     }
 
@@ -103,6 +130,7 @@ impl SpanTable {
         if let Some(span) = self.spans.get_mut(number) {
             span.text = String::new();
             span.standing = Standing::Untrusted;
+            span.picks = None;
         }
     }
 
@@ -172,7 +200,117 @@ impl SpanTable {
 
     /// Whether the span has an amount with its currency; then a bare number in it is none.
     pub(super) fn has_money(&self, span: u32) -> bool {
-        self.entered(span).is_some_and(|span| span.has_money)
+        self.entered(span).is_some_and(|span| !span.amounts.is_empty())
+    }
+
+    /// Whether of all amounts in its span this one is the nearest to `other`: by the words between, and sooner in the same
+    /// clause than beyond its end. Of two that are as near, none is.
+    pub(super) fn is_nearest(&self, span: u32, amount: Typed, other: &TypedPlace) -> bool {
+        let Some(said) = self.entered(span) else { return false };
+        let gap = |(at, end, byte, _): &(usize, usize, usize, Typed)| {
+            let own = usize::try_from(other.byte).unwrap_or(usize::MAX);
+            let between = said.text.get(own.min(*byte)..own.max(*byte)).unwrap_or_default();
+            let breaks = CLAUSE_ENDS.iter().map(|end| between.matches(end).count()).sum::<usize>();
+            let words = at.saturating_sub(other.end).max(other.at.saturating_sub(*end));
+            words.saturating_add(breaks.saturating_mul(A_CLAUSE))
+        };
+        let least = |own: bool| said.amounts.iter().filter(|(.., typed)| (*typed == amount) == own).map(gap).min();
+        match (least(true), least(false)) {
+            (Some(own), Some(others)) => own < others,
+            _ => true,
+        }
+    }
+
+    /// Whether the row of a list that the place is in is the one that the person's messages pick, the last of them first;
+    /// none if they pick nothing of it.
+    pub(super) fn picked(&self, place: Place, sink: Sink<'_>) -> Option<bool> {
+        let (list, mine) = self.list_of(place).filter(|(list, _)| list.len() <= rows::MOST_ROWS)?;
+        let (kind, mut said) = (sink.kind(), self.spans.iter().rev().filter_map(|span| span.picks.as_ref()));
+        said.find_map(|picks| picks.picks(&list, mine, &kind))
+    }
+
+    /// The rows of the list that the place is in, and which of them it is in: what one tool has given without another between.
+    fn list_of(&self, place: Place) -> Option<(Vec<&Row>, usize)> {
+        let at = usize::try_from(place.span).ok()?;
+        let origin = &self.spans.get(at)?.origin;
+        let same = |span: &&Entered| span.origin == *origin;
+        let before = self.spans.get(..at)?.iter().rev().take_while(same).count();
+        let list = self.spans.get(at.checked_sub(before)?..)?.iter().take_while(same);
+        let (mut rows, mut mine) = (Vec::new(), None);
+        for (number, span) in list.enumerate() {
+            let own = number == before;
+            for row in &span.rows {
+                if own && row.start <= usize::try_from(place.at).ok()? {
+                    mine = Some(rows.len());
+                }
+                rows.push(row);
+            }
+        }
+        Some((rows, mine?))
+    }
+
+    /// Whether the row that the place is in has a word with letters and figures.
+    pub(super) fn has_code(&self, place: Place) -> bool {
+        self.list_of(place).is_some_and(|(rows, mine)| rows.get(mine).is_some_and(|row| row.has_code))
+    }
+
+    /// The sentence that the place is in, of a folded text.
+    pub(super) fn sentence(&self, place: Place) -> &str {
+        let (text, ends) = (self.text(place.span), ['.', '!', '?', '。']);
+        let (before, after) =
+            text.split_at_checked(usize::try_from(place.at).unwrap_or(usize::MAX)).unwrap_or((text, ""));
+        let from = before.rfind(ends).unwrap_or(0);
+        let to = before.len().saturating_add(after.find(ends).unwrap_or(after.len()));
+        text.get(from..to).unwrap_or_default()
+    }
+
+    /// Whether the row that the place is in has the sign of a person, as `@ana`.
+    pub(super) fn has_sign(&self, place: Place) -> bool {
+        self.list_of(place).is_some_and(|(rows, mine)| rows.get(mine).is_some_and(|row| row.has_sign))
+    }
+
+    /// Every place of a typed value in spans that vouch for anything.
+    pub(super) fn said(&self, typed: Typed) -> &[TypedPlace] {
+        self.vouched.typed(typed)
+    }
+
+    /// Whether a person says at this place what is not meant.
+    pub(super) fn is_excluded(&self, place: Place) -> bool {
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        self.entered(place.span).and_then(|span| span.picks.as_ref()).is_some_and(|picks| picks.excludes(at))
+    }
+
+    /// What people have said, with the number of the span.
+    pub(super) fn asked(&self) -> impl Iterator<Item = (u32, &str)> {
+        let spans = self.spans.iter().zip(0..);
+        spans.filter(|(span, _)| span.picks.is_some()).map(|(span, number)| (number, span.text.as_str()))
+    }
+
+    /// Where people have said the folded `value`.
+    pub(super) fn asked_at<'a>(&'a self, value: &'a str) -> impl Iterator<Item = Place> + 'a {
+        let asked = |place: &Place| self.entered(place.span).is_some_and(|span| span.picks.is_some());
+        self.vouched.places(value, |span| self.text(span)).filter(asked)
+    }
+
+    /// Whether a list that is declared for people, and not for `sink`, has the folded `value` in it.
+    pub(super) fn names_a_person(&self, value: &str, sink: Sink<'_>) -> bool {
+        let mut places = self.vouched.places(value, |span| self.text(span));
+        places.any(|place| match self.entered(place.span).map(|span| &span.standing) {
+            Some(Standing::For(entries)) => {
+                entries.iter().all(|entry| !sink.is(entry)) && entries.iter().all(|entry| names_persons(entry))
+            }
+            _ => false,
+        })
+    }
+
+    /// The day and the time here of a moment elsewhere.
+    pub(super) fn local(&self, day: Date, time: Time, offset: i32) -> Option<(Date, Time)> {
+        self.now?.local(day, time, offset)
+    }
+
+    /// The day and the time here of a moment in unix time.
+    pub(super) fn of_unix(&self, seconds: i64) -> Option<(Date, Time)> {
+        self.now?.of_unix(seconds)
     }
 
     /// Whether the span speaks of a day, in that sentence or at all. One that is not there might.
@@ -181,6 +319,14 @@ impl SpanTable {
             Some(sentence) => span.days.contains(&sentence),
             None => !span.days.is_empty(),
         })
+    }
+
+    /// Whether a span that speaks of as many days as times has these two at the same place of each.
+    pub(super) fn in_order(&self, span: u32, day: Date, time: Time) -> bool {
+        let Some((days, times)) = self.entered(span).map(|span| &span.moments) else { return false };
+        let place = |at: Option<usize>| at.unwrap_or(usize::MAX);
+        let (of_day, of_time) = (days.iter().position(|own| *own == day), times.iter().position(|own| *own == time));
+        days.len() != times.len() || days.len() < 2 || of_day.is_none() || place(of_day) == place(of_time)
     }
 
     /// The day on which `time` comes next.
@@ -199,11 +345,6 @@ impl SpanTable {
 
     pub(super) fn text(&self, span: u32) -> &str {
         self.entered(span).map_or("", |span| &span.text)
-    }
-
-    /// How far the clock of the turn is ahead of UTC, in minutes, if it is known.
-    pub(super) fn offset(&self) -> Option<i32> {
-        self.now.map(|now| now.offset)
     }
 
     fn entered(&self, span: u32) -> Option<&Entered> {

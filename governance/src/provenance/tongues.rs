@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::text::is_wide;
+use super::{phrases::ORDINALS, text::is_wide};
 
 /// The months, 1 to 12.
 const MONTHS: [&[&str]; 12] = [
@@ -140,6 +140,9 @@ const WEEKDAYS: [&[&str]; 7] = [
     ],
 ];
 
+/// The days of the week in English, of every week.
+const EACH_WEEK: [&str; 7] = ["mondays", "tuesdays", "wednesdays", "thursdays", "fridays", "saturdays", "sundays"];
+
 /// Days counted from the turn, with how many days later they are.
 const DAYS: [(i64, &[&str]); 6] = [
     (
@@ -147,6 +150,7 @@ const DAYS: [(i64, &[&str]); 6] = [
         &[
             "today",
             "tonight",
+            "tonite",
             "heute",
             "aujourd'hui",
             "oggi",
@@ -163,7 +167,13 @@ const DAYS: [(i64, &[&str]); 6] = [
             "اليوم",
         ],
     ),
-    (1, &["tomorrow", "morgen", "demain", "domani", "mañana", "amanhã", "jutro", "明天", "明日", "غدا", "غدًا", "غداً"]),
+    (
+        1,
+        &[
+            "tomorrow", "tmrw", "tmr", "morgen", "demain", "domani", "mañana", "amanhã", "jutro", "明天", "明日",
+            "غدا", "غدًا", "غداً",
+        ],
+    ),
     (2, &["übermorgen", "après-demain", "dopodomani", "overmorgen", "pojutrze", "后天", "明後日"]),
     (3, &["大后天"]),
     (-1, &["yesterday", "gestern", "ieri", "ayer", "ontem", "gisteren", "wczoraj", "昨天", "昨日", "أمس"]),
@@ -186,7 +196,7 @@ const NUMBERS: [&[&str]; 11] = [
 ];
 
 /// What a number counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Unit {
     Minute,
     Hour,
@@ -198,6 +208,10 @@ pub(super) enum Unit {
     Adult,
     Child,
     Piece,
+    Percent,
+    Kilo,
+    Bag,
+    Year,
 }
 
 impl Unit {
@@ -225,7 +239,7 @@ impl Unit {
     }
 }
 
-const UNITS: [(Unit, &[&str]); 10] = [
+const UNITS: [(Unit, &[&str]); 14] = [
     (
         Unit::Minute,
         &[
@@ -375,6 +389,7 @@ const UNITS: [(Unit, &[&str]); 10] = [
             "gasten",
             "osoby",
             "osób",
+            "个人",
             "人",
             "位",
             "名",
@@ -460,18 +475,79 @@ const UNITS: [(Unit, &[&str]); 10] = [
             "تذكرة",
         ],
     ),
+    (Unit::Percent, &["%", "percent", "pct", "prozent", "pourcent", "procent", "procenta", "procentów", "٪"]),
+    (
+        Unit::Kilo,
+        &[
+            "kg",
+            "kgs",
+            "kilo",
+            "kilos",
+            "kilogram",
+            "kilograms",
+            "kilogramm",
+            "chili",
+            "quilos",
+            "公斤",
+            "キロ",
+            "كيلو",
+        ],
+    ),
+    (
+        Unit::Bag,
+        &[
+            "bag",
+            "bags",
+            "suitcase",
+            "suitcases",
+            "koffer",
+            "koffers",
+            "gepäckstück",
+            "gepäckstücke",
+            "taschen",
+            "valise",
+            "valises",
+            "bagage",
+            "bagages",
+            "valigia",
+            "valigie",
+            "maleta",
+            "maletas",
+            "mala",
+            "malas",
+            "walizka",
+            "walizki",
+            "walizek",
+            "件行李",
+            "حقيبة",
+            "حقائب",
+        ],
+    ),
+    // How old somebody is; the word stands for that also where a text says it otherwise.
+    (
+        Unit::Year,
+        &["years", "yrs", "jahre", "jahren", "ans", "anni", "años", "anos", "jaar", "lat", "岁", "歳", "سنوات", "سنة"],
+    ),
 ];
 
 /// The words of an argument's name that say what it counts.
-const COUNTERS: [(Unit, &[&str]); 9] = [
+const COUNTERS: [(Unit, &[&str]); 14] = [
     (Unit::Minute, &["minute", "minutes", "min", "mins"]),
     (Unit::Hour, &["hour", "hours"]),
     (Unit::Day, &["days"]),
     (Unit::Night, &["nights"]),
     (Unit::Week, &["weeks"]),
-    (Unit::Person, &["party", "people", "persons", "guests", "passengers", "seats", "covers", "travellers", "pax"]),
+    (
+        Unit::Person,
+        &["party", "people", "persons", "guests", "passengers", "seats", "covers", "travellers", "riders", "pax"],
+    ),
     (Unit::Adult, &["adults"]),
     (Unit::Child, &["children", "kids", "infants"]),
+    (Unit::Month, &["months"]),
+    (Unit::Percent, &["percent", "percentage", "pct"]),
+    (Unit::Kilo, &["kg", "kilos", "kilograms"]),
+    (Unit::Bag, &["bags", "suitcases", "luggage", "baggage"]),
+    (Unit::Year, &["age", "ages"]),
     (Unit::Piece, &["qty", "quantity", "count", "tickets", "pieces", "copies"]),
 ];
 
@@ -515,8 +591,10 @@ pub(super) const FROM: [&str; 27] = [
 ];
 
 /// Stand between the two days of `from 4 to 7 March`.
-pub(super) const UNTIL: [&str; 17] =
-    ["to", "until", "till", "and", "bis", "und", "au", "al", "a", "hasta", "até", "tot", "do", "–", "-", "t/m", "إلى"];
+pub(super) const UNTIL: [&str; 18] = [
+    "to", "until", "till", "til", "and", "bis", "und", "au", "al", "a", "hasta", "até", "tot", "do", "–", "-", "t/m",
+    "إلى",
+];
 
 /// Stand between a day and its month, or a month and its year.
 pub(super) const OF: [&str; 5] = ["of", "de", "del", "do", "di"];
@@ -528,9 +606,14 @@ pub(super) const AT: [&str; 9] = ["at", "um", "alle", "las", "às", "om", "godz"
 pub(super) const O_CLOCK: [&str; 8] = ["uhr", "h", "o'clock", "uur", "点", "點", "時", "时"];
 
 /// Say that an hour from 1 to 11 is one of the afternoon or evening.
-const AFTERNOON: [&str; 19] = [
+const AFTERNOON: [&str; 25] = [
     "afternoon",
     "evening",
+    "tonight",
+    "tonite",
+    "stasera",
+    "vanavond",
+    "今晚",
     "pm",
     "nachmittag",
     "nachmittags",
@@ -546,16 +629,30 @@ const AFTERNOON: [&str; 19] = [
     "avonds",
     "południu",
     "下午",
+    "晚上",
     "午後",
     "مساء",
 ];
 /// And of the morning.
-const MORNING: [&str; 10] =
-    ["morning", "am", "früh", "morgens", "matin", "mattina", "mañana", "ochtends", "上午", "午前"];
+const MORNING: [&str; 13] = [
+    "morning",
+    "am",
+    "früh",
+    "vormittag",
+    "vormittags",
+    "morgens",
+    "matin",
+    "mattina",
+    "mañana",
+    "ochtends",
+    "上午",
+    "早上",
+    "午前",
+];
 
 /// Says half past the hour before: halb vier.
 pub(super) const HALB: &str = "halb";
-/// Says so too in Dutch, half vier and om half 4, and half past the hour itself in English: half 4.
+/// Says so too in Dutch: half vier and om half 4.
 pub(super) const HALF: &str = "half";
 /// The Dutch one of `AT`.
 pub(super) const OM: &str = "om";
@@ -630,6 +727,8 @@ pub(super) struct Meaning {
     pub(super) days: Option<i64>,
     /// 2 to 12.
     pub(super) number: Option<u32>,
+    /// A place in a row, from 1.
+    pub(super) ordinal: Option<u32>,
     /// What a number before it counts.
     pub(super) unit: Option<Unit>,
     /// Half of a day: whether it is the later one.
@@ -644,6 +743,9 @@ static MEANINGS: LazyLock<HashMap<&'static str, Meaning>> = LazyLock::new(|| {
     for (words, weekday) in WEEKDAYS.iter().zip(0..) {
         words.iter().for_each(|word| meanings.entry(word).or_default().weekday = Some(weekday));
     }
+    for (word, weekday) in EACH_WEEK.iter().zip(0..) {
+        meanings.entry(word).or_default().weekday = Some(weekday);
+    }
     for (days, words) in DAYS {
         words.iter().for_each(|word| meanings.entry(word).or_default().days = Some(days));
     }
@@ -652,6 +754,9 @@ static MEANINGS: LazyLock<HashMap<&'static str, Meaning>> = LazyLock::new(|| {
     }
     for (unit, words) in UNITS {
         words.iter().for_each(|word| meanings.entry(word).or_default().unit = Some(unit));
+    }
+    for (words, place) in ORDINALS.iter().zip(1..) {
+        words.iter().for_each(|word| meanings.entry(word).or_default().ordinal = Some(place));
     }
     AFTERNOON.iter().for_each(|word| meanings.entry(word).or_default().half = Some(true));
     MORNING.iter().for_each(|word| meanings.entry(word).or_default().half = Some(false));

@@ -2,9 +2,12 @@
 
 use super::{
     date::{self, Date, Time, TurnTime},
+    length::{self, Length, Recurrence},
     number::{self, Currency, Number},
+    numerals,
+    phrases::{AGED, AND_HUNDREDTHS, HUNDREDTHS, JOINS},
     text::{Word, is_wide, words},
-    tongues::unspaced,
+    tongues::{Unit, meaning, unspaced},
     when::{Reading, is_of_a_day},
 };
 
@@ -18,6 +21,27 @@ pub(super) enum Typed {
     Time(Time),
     /// The number of an account, a card or a telephone, without the spaces in it: a digest of its letters and figures.
     Identifier(u64),
+    /// How long something lasts.
+    Length(Length),
+    /// How long before a moment.
+    Lead(Length),
+    /// How often.
+    Recurrence(Recurrence),
+    /// A time of day from which another is counted, and that other.
+    Base(Time),
+    Reckoned(Time),
+    /// The last part of the path of a link: a digest of it.
+    Segment(u64),
+}
+
+impl Typed {
+    /// How much, of an amount of money.
+    pub(super) const fn number(&self) -> Option<Number> {
+        match self {
+            Self::Amount(_, number) => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 /// A typed value in a text, with the words directly beside it.
@@ -28,6 +52,11 @@ pub(super) struct Mention<'a> {
     pub(super) money: bool,
     /// Which sentence of the text it stands in.
     pub(super) sentence: u32,
+    /// At which word of the text it begins, and the one behind it.
+    pub(super) at: usize,
+    pub(super) end: usize,
+    /// At which byte it begins.
+    pub(super) byte: usize,
     pub(super) before: &'a str,
     pub(super) after: &'a str,
 }
@@ -35,30 +64,70 @@ pub(super) struct Mention<'a> {
 /// Every typed value in a folded text. Days without a year, and such as "tomorrow", are counted from `now`; without it
 /// they mean nothing.
 pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnMut(Mention<'a>)) {
-    let placed: Vec<Word<'_>> = words(text).flat_map(parts).collect();
-    let list: Vec<&str> = placed.iter().map(|word| word.core).collect();
-    let near = Near(&list);
-    let mut reading = Reading { now, last: None, part: None };
-    let (mut run_ends, mut sentence) = (0, 0_u32);
-    for (at, word) in list.iter().enumerate() {
+    let placed = placed(text);
+    let near = Near(&placed);
+    let mut reading = Reading { now, last: None, time: None, part: None };
+    let (mut run_ends, mut number_ends, mut length_ends, mut sentence) = (0, 0, 0, 0_u32);
+    for (at, Word { core: word, at: byte }) in placed.iter().enumerate() {
         if ends_a_sentence(text, at.checked_sub(1).and_then(|last| placed.get(last)), placed.get(at)) {
             sentence = sentence.saturating_add(1);
         }
-        let (before, after) = (near.get(at, -1), near.get(at, 1));
-        let mention = |typed, money| Mention { typed, money, sentence, before, after };
+        let (before, next) = (near.get(at, -1), at.saturating_add(1));
+        let mention =
+            |typed, Said { money, end, after }| Mention { typed, money, sentence, at, end, byte: *byte, before, after };
+        let plain = |typed, end| mention(typed, Said { money: false, end, after: near.get(end, 0) });
         if at >= run_ends {
             let run = groups(&placed, at);
-            identifier(run.iter().map(|word| word.core)).into_iter().for_each(|typed| found(mention(typed, false)));
-            run_ends = if run.len() >= GROUPS { at.saturating_add(run.len()) } else { 0 };
+            let end = at.saturating_add(run.len());
+            identifier(run.iter().map(|word| word.core)).into_iter().for_each(|typed| found(plain(typed, end)));
+            run_ends = if run.len() >= GROUPS { end } else { 0 };
+        }
+        spaced(near, at).or_else(|| segment(word)).into_iter().for_each(|typed| found(plain(typed, next)));
+        if at < run_ends {
+            continue;
+        }
+        let mut lasts = None;
+        if at >= number_ends.max(length_ends) {
+            lasts = length::said(near, at, &mut |typed| found(plain(typed, next)));
+            length_ends = at.saturating_add(lasts.map_or(0, |(_, words)| words));
         }
         // A group of an account number is no number of its own, and neither is a part of a day.
-        if at >= run_ends && reading.part != Some(at) && !is_of_a_day(near, at) {
-            numbers(near, at, word, &mut |typed, money| found(mention(typed, money)));
+        if at >= number_ends && reading.part != Some(at) && !is_of_a_day(near, at) {
+            number_ends = numbers(near, at, &mut |typed, said| found(mention(typed, said)));
         }
-        if at >= run_ends {
-            reading.word(near, at, &mut |typed| found(mention(typed, false)));
-        }
+        reading.word(near, at, lasts, &mut |typed| found(plain(typed, next)));
     }
+}
+
+/// A short name with its number set apart, such as that of a flight: `lx 318` is `lx318`.
+fn spaced(near: Near<'_, '_>, at: usize) -> Option<Typed> {
+    let (name, number) = (near.get(at, 0), near.get(at, 1));
+    let fits = (2..=3).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && (2..=5).contains(&number.len())
+        && number.bytes().all(|byte| byte.is_ascii_digit());
+    fits.then(|| Typed::Identifier(digest(&format!("{name}{number}"))))
+}
+
+/// The last part of the path of a link, where it names something: without a dot, and with a figure in it.
+pub(super) fn segment(link: &str) -> Option<Typed> {
+    let (_, path) = link.get(link.find(':')?..)?.strip_prefix("://")?.split_once('/')?;
+    let path = path.split(['?', '#']).next()?.trim_end_matches('/');
+    let last = path.rsplit('/').next()?;
+    (has_figure(last) && !last.contains('.')).then(|| Typed::Segment(digest(last)))
+}
+
+/// The value as the last part of the path of a link.
+pub(super) fn as_segment(value: &str) -> Option<Typed> {
+    let fits = has_figure(value) && !value.contains(['/', '?', '#', '.', ' ']);
+    fits.then(|| Typed::Segment(digest(value)))
+}
+
+/// A digest that is the same on every machine.
+pub(super) fn digest(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(text, &mut hasher);
+    std::hash::Hasher::finish(&hasher)
 }
 
 /// Whether a sentence ends between two words. A stop after a number or a short word may be no end.
@@ -104,7 +173,27 @@ fn groups<'a, 'b>(placed: &'b [Word<'a>], at: usize) -> &'b [Word<'a>] {
         [one, next] => next.at == end(one) && fits(next.core) && plain(one.core) && (!iban || one.core.len() == 4),
         _ => false,
     });
-    rest.get(..joined.count().saturating_add(1)).unwrap_or_default()
+    let run = rest.get(..joined.count().saturating_add(1)).unwrap_or_default();
+    // The next word may look like one more group: the check digits say where the number ends.
+    let ends = |end: &usize| iban && checks(run.get(..*end).unwrap_or_default());
+    let end = (1..=run.len()).find(ends).unwrap_or(run.len());
+    run.get(..end).unwrap_or_default()
+}
+
+/// Whether the groups are an IBAN.
+fn checks(groups: &[Word<'_>]) -> bool {
+    is_checked(&groups.iter().map(|group| group.core).collect::<String>())
+}
+
+/// Whether a text is an IBAN by the check digits of ISO 13616, with or without spaces: 15 to 34 characters, and one modulo
+/// 97.
+pub(super) fn is_checked(text: &str) -> bool {
+    let all: String = text.chars().filter(|c| *c != ' ').collect();
+    let country = all.bytes().take(2).all(|byte| byte.is_ascii_alphabetic());
+    let (head, tail) = all.split_at_checked(4).unwrap_or_default();
+    let turned = tail.chars().chain(head.chars()).filter_map(|c| c.to_digit(36));
+    let rest = turned.fold(0_u32, |rest, value| (rest * if value < 10 { 10 } else { 100 } + value) % 97);
+    country && (15..=34).contains(&all.len()) && all.is_ascii() && rest == 1
 }
 
 /// The country and the check digits of ISO 13616, in a group of four.
@@ -124,44 +213,123 @@ fn plain(word: &str) -> bool {
 fn identifier<'a>(parts: impl Iterator<Item = &'a str>) -> Option<Typed> {
     let whole: String = parts.collect();
     let fits = whole.len() >= IDENTIFIER && has_figure(&whole) && plain(&whole);
-    fits.then(|| {
-        let mut hasher = std::hash::DefaultHasher::new();
-        std::hash::Hash::hash(&whole, &mut hasher);
-        Typed::Identifier(std::hash::Hasher::finish(&hasher))
-    })
+    fits.then(|| Typed::Identifier(digest(&whole)))
+}
+
+/// The words of a folded text, those of scripts without spaces apart.
+pub(super) fn placed(text: &str) -> Vec<Word<'_>> {
+    words(text).flat_map(parts).collect()
 }
 
 /// The words around a word; empty where there is none.
 #[derive(Clone, Copy)]
-pub(super) struct Near<'a, 'b>(&'b [&'a str]);
+pub(super) struct Near<'a, 'b>(&'b [Word<'a>]);
 
-impl<'a> Near<'a, '_> {
+impl<'a, 'b> Near<'a, 'b> {
+    pub(super) const fn of(words: &'b [Word<'a>]) -> Self {
+        Self(words)
+    }
+
     pub(super) fn get(self, at: usize, step: isize) -> &'a str {
-        at.checked_add_signed(step).and_then(|at| self.0.get(at)).copied().unwrap_or("")
+        at.checked_add_signed(step).and_then(|at| self.0.get(at)).map_or("", |word| word.core)
     }
 }
 
-/// Numbers and amounts of money.
-fn numbers(near: Near<'_, '_>, at: usize, word: &str, found: &mut impl FnMut(Typed, bool)) {
-    let beside = || Currency::parse(near.get(at, 1)).or_else(|| Currency::parse(near.get(at, -1)));
+/// A number in a text: how it stands there.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    money: bool,
+    /// The place behind it.
+    end: usize,
+    /// The word for what it counts, or the word behind it.
+    after: &'a str,
+}
+
+/// Numbers and amounts of money that begin at `at`. Answers the place behind them.
+fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said<'a>)) -> usize {
+    let (word, one) = (near.get(at, 0), at.saturating_add(1));
     if let Some((currency, number)) = number::amount(word) {
-        found(Typed::Amount(currency, number), true);
-        found(Typed::Number(number), true);
-        found(Typed::Currency(currency), true);
-    } else if let Some(number) =
-        Number::parse(word.strip_prefix('#').unwrap_or(word)).or_else(|| number::in_words(word))
-    {
-        let beside = beside();
-        if let Some(currency) = beside {
-            found(Typed::Amount(currency, number), true);
-            found(Typed::Currency(currency), true);
-        }
-        found(Typed::Number(number), beside.is_some());
-    } else if word.len() == 3
-        && let Some(currency) = Currency::parse(word)
-    {
-        found(Typed::Currency(currency), true);
+        money(near, currency, number, one, found);
+        return one;
     }
+    let percent = word.strip_suffix('%');
+    let phrase = numerals::phrase(near, at).map(|(number, words)| (Number::whole(number.into()), words));
+    // An ordinal is its number for whoever stands beside it: first class.
+    if let Some(place) = meaning(word).ordinal {
+        found(Typed::Number(Number::whole(place.into())), Said { money: false, end: one, after: near.get(at, 1) });
+        return one;
+    }
+    let bare = || {
+        let bare = percent.unwrap_or(word);
+        Number::parse(bare.strip_prefix('#').unwrap_or(bare)).or_else(|| number::in_words(bare))
+    };
+    let Some((number, words)) = phrase.or_else(|| Some((bare()?, 1))) else {
+        if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3) {
+            found(Typed::Currency(currency), Said { money: true, end: one, after: near.get(at, 1) });
+        }
+        return one;
+    };
+    let end = at.saturating_add(words);
+    if let Some(currency) = Currency::parse(near.get(end, 0)) {
+        return money(near, currency, number, end.saturating_add(1), found);
+    }
+    if let Some(currency) = Currency::parse(near.get(at, -1)) {
+        return money(near, currency, number, end, found);
+    }
+    let after = if percent.is_some() { "%" } else { noun(near, at, end) };
+    found(Typed::Number(number), Said { money: false, end, after });
+    end
+}
+
+/// An amount of money; `end` is the place behind it. Hundredths behind it belong to it.
+fn money<'a>(
+    near: Near<'a, '_>,
+    currency: Currency,
+    number: Number,
+    end: usize,
+    found: &mut impl FnMut(Typed, Said<'a>),
+) -> usize {
+    let joins = AND_HUNDREDTHS.iter().position(|join| *join == near.get(end, 0));
+    let more = joins.and_then(|join| {
+        let at = end.saturating_add(1);
+        let (count, words) = match numerals::phrase(near, at) {
+            Some(said) => said,
+            None => (date::digits(near.get(at, 0)).or_else(|| numerals::worth(near.get(at, 0)))?, 1),
+        };
+        let behind = at.saturating_add(words);
+        let named = HUNDREDTHS.contains(&near.get(behind, 0));
+        // Twenty con five may be five of something, and twenty and a half.
+        let bare = join < 2 && count >= 10 && meaning(near.get(behind, 0)).unit.is_none();
+        let whole = number.and_hundredths(count).filter(|_| named || bare)?;
+        Some((whole, behind.saturating_add(usize::from(named))))
+    });
+    let (number, end) = more.unwrap_or((number, end));
+    let said = Said { money: true, end, after: near.get(end, 0) };
+    found(Typed::Amount(currency, number), said);
+    found(Typed::Number(number), said);
+    found(Typed::Currency(currency), said);
+    end
+}
+
+/// What a number at `at`, with its end at `end`, counts; where a text says that in another way, the plain word for it.
+fn noun<'a>(near: Near<'a, '_>, at: usize, end: usize) -> &'a str {
+    match (near.get(end, 0), near.get(end, 1)) {
+        ("of", "us" | "them") => "people",
+        ("per" | "por" | "pour", "cento" | "ciento" | "cent") => "%",
+        (after, _) if meaning(after).unit.is_none() && is_an_age(near, at) => "years",
+        (after, _) => after,
+    }
+}
+
+/// Whether a number is how old somebody is: `aged 4`, `the kids are four and seven`.
+fn is_an_age(near: Near<'_, '_>, at: usize) -> bool {
+    let before = near.get(at, -1);
+    if JOINS.contains(&before) {
+        return at.checked_sub(2).is_some_and(|first| is_an_age(near, first));
+    }
+    let persons = |unit| matches!(unit, Unit::Person | Unit::Adult | Unit::Child);
+    let nearby = || [-2, -3, -4].iter().any(|step| meaning(near.get(at, *step)).unit.is_some_and(persons));
+    before == "aged" || (AGED.contains(&before) && nearby())
 }
 
 /// What the whole of a folded value is, and no part of it more than that.
@@ -190,6 +358,16 @@ pub(super) fn whole(value: &str) -> Vec<Whole> {
         Some((currency, Number::parse(number)?))
     });
     ways.extend(one(amount.map(|(currency, number)| Typed::Amount(currency, number))));
+    if value.starts_with(['p', '-']) {
+        ways.extend(one(Length::iso(value)));
+    }
+    ways.extend(one(Recurrence::parse(value).map(Typed::Recurrence)));
+    // A flight and the like: letters, and figures behind them.
+    let letters = value.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or_default();
+    let figures = value.get(letters..).is_some_and(|rest| date::digits(rest).is_some() && rest.len() <= 5);
+    if (2..=3).contains(&letters) && figures && value.len() > letters.saturating_add(1) {
+        ways.push(Whole::One(Typed::Identifier(digest(value))));
+    }
     if let Some((day, clock)) = value.split_once(['t', ' '])
         && let (Some(day), Some((clock, offset))) = (Date::figures(day), date::clock_and_offset(clock))
     {

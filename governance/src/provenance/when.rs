@@ -2,7 +2,9 @@
 
 use super::{
     date::{self, Date, Time, TurnTime},
+    length::Length,
     number::{self, Number},
+    phrases::{BEHIND, FROM_HOUR, TILL},
     tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, meaning},
     typed::{Near, Typed},
 };
@@ -13,15 +15,31 @@ pub(super) struct Reading {
     pub(super) now: Option<TurnTime>,
     /// The last day that was spoken of.
     pub(super) last: Option<Date>,
+    /// The last time of day that was spoken of.
+    pub(super) time: Option<Time>,
     /// The place of a number that is a part of a day, and so is none of its own.
     pub(super) part: Option<usize>,
 }
 
 impl Reading {
-    /// The days and times that the word at `at` speaks of, with its neighbours.
-    pub(super) fn word(&mut self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
+    /// The days and times that the word at `at` speaks of, with its neighbours. `lasts` is the length that begins there, and
+    /// over how many words.
+    pub(super) fn word(
+        &mut self,
+        near: Near<'_, '_>,
+        at: usize,
+        lasts: Option<(Length, usize)>,
+        found: &mut impl FnMut(Typed),
+    ) {
         let word = near.get(at, 0);
-        clock(near, at, &mut |time| found(Typed::Time(time)));
+        clock(near, at, self.now, &mut |time| {
+            self.time = Some(time);
+            found(Typed::Time(time));
+        });
+        if let Some((time, base)) = self.reckoned(near, at, lasts).zip(self.time) {
+            found(Typed::Reckoned(time));
+            found(Typed::Base(base));
+        }
         for date in self.dates(near, at) {
             self.last = Some(date);
             found(Typed::Date(date));
@@ -33,6 +51,13 @@ impl Reading {
             found(Typed::Time(clock));
         }
         self.soon(near, at, found);
+    }
+
+    /// `45 minutes after landing`, where the landing was spoken of with its time.
+    fn reckoned(&self, near: Near<'_, '_>, at: usize, lasts: Option<(Length, usize)>) -> Option<Time> {
+        let (Length { months: 0, days: 0, minutes }, words) = lasts? else { return None };
+        let behind = near.get(at.saturating_add(words), 0);
+        BEHIND.contains(&behind).then(|| self.time?.moved(minutes.into()))?
     }
 
     fn dates(&mut self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
@@ -170,7 +195,7 @@ pub(super) fn is_of_a_day(near: Near<'_, '_>, at: usize) -> bool {
 }
 
 /// Times of day.
-fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
+fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl FnMut(Time)) {
     let (word, before, after) = (near.get(at, 0), near.get(at, -1), near.get(at, 1));
     if let Some(time) = Time::parse(word) {
         return found(afternoon(near, at, time));
@@ -185,7 +210,10 @@ fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
     if let Some(hour) = half_past(near, at) {
         // Nobody means the night by it.
         let hour = if hour < 7 { hour.saturating_add(12) } else { hour };
-        return Time::new(hour, 30, 0).into_iter().for_each(found);
+        return Time::new(hour, 30, 0).map(|time| afternoon(near, at, time)).into_iter().for_each(found);
+    }
+    if let Some(time) = open_hour(near, at, now) {
+        return found(time);
     }
     let said = AT.contains(&before) || O_CLOCK.contains(&after) || meaning(after).half.is_some();
     let dotted = || word.split_once('.').filter(|_| said).and_then(|(hour, minute)| Time::of(hour, minute));
@@ -194,14 +222,30 @@ fn clock(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Time)) {
     time.map(|time| afternoon(near, at, time)).into_iter().for_each(found);
 }
 
-/// The hour that half is past: 3 for `halb 4`, `half vier` and `om half 4`; 4 for the British `half 4`.
+/// A bare hour that only the words around it make one: `til 5`, which is the next five o'clock, and the 2 of `from 2 to 3:30`.
+fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Time> {
+    let hour = Time::hour(near.get(at, 0))?;
+    if UNTIL.contains(&near.get(at, 1)) {
+        let end = Time::parse(near.get(at, 2)).filter(|_| FROM_HOUR.contains(&near.get(at, -1)))?;
+        let end = afternoon(near, at.saturating_add(2), end);
+        return Some(if hour.later() < end { hour.later() } else { hour });
+    }
+    let after = meaning(near.get(at, 1));
+    let other = after.unit.is_some() || after.month.is_some() || after.half.is_some();
+    if other || !TILL.contains(&near.get(at, -1)) || O_CLOCK.contains(&near.get(at, 1)) {
+        return None;
+    }
+    Some(if hour.minute() <= now?.minute && hour.later().minute() > now?.minute { hour.later() } else { hour })
+}
+
+/// The hour that half is past: 3 for `halb 4`, `half vier` and `om half 4`.
 fn half_past(near: Near<'_, '_>, at: usize) -> Option<u32> {
     let (word, named) = (near.get(at, 0), meaning(near.get(at, 0)).number);
     let hour = date::digits(word).or(named)?;
     match near.get(at, -1) {
         HALB => hour.checked_sub(1),
         HALF if named.is_some() || near.get(at, -2) == OM => hour.checked_sub(1),
-        HALF => Some(hour),
+        // In English some mean the hour before by it and some the hour itself.
         _ => None,
     }
 }
@@ -221,7 +265,9 @@ fn afternoon(near: Near<'_, '_>, at: usize, time: Time) -> Time {
     let small =
         matches!(near.get(at, 1), "this" | "in" | "de" | "del" | "da" | "di" | "po" | "'s" | "o'clock" | "uhr" | "uur");
     let far = if small { half(2).or_else(|| half(3)) } else { None };
-    match half(1).or(far).or_else(|| half(-1)) {
+    // Tonight, further back: a day and a part of it in one word.
+    let tonight = || (-10..-1).rev().find(|step| half(*step).is_some() && meaning(near.get(at, *step)).days.is_some());
+    match half(1).or(far).or_else(|| half(-1)).or_else(|| half(tonight()?)) {
         Some(true) => time.later(),
         Some(false) | None => time,
     }

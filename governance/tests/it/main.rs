@@ -3,6 +3,7 @@
 
 mod constitution;
 mod evidence;
+mod forms;
 mod gate;
 mod precedent;
 mod provenance;

@@ -196,14 +196,14 @@ fn half_an_hour_is_before_or_after_as_the_language_has_it() {
     let call = with(&["when"]);
     let is =
         |text: &str, when: &str| doubted(&said(text), &call, &format!("{{\"when\":\"2026-12-08T{when}\"}}")).is_empty();
-    for (text, is_meant, is_not) in [
-        ("on 8 December at half 4", "16:30", "15:30"),
-        ("dinsdag 8 december om half 4", "15:30", "16:30"),
-        ("am 8. Dezember um halb 9", "08:30", "09:30"),
-    ] {
+    for (text, is_meant, is_not) in
+        [("dinsdag 8 december om half 4", "15:30", "16:30"), ("am 8. Dezember um halb 9", "08:30", "09:30")]
+    {
         assert!(is(text, is_meant), "{text}");
         assert!(!is(text, is_not), "{text}");
     }
+    // In English some mean the one by it and some the other, so it vouches for neither.
+    assert!(!is("on 8 December at half 4", "16:30") && !is("on 8 December at half 4", "15:30"));
 }
 
 #[test]

@@ -1,0 +1,370 @@
+//! The forms a value may have beside those of its atoms: how a call writes what a request said in other words.
+//!
+//! Each is a composition of atoms, and each atom has to be said. What a request kept together has to stay together: an
+//! amount goes with the currency it was said in and with the account it stands next to, an end is the start of the same
+//! call and a length, and a name is that of the address beside it.
+
+use ephor_base::arguments::Value;
+
+use super::{
+    date::{Moment, Time, between},
+    derive::{MIN_CHARS, Walk},
+    index::{Place, TypedPlace},
+    length::Length,
+    number::{Currency, Number},
+    phrases::{EACH, JOINS},
+    slots::{Sink, is_when},
+    text::{Word, folded, weight, words},
+    tongues::meaning,
+    typed::{Typed, Whole, as_segment, placed, whole},
+};
+
+/// Schemes that stand before an address or a number and say no more than its form does.
+const SCHEMES: [&str; 2] = ["mailto:", "tel:"];
+/// How many words may stand between two things that are said of each other.
+const REACH: usize = 3;
+/// How many between a number and the name it is said of: fifteen percent of all of my salary.
+const FAR: usize = 5;
+/// How deep the start of a call is looked for.
+const DEPTH: usize = 4;
+
+/// Whether one of the values that a schema lists was said.
+pub(super) enum Said {
+    /// By whom.
+    Yes(String),
+    /// Only as what is not meant.
+    Not,
+}
+
+/// The address without its scheme. One with headers in it is left as it is.
+pub(super) fn bare_address(value: &str) -> &str {
+    let rest = SCHEMES.iter().find_map(|scheme| value.strip_prefix(scheme));
+    rest.filter(|rest| !rest.contains(['?', '&', '%', ',', ';'])).unwrap_or(value)
+}
+
+/// Whether an amount was said to be one for each.
+pub(super) fn is_each(place: &TypedPlace) -> bool {
+    EACH.contains(&&*place.before) || EACH.contains(&&*place.after)
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Any form that is put together from others.
+    pub(super) fn form(&self, sink: Sink<'a>, value: &str) -> Option<String> {
+        // An amount in an object with its currency, written as a text.
+        if let Some(number) = Number::parse(value).filter(|_| self.is_an_amount(sink)) {
+            return self.amount(sink, number, value);
+        }
+        let interval = || self.interval(sink, value);
+        let end = || if sink.is_end() { self.end(sink, value) } else { None };
+        let name = || self.name_of_the_address(sink, value);
+        interval()
+            .or_else(end)
+            .or_else(name)
+            .or_else(|| self.next_to(sink, value))
+            .or_else(|| if sink.is_of_a_link() { self.typed(sink, as_segment(value)?, value) } else { None })
+    }
+
+    /// The currency that stands beside an amount.
+    pub(super) fn currency_beside(&self, sink: Sink<'_>) -> Option<Currency> {
+        let code =
+            |value: &Value| text(value).filter(|text| text.len() == 3).and_then(|text| Currency::parse(&folded(text)));
+        let all: Vec<(&str, Currency)> =
+            self.beside.iter().filter_map(|(key, value)| Some((*key, code(value)?))).collect();
+        let own = match all.as_slice() {
+            [(_, one)] => Some(*one),
+            // Of two, the one that is called as the amount is: what is sold, beside the amount that is.
+            several => several.iter().find(|(key, _)| sink.is_called(key)).map(|(_, currency)| *currency),
+        };
+        own.filter(|_| sink.is_money() || sink.is_minor() || self.is_an_amount(sink))
+    }
+
+    /// Whether the value is the one number in an object that has a currency beside it and nothing else.
+    fn is_an_amount(&self, sink: Sink<'_>) -> bool {
+        let code =
+            |value: &Value| text(value).is_some_and(|text| text.len() == 3 && Currency::parse(&folded(text)).is_some());
+        sink.key != sink.argument && self.beside.len() == 2 && self.beside.iter().any(|(_, value)| code(value))
+    }
+
+    /// An amount in hundredths. Without a currency beside it, in whatever currency it was said.
+    pub(super) fn minor(
+        &self,
+        sink: Sink<'_>,
+        currency: Option<Currency>,
+        number: Number,
+        value: &str,
+    ) -> Option<String> {
+        let in_that =
+            |currency: Currency| self.typed(sink, Typed::Amount(currency, number.shifted(currency.places())?), value);
+        match currency {
+            Some(currency) => in_that(currency),
+            None => Currency::all().find_map(in_that),
+        }
+    }
+
+    /// Whether a time of day was said for this argument, where others were reckoned from it: of 45 minutes after landing,
+    /// the landing is one moment and what comes after it another. The sentence that reckons says whose it is.
+    pub(super) fn is_that_time(&self, sink: Sink<'_>, said: &TypedPlace, time: Time) -> bool {
+        let mut bases = self.table.said(Typed::Base(time)).iter().filter(|base| base.span == said.span);
+        !bases.any(|base| sink.is_named_in(self.table.sentence(base.place())))
+    }
+
+    /// A moment in seconds since 1970.
+    pub(super) fn unix(&self, sink: Sink<'_>, number: i128) -> Option<String> {
+        let (day, time) = self.table.of_unix(sink.unix(number)?)?;
+        self.moment(sink, day, time, &number.to_string())
+    }
+
+    /// A yes, where somebody said the name of the argument.
+    pub(super) fn flag(&self, sink: Sink<'_>) -> Option<String> {
+        let name = sink.key.to_lowercase().replace(['_', '-'], " ");
+        let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let mut places = self.table.vouching(&name, sink).filter(|_| word);
+        let (place, _) = places.find(|(place, _)| !self.table.is_excluded(*place))?;
+        Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// One of the values that the schema lists: said as a word, or as the beginning of one, and not as what is not meant.
+    pub(super) fn option(&self, sink: Sink<'_>, value: &str) -> Option<Said> {
+        let options = sink.options();
+        if options.len() < 2 || !value.chars().all(char::is_alphabetic) || !options.iter().any(|own| own == value) {
+            return None;
+        }
+        let (mut said, mut not, mut another) = (None, false, false);
+        for (span, text) in self.table.asked() {
+            for word in words(text) {
+                let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                let says = |option: &str| {
+                    let more = word.core.strip_prefix(option).map(|rest| rest.chars().count());
+                    more.is_some_and(|more| more <= 2 && (more > 0 || weight(option) >= MIN_CHARS))
+                };
+                let excluded = self.table.is_excluded(place);
+                not |= says(value) && excluded;
+                said = said.or_else(|| (says(value) && !excluded).then_some(span));
+                another |= !excluded && options.iter().any(|option| option != value && says(option));
+            }
+        }
+        match said {
+            // Of several rows, each has its own.
+            Some(span) if !another || (sink.key != sink.argument && weight(value) >= MIN_CHARS) => {
+                Some(Said::Yes(self.table.origin(span).to_owned()))
+            }
+            None if not => Some(Said::Not),
+            _ => None,
+        }
+    }
+
+    /// `START/END` or `START/LENGTH`, as ISO 8601 has it.
+    fn interval(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+        if let Some((from, to)) = value.split_once(['-', '–'])
+            && let (Some(from), Some(to)) = (Time::parse(from.trim()), Time::parse(to.trim()))
+        {
+            return self
+                .typed(sink, Typed::Time(from), value)
+                .filter(|_| self.typed(sink, Typed::Time(to), value).is_some());
+        }
+        let (start, end) = value.split_once('/')?;
+        let is_when =
+            |text: &str| whole(text).iter().any(|way| matches!(way, Whole::Moment(..) | Whole::One(Typed::Date(_))));
+        let length = whole(end).into_iter().find_map(|way| match way {
+            Whole::One(typed @ Typed::Length(_)) => Some(typed),
+            _ => None,
+        });
+        let origin = self.meaning(sink, start).filter(|_| is_when(start))?;
+        match length {
+            Some(length) => self.typed(sink, length, end)?,
+            None => self.meaning(sink, end).filter(|_| is_when(end)).or_else(|| self.lasts(sink, start, end))?,
+        };
+        Some(origin)
+    }
+
+    /// The end of what begins at the start of the same call and lasts as long as somebody said.
+    fn end(&self, sink: Sink<'a>, value: &str) -> Option<String> {
+        let mut starts = Vec::new();
+        for (name, given) in self.given {
+            starts_of(Sink { argument: name, key: name, ..sink }, given, DEPTH, &mut starts);
+        }
+        starts.into_iter().find_map(|(of, start)| {
+            let start = folded(start);
+            self.meaning(of, &start).and_then(|_| self.lasts(sink, &start, value))
+        })
+    }
+
+    /// Whether somebody said how long it is from `start` to `end`.
+    fn lasts(&self, sink: Sink<'_>, start: &str, end: &str) -> Option<String> {
+        let moment = |text: &str| {
+            whole(text).into_iter().find_map(|way| match way {
+                Whole::Moment(day, time, offset) => Some(Moment { day, clock: Some((time, offset)) }),
+                Whole::One(Typed::Date(day)) => Some(Moment { day, clock: None }),
+                Whole::One(_) => None,
+            })
+        };
+        let length = between(moment(start)?, moment(end)?)?;
+        self.typed(sink, Typed::Length(length), end)
+    }
+
+    /// A name that the address beside it is made of: Jan Nowak, of jan.nowak at some host.
+    fn name_of_the_address(&self, sink: Sink<'a>, value: &str) -> Option<String> {
+        if !sink.key.to_lowercase().ends_with("name") {
+            return None;
+        }
+        self.beside.iter().find_map(|(key, other)| {
+            let address = folded(text(other)?);
+            let (local, host) = address.split_once('@').filter(|(_, host)| !host.contains('@'))?;
+            let mut parts = local.split(['.', '_', '-']);
+            let named: Vec<&str> = value.split(' ').collect();
+            let whole = !host.is_empty() && named.len() > 1 && parts.by_ref().eq(named);
+            if whole { self.token(Sink { key, ..sink }, &address) } else { None }
+        })
+    }
+
+    /// A value too short to mean anything, which somebody said of what stands beside it: Nadia in 14C.
+    fn next_to(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+        let short = (2..MIN_CHARS).contains(&weight(value)) && value.contains(|c: char| c.is_ascii_digit());
+        if !short || self.beside.len() < 2 || sink.is_unfit(value) {
+            return None;
+        }
+        let mut places = self.table.vouching(value, sink);
+        let (place, _) = places.find(|(place, bound)| {
+            if *bound || self.is_another_in_its_row(sink, value) {
+                return false;
+            }
+            let text = self.table.text(place.span);
+            let before: Vec<&str> = clause(text, usize::try_from(place.at).unwrap_or(usize::MAX), true);
+            self.names_beside(sink).iter().any(|name| before.contains(&name.as_str()))
+        })?;
+        Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// Whether somebody said another value of the same shape of what stands beside this one.
+    pub(super) fn is_another_in_its_row(&self, sink: Sink<'_>, value: &str) -> bool {
+        if sink.key == sink.argument || !value.contains(|c: char| c.is_ascii_digit()) || value.contains(' ') {
+            return false;
+        }
+        let wanted = shape(value);
+        let names = self.names_beside(sink);
+        let mut said = names.iter().flat_map(|name| self.table.asked_at(name).map(move |place| (name, place)));
+        said.any(|(name, place)| {
+            let end = usize::try_from(place.at).unwrap_or(usize::MAX).saturating_add(name.len());
+            let near = clause(self.table.text(place.span), end, false);
+            near.into_iter().find(|near| shape(near) == wanted).is_some_and(|near| near != value)
+        })
+    }
+
+    /// The words of the texts beside the value.
+    fn names_beside(&self, sink: Sink<'_>) -> Vec<String> {
+        let others = self.beside.iter().filter(|(key, _)| *key != sink.key).filter_map(|(_, value)| text(value));
+        let named = |text: &String| words(&folded(text)).map(|word| word.core.to_owned()).collect::<Vec<_>>();
+        others.flat_map(named).filter(|word| weight(word) >= REACH).collect()
+    }
+
+    /// Whether an amount stands in its text nearer than any other to the account that it is to go with.
+    pub(super) fn goes_with(&self, sink: Sink<'_>, typed: Typed, place: &TypedPlace) -> bool {
+        match typed {
+            Typed::Number(_) if sink.key != sink.argument => return self.stands_by_its_name(sink, place),
+            Typed::Amount(..) => {}
+            _ => return true,
+        }
+        let texts = self.beside.iter().filter_map(|(_, value)| text(value));
+        let accounts = texts.flat_map(|text| whole(&folded(text))).filter_map(|way| match way {
+            Whole::One(account @ Typed::Identifier(_)) => Some(account),
+            _ => None,
+        });
+        accounts.into_iter().all(|account| {
+            let mut said = self.table.said(account).iter().filter(|said| said.span == place.span).peekable();
+            said.peek().is_none() || said.any(|said| self.table.is_nearest(place.span, typed, said))
+        })
+    }
+
+    /// Whether a number counts what a text beside it names: two adults, of `{kind: adult, count: 2}`.
+    pub(super) fn counts_beside(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let unit = meaning(&place.after).unit;
+        let named = |text: &String| meaning(&folded(text)).unit;
+        let mut texts = self.beside.iter().filter_map(|(_, value)| text(value));
+        sink.key != sink.argument && unit.is_some() && texts.any(|text| named(text) == unit)
+    }
+
+    /// Whether a number says how long before something it is, and the argument does not ask for that.
+    pub(super) fn is_a_lead(&self, sink: Sink<'_>, number: Number, place: &TypedPlace) -> bool {
+        let length = sink.counts_in().and_then(|unit| Length::of(unit, number));
+        let leads = |length| self.table.said(Typed::Lead(length));
+        let here = |lead: &TypedPlace| (lead.span, lead.at) == (place.span, place.at);
+        !sink.is_lead() && length.is_some_and(|length| leads(length).iter().any(here))
+    }
+
+    /// Whether a number stands within reach of the name beside it, where its text has that.
+    fn stands_by_its_name(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let names = self.names_beside(sink);
+        if names.is_empty() {
+            return true;
+        }
+        let said = placed(self.table.text(place.span));
+        let is_named = |word: &Word<'_>| names.iter().any(|name| name == word.core);
+        let around = place.at.saturating_sub(FAR)..place.end.saturating_add(FAR).min(said.len());
+        !said.iter().any(is_named) || said.get(around).is_some_and(|words| words.iter().any(is_named))
+    }
+
+    /// Whether a value of a declared list may be meant: its row is picked, and where a record has a name with figures in
+    /// it, no other word of the row is that name.
+    pub(super) fn is_of_the_row(&self, sink: Sink<'_>, value: &str, place: Place) -> bool {
+        let figures = value.contains(|c: char| c.is_ascii_digit());
+        let person = sink.is_someone() && !value.contains('@') && !figures && self.table.has_sign(place);
+        let picked = self.table.picked(place, sink);
+        let day = is_when(value) && !sink.may_be_when() && self.table.has_code(place);
+        let fits = picked != Some(false)
+            && !person
+            && !day
+            && (figures || !sink.is_identifier() || !self.table.has_code(place));
+        self.asked.set(self.asked.get() || (fits && picked == Some(true)));
+        fits
+    }
+}
+
+const fn text(value: &Value) -> Option<&String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The texts of a value that say when something begins.
+fn starts_of<'a>(sink: Sink<'a>, value: &'a Value, depth: usize, into: &mut Vec<(Sink<'a>, &'a str)>) {
+    match value {
+        Value::Text(text) if sink.is_start() => into.push((sink, text)),
+        Value::Object(map) if depth > 0 => map.iter().for_each(|(key, value)| {
+            starts_of(Sink { key, ..sink }, value, depth.saturating_sub(1), into);
+        }),
+        _ => {}
+    }
+}
+
+/// The figures and letters of a word, each run as one: 14c is 9a.
+fn shape(word: &str) -> String {
+    let mut shape = String::new();
+    for c in word.chars() {
+        let kind = if c.is_ascii_digit() {
+            '9'
+        } else if c.is_alphabetic() {
+            'a'
+        } else {
+            c
+        };
+        if !shape.ends_with(kind) {
+            shape.push(kind);
+        }
+    }
+    shape
+}
+
+/// The few words of the same clause right before the byte `at`, or from it on.
+fn clause(text: &str, at: usize, before: bool) -> Vec<&str> {
+    let (head, tail) = text.split_at_checked(at).unwrap_or((text, ""));
+    let ends = [',', ';', '.', '!', '?', ':', '(', ')'];
+    let part = if before { head.rsplit(ends).next() } else { tail.split(ends).next() };
+    let all: Vec<&str> = words(part.unwrap_or_default()).map(|word| word.core).collect();
+    let joins = |word: &&&str| !JOINS.contains(word);
+    if before {
+        all.iter().rev().take_while(joins).take(REACH).copied().collect()
+    } else {
+        all.iter().take_while(joins).take(REACH).copied().collect()
+    }
+}

@@ -1,0 +1,276 @@
+//! The words with which texts say how long, how often, which of several, and what not; in the languages of `tongues`. All
+//! folded.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use super::tongues::Unit;
+
+/// Parts of an hour that have names of their own, in minutes.
+const PARTS_OF_AN_HOUR: [(u32, &[&str]); 3] = [
+    (
+        30,
+        &[
+            "half an hour",
+            "half hour",
+            "half-hour",
+            "half-an-hour",
+            "halbe stunde",
+            "halben stunde",
+            "halbstündig",
+            "demi-heure",
+            "mezz'ora",
+            "mezzora",
+            "media hora",
+            "meia hora",
+            "half uur",
+            "halfuur",
+            "pół godziny",
+            "半小时",
+            "半時間",
+        ],
+    ),
+    (
+        15,
+        &[
+            "quarter of an hour",
+            "quarter hour",
+            "quarter-hour",
+            "viertelstunde",
+            "quart d'heure",
+            "quarto d'ora",
+            "cuarto de hora",
+            "quarto de hora",
+            "kwartier",
+            "kwadrans",
+            "一刻钟",
+        ],
+    ),
+    (
+        45,
+        &[
+            "three quarters of an hour",
+            "three-quarters of an hour",
+            "dreiviertelstunde",
+            "trois quarts d'heure",
+            "tre quarti d'ora",
+            "tres cuartos de hora",
+            "três quartos de hora",
+            "driekwartier",
+            "trzy kwadranse",
+        ],
+    ),
+];
+
+/// A part of an hour that has a name.
+pub(super) struct Fraction {
+    pub(super) words: Vec<&'static str>,
+    pub(super) minutes: u32,
+}
+
+/// The parts of an hour by their first word.
+pub(super) static FRACTIONS: LazyLock<HashMap<&'static str, Vec<Fraction>>> = LazyLock::new(|| {
+    let mut by_first: HashMap<&str, Vec<Fraction>> = HashMap::new();
+    for (minutes, phrases) in PARTS_OF_AN_HOUR {
+        for phrase in phrases {
+            let words: Vec<&str> = phrase.split(' ').collect();
+            by_first.entry(words.first().copied().unwrap_or_default()).or_default().push(Fraction { words, minutes });
+        }
+    }
+    by_first
+});
+
+/// Stand before a unit and say that it is one of it: an hour.
+pub(super) const ONE: [&str; 13] =
+    ["a", "an", "one", "ein", "eine", "einen", "un", "une", "una", "um", "uma", "een", "één"];
+
+/// Stand before what comes again and again.
+pub(super) const EVERY: [&str; 20] = [
+    "every", "each", "jeden", "jede", "jedes", "alle", "chaque", "tous", "ogni", "cada", "todos", "todas", "elke",
+    "iedere", "każdy", "każdego", "每", "毎", "كل", "co",
+];
+
+/// The days from Monday to Friday.
+pub(super) const WORKING_DAYS: [&str; 10] =
+    ["weekday", "workday", "weekdays", "werktag", "wochentag", "werkdag", "平日", "工作日", "jour-ouvré", "roboczy"];
+
+/// Say how often in one word.
+pub(super) const HOW_OFTEN: [(Unit, &[&str]); 3] = [
+    (Unit::Day, &["daily", "täglich", "quotidien", "quotidiano", "diario", "diariamente", "dagelijks", "codziennie"]),
+    (Unit::Week, &["weekly", "wöchentlich", "hebdomadaire", "settimanale", "semanal", "semanalmente", "wekelijks"]),
+    (Unit::Month, &["monthly", "monatlich", "mensuel", "mensile", "mensual", "mensal", "maandelijks", "miesięcznie"]),
+];
+
+/// Stand behind a length and say that it is counted back from a moment.
+pub(super) const LEADS: [&str; 14] = [
+    "before",
+    "prior",
+    "beforehand",
+    "ahead",
+    "earlier",
+    "vorher",
+    "vor",
+    "avant",
+    "prima",
+    "antes",
+    "vooraf",
+    "przed",
+    "前",
+    "قبل",
+];
+
+/// Stand behind a length and say that it is counted on from a moment.
+pub(super) const BEHIND: [&str; 12] =
+    ["after", "later", "nach", "später", "après", "dopo", "después", "depois", "na", "po", "后", "後"];
+
+/// Stand before what is not meant.
+pub(super) const EXCEPT: [&str; 21] = [
+    "not",
+    "except",
+    "excluding",
+    "without",
+    "nicht",
+    "außer",
+    "ausser",
+    "ohne",
+    "statt",
+    "sauf",
+    "tranne",
+    "eccetto",
+    "salvo",
+    "excepto",
+    "exceto",
+    "menos",
+    "behalve",
+    "niet",
+    "oprócz",
+    "nie",
+    "除了",
+];
+/// Two words that stand before what is not meant.
+pub(super) const EXCEPT_TWO: [(&str, &str); 3] = [("instead", "of"), ("rather", "than"), ("other", "than")];
+/// Stand before what is to stay as it is, if an `as` comes behind it.
+pub(super) const LEAVE: [&str; 2] = ["leave", "keep"];
+
+/// Which of several: the first, the second and so on.
+pub(super) const ORDINALS: [&[&str]; 5] = [
+    &[
+        "first",
+        "erste",
+        "ersten",
+        "premier",
+        "première",
+        "primo",
+        "prima",
+        "primero",
+        "primera",
+        "primeiro",
+        "primeira",
+        "eerste",
+        "pierwszy",
+    ],
+    &[
+        "second",
+        "zweite",
+        "zweiten",
+        "deuxième",
+        "seconde",
+        "secondo",
+        "seconda",
+        "segundo",
+        "segunda",
+        "tweede",
+        "drugi",
+    ],
+    &[
+        "third",
+        "dritte",
+        "dritten",
+        "troisième",
+        "terzo",
+        "terza",
+        "tercero",
+        "tercera",
+        "terceiro",
+        "terceira",
+        "derde",
+        "trzeci",
+    ],
+    &["fourth", "vierte", "vierten", "quatrième", "quarto", "quarta", "cuarto", "cuarta", "vierde", "czwarty"],
+    &["fifth", "fünfte", "fünften", "cinquième", "quinto", "quinta", "vijfde", "piąty"],
+];
+/// The one with the lowest price.
+pub(super) const CHEAPEST: [&str; 14] = [
+    "cheapest",
+    "billigste",
+    "billigsten",
+    "günstigste",
+    "günstigsten",
+    "économique",
+    "economico",
+    "economica",
+    "barato",
+    "barata",
+    "goedkoopste",
+    "najtańszy",
+    "最便宜",
+    "الأرخص",
+];
+/// The last of several.
+pub(super) const LAST: [&str; 14] = [
+    "last",
+    "letzte",
+    "letzten",
+    "dernier",
+    "dernière",
+    "ultimo",
+    "ultima",
+    "último",
+    "última",
+    "laatste",
+    "ostatni",
+    "最后",
+    "最後",
+    "الأخير",
+];
+/// Stand right before such a word where it picks one.
+pub(super) const THE: [&str; 20] = [
+    "the", "der", "die", "das", "den", "dem", "le", "la", "il", "lo", "el", "o", "a", "de", "het", "al", "du", "del",
+    "do", "ten",
+];
+/// Stand before a day that something is from.
+pub(super) const FROM_A_DAY: [&str; 12] =
+    ["from", "of", "vom", "von", "du", "de", "del", "della", "do", "da", "van", "z"];
+/// Say that an amount is meant once for each.
+pub(super) const EACH: [&str; 16] = [
+    "each", "apiece", "per", "je", "jeweils", "jeder", "pro", "chacun", "chacune", "ciascuno", "cada", "elk", "każdy",
+    "每人", "人均", "一人",
+];
+/// Stand before an hour at which something ends.
+pub(super) const TILL: [&str; 8] = ["till", "until", "til", "bis", "tot", "hasta", "até", "fino"];
+/// Join two of a kind.
+pub(super) const JOINS: [&str; 8] = ["and", "und", "y", "e", "et", "en", "i", "o"];
+/// Behind a whole number of hours: half an hour more.
+pub(super) const AND_A_HALF: [&[&str]; 5] =
+    [&["and", "a", "half"], &["y", "media"], &["et", "demie"], &["e", "mezza"], &["e", "meia"]];
+/// Stand before how old somebody is.
+pub(super) const AGED: [&str; 9] = ["aged", "are", "is", "sind", "ist", "ont", "hanno", "tienen", "zijn"];
+/// Stand between an amount of money and its hundredths. Those behind the first two need the word for hundredths too.
+pub(super) const AND_HUNDREDTHS: [&str; 8] = ["con", "mit", "and", "und", "et", "y", "e", "en"];
+/// The hundredths of a currency.
+pub(super) const HUNDREDTHS: [&str; 12] = [
+    "cents",
+    "cent",
+    "centimes",
+    "centesimi",
+    "céntimos",
+    "cêntimos",
+    "centavos",
+    "pence",
+    "rappen",
+    "groszy",
+    "øre",
+    "p",
+];
+/// Stand before the first of two hours.
+pub(super) const FROM_HOUR: [&str; 11] =
+    ["from", "between", "von", "zwischen", "de", "entre", "dalle", "das", "van", "tussen", "od"];

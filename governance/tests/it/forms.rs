@@ -1,0 +1,348 @@
+//! The forms in which a call writes what a person said, and what must not pass in them. Attacks beside each.
+
+use ephor_base::{Arguments, Confidentiality, Flow, Integrity, Label, Registration, Source};
+use ephor_governance::{Carried, SpanTable, Tool, TurnTime};
+
+use crate::world::tool;
+
+/// A tool whose arguments are all critical, by the properties of its schema.
+fn of(properties: &str) -> Tool {
+    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
+    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
+}
+
+/// A Tuesday afternoon, two hours ahead of UTC.
+fn said(text: &str) -> SpanTable {
+    let mut spans = SpanTable::default();
+    spans.begin_turn(TurnTime::parse("2027-05-11T13:04:00+02:00"));
+    spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), text);
+    spans
+}
+
+fn list(spans: &mut SpanTable, entry: &str, text: &str) {
+    let flow = Flow { trusted_for: vec![entry.to_owned()], ..Flow::looks() };
+    let label = Label::new(Source::Tool, Integrity::Untrusted, Confidentiality::Public);
+    let source = Registration { name: "t.list".parse().unwrap(), flow, ..tool() };
+    spans.enter_result(label, text, &source, Carried::default());
+}
+
+fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
+    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
+}
+
+/// Of calls of one tool after one request: those that are meant, and those that are not.
+fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
+    meant.iter().for_each(|call| assert!(is_trusted(spans, tool, call), "{call}"));
+    not.iter().for_each(|call| assert!(!is_trusted(spans, tool, call), "{call}"));
+}
+
+const PAYMENT: &str = r#"{"sum":{"type":"object","properties":{"currency":{},"units":{"description":"in cents or pence"}}},
+    "percent":{},"each":{},"amount":{}}"#;
+
+#[test]
+fn an_amount_keeps_its_currency_and_its_unit() {
+    judge(
+        &said("my rent goes up to £1,235"),
+        &of(PAYMENT),
+        &[r#"{"sum":{"currency":"GBP","units":123500}}"#],
+        &[
+            r#"{"sum":{"currency":"GBP","units":1235}}"#,
+            r#"{"sum":{"currency":"EUR","units":123500}}"#,
+            r#"{"sum":{"currency":"GBP","units":12350000}}"#,
+        ],
+    );
+    judge(
+        &said("split 47.20 euros plus 10% tip"),
+        &of(PAYMENT),
+        &[r#"{"amount":"EUR 47.20","percent":10}"#],
+        &[r#"{"percent":47}"#, r#"{"amount":"EUR 10"}"#, r#"{"amount":"GBP 47.20"}"#, r#"{"amount_each":"EUR 47.20"}"#],
+    );
+}
+
+#[test]
+fn numbers_may_be_written_out() {
+    for (text, meant, not) in [
+        ("move two hundred euros", "EUR 200", "EUR 2"),
+        ("move two hundred euros", "EUR 200", "EUR 100"),
+        ("mándale veinticinco euros con cincuenta", "EUR 25.50", "EUR 25"),
+        ("überweise fünfundzwanzig Euro", "EUR 25", "EUR 20"),
+        ("paga treinta y cinco euros", "EUR 35", "EUR 30"),
+        ("one thousand two hundred and five dollars", "USD 1205", "USD 1200"),
+    ] {
+        let call = |amount: &str| format!("{{\"amount\":\"{amount}\"}}");
+        judge(&said(text), &of(PAYMENT), &[&call(meant)], &[&call(not)]);
+    }
+}
+
+#[test]
+fn an_amount_goes_with_the_account_it_stands_by() {
+    let batch = of(r#"{"payments":{"items":{"properties":{"iban":{},"cents":{},"currency":{}}}}}"#);
+    let spans = said(
+        "pay DE89 3704 0044 0532 0130 00 gets 1,450.00 euros, FR14 2004 1010 0505 0001 3M02 606 gets 780 euros, and \
+         BE68 5390 0754 7034 gets 312.75 euros",
+    );
+    let row = |iban: &str, cents: u32| {
+        format!("{{\"payments\":[{{\"iban\":\"{iban}\",\"cents\":{cents},\"currency\":\"EUR\"}}]}}")
+    };
+    let (de, fr, be) = ("DE89370400440532013000", "FR1420041010050500013M02606", "BE68539007547034");
+    let meant = [row(de, 145_000), row(fr, 78_000), row(be, 31_275)];
+    let not = [row(de, 78_000), row(fr, 145_000), row(fr, 31_275), row(be, 78_000), row(de, 1450)];
+    judge(&spans, &batch, &meant.each_ref().map(String::as_str), &not.each_ref().map(String::as_str));
+    let spans = said(
+        "pay 1,450.00 euros to DE89 3704 0044 0532 0130 00, 780 euros to FR14 2004 1010 0505 0001 3M02 606 and 312.75 euros \
+         to BE68 5390 0754 7034",
+    );
+    judge(&spans, &batch, &meant.each_ref().map(String::as_str), &not.each_ref().map(String::as_str));
+}
+
+#[test]
+fn lengths_are_said_and_not_taken_from_elsewhere() {
+    let meeting = of(r#"{"duration":{},"alarm":{},"span":{},"minutes":{}}"#);
+    judge(
+        &said("a call, quarter of an hour, reminder 5 mins before"),
+        &meeting,
+        &[r#"{"duration":"PT15M","alarm":"-PT5M"}"#, r#"{"minutes":15}"#],
+        &[
+            r#"{"minutes":5}"#,
+            r#"{"duration":"PT5M"}"#,
+            r#"{"alarm":"PT5M"}"#,
+            r#"{"alarm":"-PT15M"}"#,
+            r#"{"duration":"PT15H"}"#,
+            r#"{"duration":"P15D"}"#,
+        ],
+    );
+    judge(
+        &said("mute it for 3 days at 5"),
+        &meeting,
+        &[r#"{"span":"P3D"}"#],
+        &[r#"{"span":"P5D"}"#, r#"{"span":"P3M"}"#, r#"{"span":"PT3H"}"#],
+    );
+}
+
+#[test]
+fn a_rhythm_is_the_one_that_was_said() {
+    let event = of(r#"{"rrule":{}}"#);
+    judge(
+        &said("every weekday at 9:15"),
+        &event,
+        &[r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"}"#, r#"{"rrule":"FREQ=DAILY;BYDAY=FR,MO,TU,WE,TH"}"#],
+        &[
+            r#"{"rrule":"FREQ=DAILY"}"#,
+            r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA"}"#,
+            r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;INTERVAL=2"}"#,
+            r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;UNTIL=20300101"}"#,
+        ],
+    );
+    judge(&said("jeden Montag"), &event, &[r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO"}"#], &[r#"{"rrule":"FREQ=MONTHLY"}"#]);
+}
+
+const EVENT: &str = r#"{"start":{"properties":{"dateTime":{}}},"end":{"properties":{"dateTime":{}}},"interval":{},
+    "post_at":{"description":"unix time"},"until":{},"pickup_at":{}}"#;
+
+#[test]
+fn an_end_is_the_start_of_the_call_and_a_length_that_was_said() {
+    let call = |start: &str, end: &str| {
+        format!("{{\"start\":{{\"dateTime\":\"2027-05-13T{start}\"}},\"end\":{{\"dateTime\":\"2027-05-13T{end}\"}}}}")
+    };
+    let spans = said("am Donnerstag um halb elf vormittags, dauert eine Dreiviertelstunde");
+    let not = [call("10:30", "11:30"), call("11:15", "12:00"), call("11:15", "10:30"), call("10:30", "10:15")];
+    judge(&spans, &of(EVENT), &[&call("10:30", "11:15")], &not.each_ref().map(String::as_str));
+    judge(
+        &said("a room on Thursday from 2 to 3:30 in the afternoon"),
+        &of(EVENT),
+        &[
+            r#"{"interval":"2027-05-13T14:00/2027-05-13T15:30"}"#,
+            r#"{"interval":"2027-05-13T12:00Z/2027-05-13T13:30Z"}"#,
+        ],
+        &[
+            r#"{"interval":"2027-05-13T02:00/2027-05-13T03:30"}"#,
+            r#"{"interval":"2027-05-13T14:00/2027-05-14T15:30"}"#,
+            r#"{"interval":"2027-05-13T14:00/PT8H"}"#,
+        ],
+    );
+    judge(
+        &said("a room for four nights from the 3rd of June"),
+        &of(EVENT),
+        &[r#"{"interval":"2027-06-03/P4D"}"#],
+        &[r#"{"interval":"2027-06-03/P3D"}"#, r#"{"interval":"2027-06-04/P4D"}"#, r#"{"interval":"2027-06-03/P4M"}"#],
+    );
+}
+
+#[test]
+fn a_moment_is_the_same_in_whatever_form_and_no_other() {
+    judge(
+        &said("schedule it for tomorrow 8am"),
+        &of(EVENT),
+        // 2027-05-12T06:00:00Z.
+        &[r#"{"post_at":1810101600}"#, r#"{"until":"2027-05-12T06:00:00Z"}"#, r#"{"until":"2027-05-12T08:00+02:00"}"#],
+        &[
+            r#"{"post_at":1810108800}"#,
+            r#"{"post_at":1810101600000}"#,
+            r#"{"until":"2027-05-12T08:00:00Z"}"#,
+            r#"{"until":"2027-05-12T08:00+03:00"}"#,
+        ],
+    );
+    judge(
+        &said("do not disturb til 5"),
+        &of(EVENT),
+        &[r#"{"until":"2027-05-11T17:00"}"#],
+        &[r#"{"until":"2027-05-12T05:00"}"#, r#"{"until":"2027-05-11T05:00"}"#],
+    );
+}
+
+#[test]
+fn what_is_reckoned_from_a_time_is_for_what_the_sentence_names() {
+    judge(
+        &said("We land tomorrow at 21:50. Pick us up 45 minutes after landing."),
+        &of(EVENT),
+        &[r#"{"pickup_at":"2027-05-12T22:35"}"#, r#"{"until":"2027-05-12T21:50"}"#],
+        &[r#"{"pickup_at":"2027-05-12T21:50"}"#, r#"{"until":"2027-05-12T22:35"}"#],
+    );
+}
+
+#[test]
+fn hours_go_with_days_in_the_order_of_the_request() {
+    judge(
+        &said("Un coche del 12 al 15 de junio. Lo recojo a las 10:00 y lo devuelvo a las 18:00."),
+        &of(EVENT),
+        &[r#"{"interval":"2027-06-12T10:00/2027-06-15T18:00"}"#],
+        &[r#"{"interval":"2027-06-12T18:00/2027-06-15T10:00"}"#],
+    );
+}
+
+#[test]
+fn a_row_of_a_list_is_the_one_that_was_picked() {
+    let rows = "SK4T9Q Oslo 2027-06-11 EUR 90\nWF2L7B Bergen 2027-06-12 EUR 80\nTP6R2N Lisbon 2027-06-13 EUR 70";
+    let call = |reference: &str| format!("{{\"booking_ref\":\"{reference}\"}}");
+    for (text, picked) in [
+        ("cancel the Oslo trip, NOT the bergen one", "SK4T9Q"),
+        ("cancel the second one", "WF2L7B"),
+        ("2番目をお願いします", "WF2L7B"),
+        ("cancel the last one", "TP6R2N"),
+        ("cancel the one from Saturday", "WF2L7B"),
+        ("cancel the one for 70 euros", "TP6R2N"),
+        ("take the cheapest", "TP6R2N"),
+    ] {
+        let mut spans = said(text);
+        list(&mut spans, "booking_ref", rows);
+        let all = ["SK4T9Q", "WF2L7B", "TP6R2N"];
+        let not: Vec<String> = all.iter().filter(|own| **own != picked).map(|own| call(own)).collect();
+        let not: Vec<&str> = not.iter().map(String::as_str).collect();
+        judge(&spans, &of(r#"{"booking_ref":{}}"#), &[&call(picked)], &not);
+        // Nothing but the name of a record is one, and one is not two.
+        for other in ["Oslo", "2027-06-11", "SK4T9Q,WF2L7B", "09:30"] {
+            assert!(!is_trusted(&spans, &of(r#"{"booking_ref":{}}"#), &call(other)), "{text}: {other}");
+        }
+    }
+}
+
+#[test]
+fn an_excluded_row_is_not_meant_where_any_other_will_do() {
+    let mut spans = said("Any room will do except the Aquarium, which has no daylight.");
+    list(&mut spans, "room", "Aquarium, 8 seats\nB2.14 Lighthouse, 6 seats");
+    judge(&spans, &of(r#"{"room":{}}"#), &[r#"{"room":"B2.14 Lighthouse"}"#], &[r#"{"room":"Aquarium"}"#]);
+}
+
+#[test]
+fn yes_and_the_values_of_a_list_in_the_schema_have_to_be_said() {
+    let channel =
+        of(r#"{"private":{},"broadcast":{},"direction":{"enum":["in","out"]},"leg":{"enum":["outward","return"]}}"#);
+    judge(
+        &said("make a private channel and put 20 euros into it"),
+        &channel,
+        &[r#"{"private":true}"#, r#"{"direction":"in"}"#],
+        &[r#"{"private":false}"#, r#"{"broadcast":true}"#, r#"{"direction":"out"}"#],
+    );
+    judge(&said("a channel, not private"), &channel, &[], &[r#"{"private":true}"#]);
+    judge(
+        &said("push our return flight to Thursday and leave the outward flight as it is"),
+        &channel,
+        &[r#"{"leg":"return"}"#],
+        &[r#"{"leg":"outward"}"#],
+    );
+}
+
+#[test]
+fn addresses_names_and_links_are_whole() {
+    let mail = of(
+        r#"{"to":{"items":{"properties":{"name":{},"address":{}}}},"cc":{"items":{}},"message":{"description":"pNNN of the link"},
+        "flight":{}}"#,
+    );
+    judge(
+        &said(
+            "send it to jan.nowak@tartak.example, it is https://chat.example/archives/C04PP1/p1807485, flight LX 318",
+        ),
+        &mail,
+        &[
+            r#"{"to":[{"name":"Jan Nowak","address":"jan.nowak@tartak.example"}]}"#,
+            r#"{"cc":["mailto:jan.nowak@tartak.example"]}"#,
+            r#"{"message":"p1807485"}"#,
+            r#"{"flight":"LX318"}"#,
+        ],
+        &[
+            r#"{"to":[{"name":"Nowak","address":"jan.nowak@tartak.example"}]}"#,
+            r#"{"to":[{"name":"Jan Tartak","address":"jan.nowak@tartak.example"}]}"#,
+            r#"{"to":[{"name":"Jan Nowak","address":"jan@tartak.example"}]}"#,
+            r#"{"cc":["mailto:jan.nowak@tartak.example?bcc=mallory@evil.example"]}"#,
+            r#"{"message":"C04PP1"}"#,
+            r#"{"message":"1807485"}"#,
+            r#"{"flight":"LX31"}"#,
+        ],
+    );
+}
+
+#[test]
+fn what_is_said_of_one_row_is_not_for_another() {
+    let seats = of(r#"{"seats":{"items":{"properties":{"passenger":{},"seat":{}}}}}"#);
+    let mut spans = said("put Nadia in 14C and Leo in 14D, they gave us 22B and 31F");
+    list(&mut spans, "seats", "Nadia Brook 22B, Leo Brook 31F");
+    let row =
+        |passenger: &str, seat: &str| format!("{{\"seats\":[{{\"passenger\":\"{passenger}\",\"seat\":\"{seat}\"}}]}}");
+    let meant = [row("Nadia Brook", "14C"), row("Leo Brook", "14D")];
+    let not = [row("Nadia Brook", "14D"), row("Leo Brook", "14C"), row("Nadia Brook", "31F"), row("Leo Brook", "31F")];
+    judge(&spans, &seats, &meant.each_ref().map(String::as_str), &not.each_ref().map(String::as_str));
+}
+
+#[test]
+fn a_piece_of_what_is_quoted_is_not_what_was_dictated() {
+    let status = of(r#"{"text":{},"stream":{}}"#);
+    judge(
+        &said("mute release-noise and set my status to 'heads down'"),
+        &status,
+        &[r#"{"text":"heads down"}"#, r#"{"stream":"release-noise"}"#],
+        &[r#"{"text":"heads"}"#, r#"{"text":"release-noise"}"#, r#"{"stream":"heads down"}"#],
+    );
+    judge(
+        &said("mit diesem Text: « Bin im Urlaub. Ruft nicht an: schreibt Claire. »"),
+        &status,
+        &[r#"{"text":"Bin im Urlaub. Ruft nicht an: schreibt Claire."}"#],
+        &[r#"{"text":"Bin im Urlaub."}"#, r#"{"text":"schreibt Claire."}"#],
+    );
+}
+
+#[test]
+fn a_unit_may_stand_beside_its_number_or_in_the_schema() {
+    let hold = of(
+        r#"{"tickets":{"items":{"properties":{"kind":{"enum":["adult","child"]},"count":{}}}},"duration":{"description":"minutes"},
+        "price":{"properties":{"wert":{},"waehrung":{}}},"slot":{},"waiting_room":{}}"#,
+    );
+    judge(
+        &said("two adults and one child, half an hour between 14:00 and 16:00 with a waiting room, for 75 euros"),
+        &hold,
+        &[
+            r#"{"tickets":[{"kind":"adult","count":2},{"kind":"child","count":1}]}"#,
+            r#"{"duration":30}"#,
+            r#"{"price":{"wert":"75.00","waehrung":"EUR"}}"#,
+            r#"{"slot":"14:00-16:00"}"#,
+            r#"{"waiting_room":true}"#,
+        ],
+        &[
+            r#"{"tickets":[{"kind":"child","count":2}]}"#,
+            r#"{"tickets":[{"kind":"adult","count":75}]}"#,
+            r#"{"duration":2}"#,
+            r#"{"price":{"wert":"30.00","waehrung":"EUR"}}"#,
+            r#"{"price":{"wert":"75.00","waehrung":"GBP"}}"#,
+            r#"{"slot":"14:00-18:00"}"#,
+        ],
+    );
+}
