@@ -109,6 +109,8 @@ fn records() -> Vec<Record> {
                 signature: vec![8; 64],
                 how: "answered".into(),
                 policy: Some(digest),
+                note: Some("go on".into()),
+                always: None,
             },
             None,
         ),
@@ -119,6 +121,8 @@ fn records() -> Vec<Record> {
                 signature: Vec::new(),
                 how: "nobody-to-ask".into(),
                 policy: None,
+                note: None,
+                always: None,
             },
             None,
         ),
@@ -160,6 +164,7 @@ fn records() -> Vec<Record> {
     .into_iter()
     .chain(standing())
     .chain(decrees())
+    .chain(crate::judgments::records(FIRST_DECREE + 5))
     .collect()
 }
 
