@@ -89,13 +89,13 @@ impl Kernel {
         let stands = |reused: Reused| {
             let known = door.precedents.named(reused.ruling);
             let registered = door.gate().registry().find(&reused.always.tool).map(ephor_base::Registration::digest);
-            let idle = match () {
-                () if known.is_none() => Some("what it speaks of cannot be read any more"),
-                () if reused.policy != law => Some("it was given under another law"),
-                () if self.role(reused.operator) < Some(Role::Approver) => Some("who gave it is no approver any more"),
-                () if registered != Some(reused.always.registration) => Some("the tool is another one by now"),
-                () => None,
-            };
+            let whys = [
+                (known.is_none(), "what it speaks of cannot be read any more"),
+                (reused.policy != law, "it was given under another law"),
+                (self.role(reused.operator) < Some(Role::Approver), "who gave it is no approver any more"),
+                (registered != Some(reused.always.registration), "the tool is another one by now"),
+            ];
+            let idle = whys.into_iter().find(|(is, _)| *is).map(|(_, why)| why);
             let (arguments, note) = known.map(|known| (known.same, known.note)).unzip();
             Stands { reused, arguments, note: note.flatten(), idle }
         };
