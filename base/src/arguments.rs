@@ -54,6 +54,13 @@ impl Arguments {
         }
     }
 
+    /// These arguments but for those of these names.
+    #[must_use]
+    pub fn without(&self, names: &[String]) -> Self {
+        let stays = |(name, _): &(&String, &Value)| !names.contains(name);
+        Self(self.0.iter().filter(stays).map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {

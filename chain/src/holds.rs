@@ -1,8 +1,8 @@
 //! Holds: what a node that goes on may still need, so that no pruning reaches it.
 //!
 //! Counters, keys, boots and erasures are no reason to keep entries: snapshots carry them. Kept whole, from their first
-//! entry on, are conversations in which something young stands or something is left to do, the registrations in force, and
-//! the schedules that stand.
+//! entry on, are conversations in which something young stands or something is left to do, the registrations in force,
+//! the schedules that stand, and the answers that are used again.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
+    judgment::Reused,
     record::{Fact, RulingOn},
     standing::Because,
 };
@@ -50,6 +51,11 @@ pub enum Why {
     Scheduled {
         /// Where it was made.
         made: Seq,
+    },
+    /// An answer is used again, and the arguments that it speaks of are sealed here.
+    Reused {
+        /// The answer.
+        ruling: Seq,
     },
     /// The operators, policy and tools in force were recorded from here on.
     InForce,
@@ -95,6 +101,8 @@ pub(crate) struct Holds {
     /// Dead letters, each with the session whose message it is.
     dead: BTreeMap<MessageId, SessionId>,
     schedules: BTreeMap<String, (Place, Option<SessionId>)>,
+    /// Answers that are used again, each with its session and until when.
+    reused: BTreeMap<Seq, (Place, SessionId, Timestamp)>,
     boot: Option<Place>,
     in_force: Option<Place>,
 }
@@ -133,14 +141,22 @@ impl Holds {
             Fact::Intent { .. } => drop(self.intents.insert(entry.seq, (place, session))),
             Fact::Outcome { intent, .. } => drop(self.intents.remove(intent)),
             Fact::Ticket { id, expires, .. } => drop(self.tickets.insert(*id, (place, session, *expires))),
-            Fact::Ruling { on: RulingOn::Ticket(id), .. } => drop(self.tickets.remove(id)),
+            Fact::Ruling { on: RulingOn::Ticket(id), .. } => {
+                self.tickets.remove(id);
+                let reused = Reused::of(entry.seq, &entry.subject, &entry.fact);
+                self.reused.extend(reused.map(|one| (entry.seq, (place, one.session, one.always.until))));
+            }
+            Fact::Revoked { ruling, .. } => drop(self.reused.remove(ruling)),
             // A dead letter can be replayed, from the entry that accepted it.
             Fact::Dead { message, .. } => self.dead.extend(session.map(|session| (*message, session))),
             Fact::Buried { message, .. } => self.rise(*message),
             Fact::Message { because: Some(Because::Replay(message)), .. } => self.rise(*message),
             Fact::Schedule { name, .. } => drop(self.schedules.insert(name.clone(), (place, session))),
             Fact::Unscheduled { name } => drop(self.schedules.remove(name)),
-            Fact::Erase { session, .. } => self.schedules.retain(|_, (_, of)| *of != Some(*session)),
+            Fact::Erase { session, .. } => {
+                self.schedules.retain(|_, (_, of)| *of != Some(*session));
+                self.reused.retain(|_, (_, of, _)| of != session);
+            }
             // Snapshots and prunings carry what these amount to.
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
@@ -153,7 +169,7 @@ impl Holds {
             Fact::Operator { .. } | Fact::Tool { .. } | Fact::Document { .. } => {}
             // Each belongs to a conversation, and stays with it.
             Fact::Opened { .. } | Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
-            Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } => {}
+            Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } | Fact::Lifted { .. } => {}
             // What ran before the last boot is gone.
             Fact::Spawn { .. } | Fact::Exit { .. } | Fact::Restarts { .. } => {}
         }
@@ -192,6 +208,11 @@ impl Holds {
         }
         for (place, session) in self.schedules.values() {
             hold(whole(session, *place), Why::Scheduled { made: place.seq });
+        }
+        for (ruling, (place, session, until)) in &self.reused {
+            if *until > now {
+                hold(whole(&Some(*session), *place), Why::Reused { ruling: *ruling });
+            }
         }
         self.in_force.into_iter().for_each(|place| hold(place, Why::InForce));
         held.retain(|held| held.seq.0 < end);

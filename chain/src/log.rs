@@ -438,10 +438,12 @@ async fn take_in<T>(
         let turn = shared.turn.notified();
         let hold = {
             let mut queue = shared.lock();
-            if !order.holds() {
+            // An entry is never earlier than the one before it.
+            let now = now(shared);
+            if !order.holds(queue.rules.time.map_or(now.0, |last| last.max(now.0))) {
                 return Err(AppendError::Overtaken);
             }
-            match queue.take(&offers, reserve, now(shared)) {
+            match queue.take(&offers, reserve, now) {
                 Ok(receipts) => {
                     let time = queue.rules.time.unwrap_or(Timestamp(0));
                     for (record, receipt) in records.iter().zip(&receipts) {

@@ -9,9 +9,9 @@ use crate::record::Record;
 
 /// Takes part when records get their places. Called under the lock of the log: it is short, and does not call the log.
 pub trait Order: Send + Sync {
-    /// Whether what is to be recorded still holds. If not, nothing is recorded, and the caller has
+    /// Whether what is to be recorded still holds at `time`, which it will have on the record. If not, nothing is recorded, and the caller has
     /// [`crate::AppendError::Overtaken`].
-    fn holds(&self) -> bool;
+    fn holds(&self, time: Timestamp) -> bool;
 
     /// A record has its place, at `time`.
     fn taken(&self, record: &Record, receipt: Receipt, time: Timestamp);
@@ -21,7 +21,7 @@ pub trait Order: Send + Sync {
 pub(crate) struct InAnyOrder;
 
 impl Order for InAnyOrder {
-    fn holds(&self) -> bool {
+    fn holds(&self, _: Timestamp) -> bool {
         true
     }
 

@@ -152,6 +152,7 @@ pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
         | Fact::Unscheduled { .. }
         | Fact::Buried { .. }
         | Fact::Dismissed { .. }
+        | Fact::Revoked { .. }
         | Fact::Keys { .. }
         | Fact::Boot { .. }
         | Fact::Inherited(_)

@@ -18,6 +18,7 @@ use forms::text_or_hex;
 pub(crate) use forms::{flag, is_false};
 
 use crate::{
+    judgment::Always,
     operators::Role,
     pruning::Pruning,
     snapshot::Snapshot,
@@ -285,6 +286,14 @@ pub enum Fact {
         #[n(4)]
         #[serde(skip_serializing_if = "Option::is_none")]
         policy: Option<Digest>,
+        /// The person's words. Public for good.
+        #[n(5)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// For what it is to be used again. Content: the arguments that have to be the same.
+        #[n(6)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        always: Option<Box<Always>>,
     },
     /// A driver was handed a secret.
     #[n(14)]
@@ -458,6 +467,34 @@ pub enum Fact {
         #[serde(serialize_with = "text_or_hex")]
         bytes: Vec<u8>,
     },
+    /// An answer is used no more. Subject: the approver who revokes it.
+    #[n(32)]
+    Revoked {
+        /// The entry of the answer.
+        #[n(0)]
+        ruling: Seq,
+        /// The approver's words. Public for good.
+        #[n(1)]
+        note: String,
+        /// The approver's Ed25519 signature over the judgment ([`crate::judgment`]).
+        #[cbor(n(2), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
+    /// A seat that its conduct suspended may act again. Subject: its session, and the approver who lifts it.
+    #[n(33)]
+    Lifted {
+        /// The entry with which its conduct suspended it.
+        #[n(0)]
+        since: Seq,
+        /// The approver's words. Public for good.
+        #[n(1)]
+        note: String,
+        /// The approver's signature.
+        #[cbor(n(2), with = "minicbor::bytes")]
+        #[serde(serialize_with = "hex")]
+        signature: Vec<u8>,
+    },
     /// An operator's credential counts from here on. Subject: the owner who decrees it; the first owner decrees their own.
     #[n(36)]
     Enrolled {
@@ -598,6 +635,8 @@ impl Fact {
             Self::Unscheduled { .. } => "unscheduled",
             Self::Opened { .. } => "opened",
             Self::Document { .. } => "document",
+            Self::Revoked { .. } => "revoked",
+            Self::Lifted { .. } => "lifted",
             Self::Enrolled { .. } => "enrolled",
             Self::Ranked { .. } => "ranked",
             Self::Dismissed { .. } => "dismissed",

@@ -1,5 +1,5 @@
-//! What stands until it is taken back: holds on seats, dead letters, schedules, answers that are owed, operators and the law
-//! that they enacted.
+//! What stands until it is taken back: holds on seats, dead letters, schedules, answers that are owed, operators, the law
+//! that they enacted, and the answers of theirs that are used again.
 //!
 //! The entries alone say what stands, and a snapshot repeats it, so that neither a reboot nor the end of old entries loses
 //! it. A replay is the acceptance of a message that names the dead letter it comes from, and so is a firing: one entry does
@@ -7,12 +7,13 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use ephor_base::{MessageId, Seat, Seq, SessionId, Timestamp};
+use ephor_base::{Decision, MessageId, Seat, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
+    judgment::{self, Always, Judgment, Reused},
     operators::{Credential, Enactment, Operators, Role},
     record::{Fact, flag, is_false},
 };
@@ -216,6 +217,7 @@ pub struct Standing {
     schedules: BTreeMap<String, Scheduled>,
     unanswered: BTreeMap<MessageId, Unanswered>,
     operators: Operators,
+    reused: BTreeMap<Seq, Reused>,
 }
 
 /// A part of what stands, as a snapshot has it.
@@ -241,6 +243,10 @@ pub struct StandingPart {
     #[n(6)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub law: Option<Enactment>,
+    /// Answers that are used again, by their entries. Nothing if there are none.
+    #[n(7)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reused: Option<Vec<Reused>>,
 }
 
 /// One thing that stands.
@@ -251,6 +257,7 @@ pub(crate) enum Item {
     Unanswered(Unanswered),
     Operator(Credential),
     Law(Enactment),
+    Reused(Box<Reused>),
 }
 
 /// Whether `seat` is `above` or lies below it.
@@ -366,6 +373,11 @@ impl Standing {
         &self.operators
     }
 
+    /// The answers that are used again, by their entries. One whose time is up stands until another comes, and counts for nothing.
+    pub fn reused(&self) -> impl Iterator<Item = &Reused> {
+        self.reused.values()
+    }
+
     /// Takes an entry of the log of this origin in, or says which rule it breaks; then nothing changed.
     pub(crate) fn admit(&mut self, entry: &Entry, origin: &str) -> Result<(), &'static str> {
         match &entry.fact {
@@ -378,6 +390,12 @@ impl Standing {
             Fact::Limit { .. } => self.limit(entry),
             Fact::Dead { message, accepted, why } => self.die(entry, *message, *accepted, *why),
             Fact::Buried { message, .. } => self.bury(entry, *message),
+            Fact::Ruling { always: Some(always), .. } => self.reuse(entry, always),
+            Fact::Revoked { ruling, .. } => {
+                self.judged(entry, origin)?;
+                self.reused.remove(ruling).map(drop).ok_or("it revokes what is not used again")
+            }
+            Fact::Lifted { .. } => self.judged(entry, origin),
             Fact::Schedule { .. } => self.schedule(entry),
             Fact::Skipped { name, at } => self.pass(name, *at),
             Fact::Unscheduled { name } => self.unschedule(entry, name),
@@ -386,9 +404,42 @@ impl Standing {
                 // What cannot be read any more can be neither replayed nor sent.
                 self.dead.retain(|_, letter| letter.session != *session);
                 self.schedules.retain(|_, schedule| schedule.session != *session);
+                self.reused.retain(|_, one| one.session != *session);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// An answer is to be used again. Those whose time is up go.
+    fn reuse(&mut self, entry: &Entry, always: &Always) -> Result<(), &'static str> {
+        let one = Reused::of(entry.seq, &entry.subject, &entry.fact);
+        let one = one.ok_or("it is used again, and answers no ticket, or is nobody's, or of no law")?;
+        if self.operators.role(one.operator) < Some(Role::Approver) {
+            return Err("it is used again, and is no approver's");
+        }
+        if always.until <= entry.time || always.until.since(entry.time) > judgment::LONGEST {
+            return Err("it is used again for no time, or for longer than 90 days");
+        }
+        if one.decision == Decision::Defer {
+            return Err("it is used again, and decides nothing");
+        }
+        self.reused.retain(|_, one| one.always.until > entry.time);
+        self.reused.insert(entry.seq, one);
+        Ok(())
+    }
+
+    /// A judgment bears the signature of an approver in office.
+    fn judged(&self, entry: &Entry, origin: &str) -> Result<(), &'static str> {
+        let judgment = Judgment::of(&entry.subject, &entry.fact);
+        let (judgment, note, signature) = judgment.ok_or("it judges no session")?;
+        let approver = entry.subject.operator.ok_or("it is a judgment of nobody")?;
+        let message = judgment.signed_bytes(origin, note);
+        let may = self.operators.role(approver) >= Some(Role::Approver);
+        if may && self.operators.verify(approver, &message, signature) {
+            Ok(())
+        } else {
+            Err("it is a judgment that no approver in office has signed for this log")
         }
     }
 
@@ -557,12 +608,14 @@ impl Standing {
         let unanswered = self.unanswered.values().map(|one| Item::Unanswered(*one));
         let operators = self.operators.credentials().cloned().map(Item::Operator);
         let law = self.operators.law().map(Item::Law);
-        self.holds.iter().map(Item::Hold).chain(dead).chain(schedules).chain(unanswered).chain(operators).chain(law)
+        let reused = self.reused.values().map(|one| Item::Reused(Box::new(one.clone())));
+        let holds = self.holds.iter().map(Item::Hold);
+        holds.chain(dead).chain(schedules).chain(unanswered).chain(operators).chain(law).chain(reused)
     }
 
     /// Takes a part of a snapshot in.
     pub(crate) fn load(&mut self, part: &StandingPart) {
-        let StandingPart { holds, dead, schedules, unanswered, operators, law } = part;
+        let StandingPart { holds, dead, schedules, unanswered, operators, law, reused } = part;
         for Hold { seat, kind, tree } in holds {
             self.holds.0.entry(seat.clone()).or_default().insert(*kind, *tree);
         }
@@ -570,6 +623,7 @@ impl Standing {
         self.schedules.extend(schedules.iter().map(|schedule| (schedule.name.clone(), schedule.clone())));
         self.unanswered.extend(unanswered.iter().map(|one| (one.message, *one)));
         self.operators.load(operators.as_deref().unwrap_or_default(), *law);
+        self.reused.extend(reused.iter().flatten().map(|one| (one.ruling, one.clone())));
     }
 }
 
@@ -586,6 +640,7 @@ impl StandingPart {
             Item::Unanswered(one) => self.unanswered.push(one),
             Item::Operator(one) => self.operators.get_or_insert_default().push(one),
             Item::Law(law) => self.law = Some(law),
+            Item::Reused(one) => self.reused.get_or_insert_default().push(*one),
         }
     }
 }
@@ -600,6 +655,7 @@ impl Item {
             Self::Unanswered(one) => ephor_base::cbor::to_vec(one),
             Self::Operator(one) => ephor_base::cbor::to_vec(one),
             Self::Law(law) => ephor_base::cbor::to_vec(law),
+            Self::Reused(one) => ephor_base::cbor::to_vec(one),
         };
         bytes.len()
     }

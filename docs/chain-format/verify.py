@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PublicKey
 ML_DSA_65 = b"\xffML-DSA-65 FIPS-204 pure empty-context"
 PART_BYTES = 49152
 LEAST_KEPT = 180 * 86400
+LONGEST_USE = 90 * 86400 * 10**6
 MOST_GAP = 7 * 86400 * 10**6
 # The points of small order on the curve of Ed25519, in every encoding.
 SMALL_ORDER = {bytes.fromhex(point) for point in (
@@ -314,10 +315,12 @@ def nothing(_value):
 
 terms = record(digest, many(upto(5)), many(tool_name))
 because = choice({0: record(u64), 1: record(text, u64)})
+always = record(text, tool_name, digest, many(text), many(text), record(u16, u16, u16, u16, u16), u64)
 standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, session, upto(4))),
                   many(record(text, text, text, upto(1), u64, u64, session, maybe(u64), filled(truth))),
                   many(record(u64, u64, session)),
-                  maybe(nothing), maybe(many(record(octets(32), text, u64, maybe(upto(3))))), maybe(record(u64, digest)))
+                  maybe(nothing), maybe(many(record(octets(32), text, u64, maybe(upto(3))))), maybe(record(u64, digest)),
+                  maybe(many(record(u64, session, octets(16), decision, digest, always))))
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
                   many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing))
 PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
@@ -329,13 +332,16 @@ fact = choice({
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64, maybe(u32), maybe(digest)),
-    13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text, maybe(digest)), 14: record(text),
+    13: record(choice({0: record(u64), 1: record(many(tool_name))}), decision, octets(None), text, maybe(digest), maybe(text),
+               maybe(always)),
+    14: record(text),
     15: record(u64, end_reason, record(u32, u32, u32, u64, u64, u64)), 16: record(SNAPSHOT), 17: record(text, text),
     18: record(session, many(session), text), 19: record(PRUNING), 20: record(many(record(text, text, maybe(u64), maybe(u64)))),
     21: record(upto(3), truth, upto(2), text), 22: record(budget, text),
     25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
     29: record(text),
     30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
+    32: record(u64, text, octets(None)), 33: record(u64, text, octets(None)),
     36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
     44: record(text), 45: record(standing),
@@ -379,7 +385,7 @@ class Rules:
         self.generations, self.erased, self.parts = [], set(), None
         self.holds, self.dead, self.schedules, self.owed = {}, {}, {}, {}
         self.retired, self.pruned, self.pruning, self.met = [], None, [], []
-        self.operators, self.law, self.follows = {}, None, False
+        self.operators, self.law, self.follows, self.reused = {}, None, False, {}
 
     def begin(self, parts):
         """Begins where a pruned log begins, with what the parts of the pruning say."""
@@ -397,7 +403,8 @@ class Rules:
 
     def stand(self, standing=([], [], [], [])):
         """Takes over what stands, as a part of a snapshot has it."""
-        holds, dead, schedules, owed, _, operators, law = [*standing, *[Null] * (7 - len(standing))]
+        holds, dead, schedules, owed, _, operators, law, reused = [*standing, *[Null] * (8 - len(standing))]
+        self.reused.update({one[0]: one for one in ([] if reused is Null else reused)})
         for credential in [] if operators is Null else operators:
             self.operators[sha(credential[0])[:16]] = [*credential, *[Null] * (4 - len(credential))]
         self.law = self.law if law is Null else law
@@ -423,7 +430,8 @@ class Rules:
         if check:
             check(fields, who, content)
         stands = {8: self.message, 15: self.turn_end, 21: self.signal, 22: self.limit, 25: self.die, 26: self.bury,
-                  27: self.schedule, 28: self.skip, 29: self.unschedule, 36: self.decree, 37: self.decree,
+                  13: self.rule, 27: self.schedule, 28: self.skip, 29: self.unschedule, 32: self.judge, 33: self.judge,
+                  36: self.decree, 37: self.decree,
                   38: self.decree, 39: self.decree, 44: self.withhold, 45: self.inherit}.get(kind)
         if stands:
             stands(fields, who, entry)
@@ -499,16 +507,18 @@ class Rules:
         items += [(7, [message, *about]) for message, about in sorted(self.owed.items())]
         items += [(9, trimmed(list(one))) for _, one in sorted(self.operators.items())]
         items += [(10, self.law)] if self.law else []
-        groups, count = [tuple([] for _ in range(11))], 0
+        items += [(11, one) for _, one in sorted(self.reused.items())]
+        groups, count = [tuple([] for _ in range(12))], 0
         for which, one in items:
             count += len(encode(one))
             if count > PART_BYTES:
-                groups.append(tuple([] for _ in range(11)))
+                groups.append(tuple([] for _ in range(12)))
                 count = len(encode(one))
             groups[-1][which].append(one)
         pruned = self.pruned or Null
         return [trimmed([part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:4], pruned,
-                         trimmed([*group[4:8], Null, group[9] or Null, *(group[10] or [Null])]) if any(group[4:]) else Null])
+                         trimmed([*group[4:8], Null, group[9] or Null, *(group[10] or [Null]),
+                                  group[11] or Null]) if any(group[4:]) else Null])
                 for part, group in enumerate(groups)]
 
     def prune(self, fields, who, content):
@@ -593,7 +603,8 @@ class Rules:
     def inherit(self, fields, who, entry):
         need(self.follows and self.boots == 0, "a log takes over what stood before, and follows none or has begun")
         need(who == {} and 5 not in entry, "something is taken over with a subject, or with content")
-        holds, *ends, _, operators, law = [*fields[0], *[Null] * (7 - len(fields[0]))]
+        holds, *ends, _, operators, law, reused = [*fields[0], *[Null] * (8 - len(fields[0]))]
+        need(reused is Null, "what ends with its log is taken over")
         need([list(one) for one in ends] == [[], [], []] and all(kind != 1 for _, kind, _ in holds), "what ends with its log is taken over")
         need(holds or operators is not Null or law is not Null, "nothing is taken over")
         need(law is Null or not self.law, "a second law is taken over")
@@ -606,6 +617,34 @@ class Rules:
         self.law = self.law if law is Null else [entry[1], law[1]]
         for seat, kind, tree in holds:
             self.holds[(seat, kind)] = tree or self.holds.get((seat, kind), False)
+
+    def rule(self, fields, who, entry):
+        if len(fields) < 7:
+            return
+        until = fields[6][6]
+        need(fields[0][0] == 0 and fields[3] == "answered" and fields[4] is not Null and 0 in who and 1 in who,
+             "it is used again, and answers no ticket, or is nobody's, or of no law")
+        need(self.role(who[1]) >= 2, "it is used again, and is no approver's")
+        need(entry[2] < until <= entry[2] + LONGEST_USE, "it is used again for no time, or for longer than 90 days")
+        need(fields[1] != 1, "it is used again, and decides nothing")
+        self.reused = {at: one for at, one in self.reused.items() if one[5][6] > entry[2]}
+        self.reused[entry[1]] = [entry[1], who[0], who[1], fields[1], fields[4], fields[6]]
+
+    def role(self, operator):
+        role = self.operators.get(operator, [Null] * 4)[3]
+        return -1 if role is Null else role
+
+    def judge(self, fields, who, entry):
+        kind, (what, note, signature) = entry[4][0], fields
+        need(kind == 32 or 0 in who, "it judges no session")
+        need(self.role(who.get(1)) >= 2, "a judgment by nobody who is an approver")
+        said = [0, [what]] if kind == 32 else [1, [who[0], what]]
+        message = b"ephor judgment v1\n" + encode([self.generations[-1][1].origin, said, note])
+        try:
+            Ed25519PublicKey.from_public_bytes(self.operators[who[1]][0]).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            raise Bad("a judgment that its approver has not signed for this log") from None
+        need(kind == 33 or self.reused.pop(what, None), "it revokes what is not used again")
 
     def decree(self, fields, who, entry):
         kind, office = entry[4][0], {who: one for who, one in self.operators.items() if one[3] is not Null}
@@ -654,6 +693,7 @@ class Rules:
         self.erased.add(fields[0])
         self.dead = {message: about for message, about in self.dead.items() if about[1] != fields[0]}
         self.schedules = {name: about for name, about in self.schedules.items() if about[5] != fields[0]}
+        self.reused = {at: one for at, one in self.reused.items() if one[1] != fields[0]}
 
     def restarts(self, fields, _who, _content):
         need(fields[0], "it lists no restart")

@@ -8,8 +8,8 @@ use ephor_base::{
 };
 
 use crate::{
-    BadConstitution, Constitution, Evidence, OperatorPolicy, Principal, Registry, Rights, SchemaFault, SpanTable,
-    TurnState,
+    BadConstitution, Constitution, Evidence, OperatorPolicy, Precedent, Principal, Registry, Rights, SchemaFault,
+    SpanTable, TurnState,
     constitution::{Article, Facts, Law},
     effects::{self, Circumstances},
     paths,
@@ -40,10 +40,12 @@ pub struct Case<'a> {
     pub evidence: Evidence,
     /// Whether an operator has suspended the seat.
     pub suspended: bool,
-    /// What an operator has ruled on exactly this, now or by precedent.
+    /// What an operator has ruled on exactly this.
     pub ruled: Option<Ruled>,
     /// How many different people in office have permitted exactly this. Counts only if it was ruled to permit.
     pub approvers: u32,
+    /// What somebody who is still in office has ruled before, for this seat and this time.
+    pub precedent: Option<&'a Precedent>,
 }
 
 /// What is asked.
@@ -187,9 +189,12 @@ impl Gate {
         self.executive(case, &effects, &findings, &mut reasons);
         judicial(case, &mut reasons);
         self.quorate(case, &mut reasons);
+        let precedent = self.precedent(case, &effects, &findings, &reasons);
+        reasons.extend(precedent.map(by_precedent));
         let strictest = reasons.iter().map(|reason| reason.decision).max().unwrap_or(Decision::Deny);
         // A ruling answers every "defer"; nothing answers a "deny".
-        let answered = strictest == Decision::Defer && case.ruled == Some(Ruled::Permit);
+        let permitted = case.ruled == Some(Ruled::Permit) || precedent == Some(Decision::Permit);
+        let answered = strictest == Decision::Defer && permitted;
         let decision = if answered { Decision::Permit } else { strictest };
         Decided { verdict: Verdict { decision, reasons, effects, policy: self.digest }, findings }
     }
@@ -206,6 +211,31 @@ impl Gate {
     fn quorate(&self, case: &Case<'_>, reasons: &mut Vec<Reason>) {
         if case.ruled == Some(Ruled::Permit) && case.approvers < self.quorum(reasons) {
             reasons.push(reason(Branch::Executive, Decision::Deny, "too-few-approvers"));
+        }
+    }
+
+    /// What was ruled before on the question that this call asks, if it asks one.
+    fn precedent(
+        &self,
+        case: &Case<'_>,
+        effects: &EffectVector,
+        findings: &[Finding],
+        reasons: &[Reason],
+    ) -> Option<Decision> {
+        let precedent = case.precedent.filter(|one| one.policy == self.digest)?;
+        let Ask::Tool(ToolAsk::Known { tool, arguments, .. }) = &case.ask else { return None };
+        let (name, registration) = (&tool.registration().name, tool.registration().digest());
+        let strictest = reasons.iter().map(|reason| reason.decision).max();
+        if strictest != Some(Decision::Defer) || !precedent.speaks_of(name, registration, arguments) {
+            return None;
+        }
+        // An argument that was left free is trusted for itself, or asked about.
+        let seen = |finding: &Finding| finding.trusted || precedent.arguments.contains_key(&finding.argument);
+        let permits = self.quorum(reasons) == 1 && precedent.was_shown(reasons, effects) && findings.iter().all(seen);
+        match precedent.decision {
+            Decision::Permit => permits.then_some(Decision::Permit),
+            Decision::Deny => Some(Decision::Deny),
+            Decision::Defer => None,
         }
     }
 
@@ -384,6 +414,11 @@ fn capability_of(ask: &Ask<'_>) -> Option<Capability> {
         Ask::Reply => Some(Capability::Reply),
         Ask::Tool(_) => tool_of(ask).map(|tool| tool.registration().capability),
     }
+}
+
+fn by_precedent(decision: Decision) -> Reason {
+    let code = if decision == Decision::Permit { "precedent-permits" } else { "precedent-refuses" };
+    reason(Branch::Judicial, decision, code)
 }
 
 fn reason(branch: Branch, decision: Decision, code: &str) -> Reason {

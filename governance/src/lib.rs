@@ -30,7 +30,7 @@ pub use environment::Environment;
 pub use evidence::Evidence;
 pub use gate::{Ask, Case, Decided, Gate, Ruled, ToolAsk};
 pub use policy::OperatorPolicy;
-pub use precedent::{Precedent, Precedents};
+pub use precedent::Precedent;
 pub use provenance::{Carried, Finding, SpanTable, TurnTime};
 pub use registry::{BadRegistration, Registry, SchemaFault, Tool};
 pub use replay::replay;

@@ -1,65 +1,73 @@
 //! Precedent: what a person has ruled before, and for what it counts again.
+//!
+//! It answers the question that a ticket would ask now of the same tool, under the same law, and nothing else: it is looked at only
+//! where a call is deferred. What permits speaks for the one person who gave it, and for what that person was shown: for arguments
+//! that are the same but for those left free, for no other reason to ask, for no more of any effect, and for no argument that is not
+//! trusted and was left free. It answers no denial.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_base::{Arguments, Decision, Seat, Seq, Timestamp, ToolName, arguments::Value};
+use ephor_base::{
+    Arguments, Decision, Digest, EffectVector, OperatorId, Reason, Seat, Seq, Timestamp, ToolName, arguments::Value,
+};
 
 /// A ruling that is to be reused: for a seat and those below it, a tool, arguments of a pattern, and a time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Precedent {
     /// Where the ruling stands on the record; its name.
     pub ruling: Seq,
+    /// Who gave it. Whether that counts still is for others to say.
+    pub by: OperatorId,
     /// The seat, or one above it.
     pub seat: Seat,
     /// The tool.
     pub tool: ToolName,
-    /// What each argument must be, exactly. An argument that the pattern does not name may be anything only if
-    /// `others` says so.
+    /// The digest of its registration.
+    pub registration: Digest,
+    /// What each argument must be, exactly.
     pub arguments: BTreeMap<String, Value>,
-    /// Whether arguments that the pattern does not name may be there.
-    pub others: bool,
+    /// The arguments that may be anything, or not there. Any other must not be there.
+    pub free: BTreeSet<String>,
+    /// The codes of the reasons for which it was asked.
+    pub reasons: BTreeSet<String>,
+    /// The effects that were shown.
+    pub effects: EffectVector,
     /// What was ruled: to permit, or to refuse.
     pub decision: Decision,
+    /// The law it was given under.
+    pub policy: Digest,
     /// It counts before this.
     pub until: Timestamp,
 }
 
 impl Precedent {
-    /// Whether it speaks of this call at this time.
+    /// Whether it stands for this seat at this time.
     #[must_use]
-    pub fn covers(&self, seat: &Seat, tool: &ToolName, arguments: &Arguments, now: Timestamp) -> bool {
+    pub fn is_for(&self, seat: &Seat, now: Timestamp) -> bool {
         let below = seat.as_str().strip_prefix(self.seat.as_str());
-        let here = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let given = self.arguments.iter().all(|(name, value)| arguments.value(name) == Some(value));
-        let known = self.others || arguments.iter().all(|(name, _)| self.arguments.contains_key(name));
-        here && self.tool == *tool && given && known && now < self.until
-    }
-}
-
-/// The precedents in force.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Precedents(BTreeMap<Seq, Precedent>);
-
-impl Precedents {
-    /// Takes one in.
-    pub fn add(&mut self, precedent: Precedent) {
-        self.0.insert(precedent.ruling, precedent);
+        now < self.until && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// It counts no longer. Whether there was one of that name.
-    pub fn revoke(&mut self, ruling: Seq) -> bool {
-        self.0.remove(&ruling).is_some()
-    }
-
-    /// All of them, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Precedent> {
-        self.0.values()
-    }
-
-    /// The one that decides this call: a refusal before a permission, and of equals the oldest.
+    /// Whether it speaks of this call, of a tool with a registration of this digest.
     #[must_use]
-    pub fn find(&self, seat: &Seat, tool: &ToolName, arguments: &Arguments, now: Timestamp) -> Option<&Precedent> {
-        let covering = self.0.values().filter(|precedent| precedent.covers(seat, tool, arguments, now));
-        covering.max_by_key(|precedent| (precedent.decision, std::cmp::Reverse(precedent.ruling)))
+    pub fn speaks_of(&self, tool: &ToolName, registration: Digest, arguments: &Arguments) -> bool {
+        let given = self.arguments.iter().all(|(name, value)| arguments.value(name) == Some(value));
+        let is_meant = |name: &str| self.arguments.contains_key(name) || self.free.contains(name);
+        let known = arguments.iter().all(|(name, _)| is_meant(name));
+        self.tool == *tool && self.registration == registration && given && known
+    }
+
+    /// Whether a call that is deferred for these reasons, with these effects, is no more than was shown.
+    #[must_use]
+    pub fn was_shown(&self, reasons: &[Reason], effects: &EffectVector) -> bool {
+        let asked = reasons.iter().filter(|reason| reason.decision == Decision::Defer);
+        let shown = effects.components().into_iter().zip(self.effects.components());
+        asked.into_iter().all(|reason| self.reasons.contains(&reason.code))
+            && shown.into_iter().all(|((_, now), (_, then))| now <= then)
+    }
+
+    /// The one of these that decides: a refusal before a permission, and of equals the oldest.
+    pub fn first<'a>(covering: impl Iterator<Item = &'a Self>) -> Option<&'a Self> {
+        covering.max_by_key(|one| (one.decision, std::cmp::Reverse(one.ruling)))
     }
 }

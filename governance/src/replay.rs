@@ -182,6 +182,7 @@ impl Replay {
             evidence: self.evidence,
             suspended: false,
             approvers: 1,
+            precedent: None,
             ruled: None,
         });
         let known = tool.zip(arguments.as_ref());

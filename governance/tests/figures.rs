@@ -137,6 +137,7 @@ impl Bench {
             evidence: Evidence::default(),
             suspended: false,
             approvers: 1,
+            precedent: None,
             ruled: None,
         });
         assert_eq!(decided.verdict.decision, ephor_base::Decision::Permit, "{decided:?}");

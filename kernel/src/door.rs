@@ -11,6 +11,7 @@ mod inbox;
 mod law;
 mod nested;
 mod permit;
+mod precedents;
 mod refusal;
 mod retrial;
 mod ruling;
@@ -28,11 +29,11 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, OperatorId, Outcome,
-    Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    Action, ActionKind, Arguments, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, OperatorId,
+    Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
-    AppendError, Because, Log, Veil,
+    AppendError, Because, Log, Reused, Veil,
     record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
@@ -57,6 +58,7 @@ use law::{Decreeing, Enacting, Law, Under};
 use ruling::Approvers;
 
 use crate::{
+    acts::MAX_NOTE,
     driver::{Driver, Secrets},
     holds::Holds,
     kernel::NotStarted,
@@ -161,6 +163,7 @@ pub struct Door {
     over: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
     sessions: Mutex<HashMap<SessionId, Opened>>,
     pub(crate) tickets: tickets::Tickets,
+    pub(crate) precedents: precedents::Precedents,
     /// Counts the messages that were answered, or died.
     pub(crate) settled: watch::Sender<u64>,
     /// The node is stopping: what is unfinished is left for the next boot.
@@ -317,6 +320,7 @@ impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
         let DoorParts { log, gate, drivers, secrets, clock, watchers, patience } = parts;
         let parts = Parts { log, drivers, secrets, clock, watchers, patience };
+        let precedents = precedents::Precedents::load(&parts.log);
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
             parts,
@@ -328,6 +332,7 @@ impl Door {
             ledger: Arc::default(),
             sessions: Mutex::default(),
             tickets: tickets::Tickets::default(),
+            precedents,
             settled: watch::Sender::new(0),
             stopping: AtomicBool::new(false),
             next_call: AtomicU64::new(first.call.0),
@@ -345,9 +350,15 @@ impl Door {
         self.law.gate()
     }
 
-    /// Records a decree on who is in office.
+    /// Records a decree on who is in office, or that something is no precedent any more.
     pub(crate) async fn decree(&self, record: Record) -> Result<Receipt, AppendError> {
         self.log().in_order(Arc::new(Decreeing(self.law.clone()))).append(record).await
+    }
+
+    /// Records that the seat of a session may act again, which may rest.
+    pub(crate) async fn lift(&self, record: Record) -> Result<Receipt, AppendError> {
+        let link = record.subject.session.and_then(|session| self.link(session)).unwrap_or_default();
+        link.log(self.log(), None).append(record).await
     }
 
     /// Who may answer now.
@@ -524,6 +535,9 @@ impl Door {
     pub(crate) async fn rule(self: &Arc<Self>, ruling: SignedRuling) -> Result<u32, BadRuling> {
         // Who counts, the record says at this moment.
         self.log().standing(|standing| ruling::check(standing.operators(), &ruling))?;
+        if ruling.statement.note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
+            return Err(BadRuling::LongNote);
+        }
         match ruling.statement.on {
             RulingOn::Tools(_) => self.rule_on_tools(&ruling).await.map(|()| 0),
             RulingOn::Ticket(id) => {
@@ -545,7 +559,8 @@ impl Door {
         }
         let (session, needed) = (claim.question.session, claim.question.quorum);
         let link = self.link(session).ok_or(BadRuling::NotOpen(id))?;
-        let receipt = self.record_ruling(asked_by(&claim.question), ruling, &link).await.map_err(BadRuling::Chain)?;
+        let same = self.reusable(&claim.question, &ruling.statement)?;
+        let receipt = self.record_ruling(asked_by(&claim.question), ruling, same, &link).await?;
         let (approvers, law) = (self.approvers(), self.gate().digest());
         let tally = self.with_session(session, |session| session.tally(id, law, &approvers)).unwrap_or_default();
         let missing = needed.saturating_sub(tally.permits);
@@ -556,6 +571,14 @@ impl Door {
         };
         claim.answered(Answer { ruled, ruling: Some(receipt.seq) });
         Ok(0)
+    }
+
+    /// The arguments that an answer to `question` is used again for, if it is to be.
+    fn reusable(&self, question: &Question, said: &Statement) -> Result<Option<Arguments>, BadRuling> {
+        let Some(always) = &said.always else { return Ok(None) };
+        let gate = self.gate();
+        let tool = gate.registry().tool(&question.tool).ok_or(BadRuling::OtherCall)?;
+        precedents::pattern(question, tool, (said.decision, always), self.clock().now()).map(Some)
     }
 
     /// Records that nobody answered a ticket, and closes it; nothing, if somebody did.
@@ -577,7 +600,8 @@ impl Door {
         how: &str,
     ) -> Result<Seq, AppendError> {
         let (on, decision, signature) = (RulingOn::Ticket(id), Decision::Deny, Vec::new());
-        let fact = Fact::Ruling { on, decision, signature, how: how.to_owned(), policy: Some(policy) };
+        let (policy, note, always) = (Some(policy), None, None);
+        let fact = Fact::Ruling { on, decision, signature, how: how.to_owned(), policy, note, always };
         let link = subject.session.and_then(|session| self.link(session)).unwrap_or_default();
         link.log(self.log(), None).append(Record { subject, fact, content: None }).await.map(|receipt| receipt.seq)
     }
@@ -593,7 +617,8 @@ impl Door {
             && said.arguments == Digest::of(&[])
             && said.policy == self.gate().digest()
             && said.call.is_none()
-            && said.registration.is_none();
+            && said.registration.is_none()
+            && said.always.is_none();
         if !binds {
             return Err(BadRuling::OtherCall);
         }
@@ -601,22 +626,35 @@ impl Door {
         let seat = seat.ok_or(BadRuling::NoSession(said.session))?;
         let subject = Subject { session: Some(said.session), seat: Some(seat), ..Subject::default() };
         let link = self.link(said.session).ok_or(BadRuling::NoSession(said.session))?;
-        self.record_ruling(subject, ruling, &link).await.map_err(BadRuling::Chain).map(drop)
+        self.record_ruling(subject, ruling, None, &link).await.map(drop)
     }
 
-    async fn record_ruling(&self, subject: Subject, ruling: &SignedRuling, link: &Link) -> Result<Receipt, String> {
+    /// Records what a person said; `same` are the arguments that it is to be used again for.
+    async fn record_ruling(
+        &self,
+        subject: Subject,
+        ruling: &SignedRuling,
+        same: Option<Arguments>,
+        link: &Link,
+    ) -> Result<Receipt, BadRuling> {
+        let said = &ruling.statement;
         let fact = Fact::Ruling {
-            on: ruling.statement.on.clone(),
-            decision: ruling.statement.decision,
+            on: said.on.clone(),
+            decision: said.decision,
             signature: ruling.signature.clone(),
             how: "answered".into(),
-            policy: Some(ruling.statement.policy),
+            policy: Some(said.policy),
+            note: said.note.clone(),
+            always: said.always.clone().map(Box::new),
         };
         let subject = Subject { operator: Some(ruling.operator), ..subject };
-        link.log(self.log(), None)
-            .append(Record { subject, fact, content: None })
-            .await
-            .map_err(|error| error.to_string())
+        let record = Record { subject, fact, content: same.clone().map(Content::Arguments) };
+        let recorded = link.log(self.log(), None).append(record.clone()).await;
+        let receipt = recorded.map_err(|error| BadRuling::Chain(error.to_string()))?;
+        if let (Some(reused), Some(same)) = (Reused::of(receipt.seq, &record.subject, &record.fact), same) {
+            self.precedents.add(&reused, same, said.note.clone());
+        }
+        Ok(receipt)
     }
 
     fn fresh_call(&self) -> CallId {

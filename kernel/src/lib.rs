@@ -17,6 +17,7 @@ mod decrees;
 pub mod door;
 pub mod driver;
 mod holds;
+mod judgments;
 mod kernel;
 mod ledger;
 mod letters;
@@ -42,6 +43,7 @@ pub use door::{
     Undecidable, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
+pub use judgments::{NotJudged, Said, Stands, Suspended, all_agents};
 pub use kernel::{AgentSpec, Kernel, NotStarted, ProcessInfo};
 pub use ledger::Account;
 pub use letters::NotRaised;

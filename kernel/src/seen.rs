@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{ActionKind, CallId, Digest, Reply, Seat, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict};
-use ephor_chain::HoldKind;
+use ephor_base::{
+    ActionKind, CallId, Decision, Digest, Reply, Seat, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict,
+};
+use ephor_chain::{Always, HoldKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -130,6 +132,18 @@ pub struct Question {
     pub expires: Timestamp,
     /// How many different people have to permit it.
     pub quorum: u32,
+}
+
+impl Question {
+    /// For what an answer is to be used again: what is asked here, for `seat` and those below it, whatever the arguments `free` are,
+    /// before `until`.
+    #[must_use]
+    pub fn always(&self, seat: Seat, free: Vec<String>, until: Timestamp) -> Always {
+        let deferred = self.verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer);
+        let reasons = deferred.map(|reason| reason.code.clone()).collect();
+        let (tool, registration, effects) = (self.tool.clone(), self.registration, self.verdict.effects);
+        Always { seat, tool, registration, free, reasons, effects, until }
+    }
 }
 
 /// The states of a turn.

@@ -181,6 +181,12 @@ impl Kernel {
         self.door().log().standing(|standing| standing.unanswered().any(|one| one.session == session))
     }
 
+    /// A session as the record has it, if it can be followed.
+    pub(crate) async fn resting(&self, session: SessionId) -> Option<Box<Session>> {
+        let found = self.follow(BTreeSet::from([session])).await.ok()?.remove(&session)?;
+        found.ok().map(|again| again.session)
+    }
+
     /// Sessions as the record has them.
     async fn follow(
         &self,

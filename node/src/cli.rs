@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod answers;
 mod operator;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
 use ephor_chain::Retention;
 
+pub(crate) use answers::{Answered, Precedent, Precedents, Reinstated};
 pub(crate) use operator::Operator;
 
 use crate::operation::Change;
@@ -58,10 +60,14 @@ pub(crate) enum Command {
     Kill(Signalled),
     /// Show what waits for a person: who asks what and why, and for how long.
     Approvals(Approvals),
-    /// Let a call run that waits: exactly that one, once.
+    /// Let a call run that waits: exactly that one, once, or with --always also when it comes again.
     Approve(Answered),
     /// Refuse a call that waits; the agent is told.
     Refuse(Answered),
+    /// List the answers that are used again, or revoke one.
+    Precedents(Precedents),
+    /// Let an agent act again that its conduct suspended. An approver does this.
+    Reinstate(Reinstated),
     /// Show the budget of an agent, or change it: amounts in all, or +N for so much more. What it has used stays used.
     Budget(BudgetOf),
     /// List messages that could not be delivered, read them, replay or drop them.
@@ -301,16 +307,6 @@ pub(crate) struct Approvals {
     #[arg(long)]
     pub(crate) watch: bool,
     /// Print JSON lines.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Answered {
-    /// The number of the ticket, or the beginning of the session that asks, if it asks one thing only.
-    #[arg(value_name = "ID")]
-    pub(crate) ticket: String,
-    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

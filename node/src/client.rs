@@ -12,8 +12,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use ed25519_dalek::Signer;
-use ephor_base::{Decision, Digest};
-use ephor_chain::Decree;
+use ephor_base::{Decision, Digest, Seq};
+use ephor_chain::{Decree, Judgment};
 use ephor_kernel::Statement;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
@@ -184,9 +184,19 @@ impl Client {
     /// A ruling with this operator's signature.
     pub(crate) fn ruling(&self, statement: Statement) -> Request {
         let signed = statement.sign(self.operator.key());
-        let Statement { session, on, decision, arguments, policy, call, registration } = signed.statement;
+        let Statement { session, on, decision, arguments, policy, call, registration, always, note } = signed.statement;
         let (permit, signature) = (decision == Decision::Permit, to_hex(&signed.signature));
-        Request::Rule { session, on, permit, arguments, policy, call, registration, signature }
+        let always = always.map(Box::new);
+        Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, signature }
+    }
+
+    /// Has the node record what this operator ends, with the signature for the log of this origin.
+    pub(crate) async fn judge(&mut self, origin: &str, judgment: Judgment, note: String) -> anyhow::Result<Seq> {
+        let signature = self.sign(&judgment.signed_bytes(origin, &note));
+        match self.operate(Operation::Judge { judgment, note, signature }).await? {
+            Done::Recorded { seq } => Ok(seq),
+            _ => bail!("the node answered something else"),
+        }
     }
 }
 

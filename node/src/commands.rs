@@ -10,6 +10,7 @@ mod inspect;
 mod migrate;
 mod operator;
 mod policy;
+mod precedents;
 mod ps;
 mod resting;
 mod run;
@@ -54,6 +55,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Approvals(args) => approvals::approvals(&home, &args),
         Command::Approve(args) => approvals::answer(&home, &args, Decision::Permit),
         Command::Refuse(args) => approvals::answer(&home, &args, Decision::Deny),
+        Command::Precedents(args) => runtime(1)?.block_on(precedents::precedents(&home, args)),
+        Command::Reinstate(args) => runtime(1)?.block_on(precedents::reinstate(&home, args)),
         Command::Budget(args) => runtime(1)?.block_on(budget::budget(&home, args)),
         Command::Dead(args) => dead::dead(&home, args),
         Command::Schedule(args) => runtime(1)?.block_on(schedule::schedule(&home, args)),

@@ -1,11 +1,11 @@
 //! What an operator asks a running node to do or to show, beside conversations: signals, budgets, dead letters, schedules.
 
 use ephor_base::{
-    ActionKind, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq, SessionId,
-    Timestamp, ToolName,
+    ActionKind, Arguments, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq,
+    SessionId, Timestamp, ToolName,
 };
-use ephor_chain::{Decree, Hold, HoldKind, Missed, Role, Signal, state::SeatLife};
-use ephor_kernel::{ProcessInfo, Question};
+use ephor_chain::{Decree, Hold, HoldKind, Judgment, Missed, Role, Signal, state::SeatLife};
+use ephor_kernel::{ProcessInfo, Question, Suspended};
 use serde::{Deserialize, Serialize};
 
 /// Something to do or to show. The operator is the one who answered the challenge of the connection.
@@ -84,6 +84,22 @@ pub(crate) enum Operation {
     Schedules {},
     /// Shows what waits for a person.
     Approvals {},
+    /// Lists the answers that are used again.
+    Precedents {},
+    /// Shows which seats of open sessions their conduct suspended, or whether it has that of one session.
+    Suspended {
+        /// Which, if one is meant.
+        session: Option<SessionId>,
+    },
+    /// Records what an approver ends.
+    Judge {
+        /// What.
+        judgment: Judgment,
+        /// Why, for the record.
+        note: String,
+        /// The approver's Ed25519 signature over the judgment, in hexadecimal digits.
+        signature: String,
+    },
     /// Lists the operators in office.
     Operators {},
     /// Says what an owner has to sign so that a constitution comes into force.
@@ -273,6 +289,20 @@ pub(crate) enum Done {
         /// The oldest first.
         approvals: Vec<Approval>,
     },
+    /// The answers that are used again.
+    Precedents {
+        /// The name of the log, which judgments are bound to.
+        origin: String,
+        /// The oldest first.
+        precedents: Vec<PrecedentView>,
+    },
+    /// Seats that their conduct suspended.
+    Suspended {
+        /// The name of the log, which judgments are bound to.
+        origin: String,
+        /// They.
+        suspended: Vec<Suspended>,
+    },
     /// The operators in office.
     Operators {
         /// They.
@@ -311,6 +341,53 @@ pub(crate) struct Approval {
     pub(crate) question: Question,
     /// How long it still waits.
     pub(crate) left_ms: u64,
+    /// What people have answered so far.
+    pub(crate) answers: Vec<AnswerView>,
+    /// The names of those who may answer, and have not.
+    pub(crate) may: Vec<String>,
+}
+
+/// What one person has answered.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct AnswerView {
+    /// Their name; nothing for somebody who is no approver any more, and does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    pub(crate) operator: OperatorId,
+    pub(crate) permits: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+}
+
+/// An answer that is used again.
+#[derive(Clone, Serialize, Deserialize, Debug)]
+pub(crate) struct PrecedentView {
+    /// The entry of the answer.
+    pub(crate) precedent: Seq,
+    /// Whether it permits.
+    pub(crate) permits: bool,
+    pub(crate) tool: ToolName,
+    /// The arguments that have to be the same; nothing if they cannot be read any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) arguments: Option<Arguments>,
+    /// The arguments that may be anything.
+    pub(crate) free: Vec<String>,
+    /// For this seat and those below it.
+    pub(crate) seat: Seat,
+    /// What it was asked for.
+    pub(crate) reasons: Vec<String>,
+    pub(crate) until: Timestamp,
+    /// The name of who gave it; nothing for somebody who is no approver any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
+    pub(crate) operator: OperatorId,
+    /// The session whose call was asked about.
+    pub(crate) session: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// Why it does not count now; nothing if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle: Option<String>,
 }
 
 /// An account, as it is shown.
@@ -340,6 +417,9 @@ pub(crate) struct ProcessView {
     /// Whom it waits for, in words; nothing where it waits for nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waiting_for: Option<String>,
+    /// That its conduct suspended it, and on what evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) suspended: Option<Suspended>,
 }
 
 /// A call in flight.

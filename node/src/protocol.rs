@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use ephor_base::{
     CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp, ToolName,
 };
-use ephor_chain::{Plan, RulingOn, Space, state::Progress};
+use ephor_chain::{Always, Plan, RulingOn, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,12 @@ pub(crate) enum Request {
         call: Option<CallId>,
         /// The digest of the registration of its tool, on a ticket.
         registration: Option<Digest>,
+        /// For what it is to be used again.
+        #[serde(default)]
+        always: Option<Box<Always>>,
+        /// The operator's words.
+        #[serde(default)]
+        note: Option<String>,
         /// Ed25519 over the statement, in hexadecimal digits.
         signature: String,
     },

@@ -6,6 +6,7 @@ mod authority;
 mod boot;
 mod connection;
 mod console;
+mod judging;
 mod keys;
 mod operating;
 mod rests;

@@ -18,6 +18,7 @@ mod fuzzed;
 mod golden;
 mod growth;
 mod heritage;
+mod judgments;
 mod kill;
 mod lineage;
 mod meanwhile;

@@ -18,7 +18,7 @@ struct Kept {
 }
 
 impl Order for Kept {
-    fn holds(&self) -> bool {
+    fn holds(&self, _: Timestamp) -> bool {
         !self.over.load(Ordering::SeqCst)
     }
 

@@ -19,7 +19,15 @@ fn turn_end() -> Record {
 
 fn ruling() -> Record {
     let (on, how) = (RulingOn::Ticket(TicketId(1)), "withdrawn".to_owned());
-    of_session(Fact::Ruling { on, decision: Decision::Deny, signature: Vec::new(), how, policy: None })
+    of_session(Fact::Ruling {
+        on,
+        decision: Decision::Deny,
+        signature: Vec::new(),
+        how,
+        policy: None,
+        note: None,
+        always: None,
+    })
 }
 
 fn world_with(memory: &Memory, quota: u64) -> World {

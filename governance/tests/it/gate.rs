@@ -93,6 +93,7 @@ fn a_model_sees_nothing_confidential_and_no_law_permits_nothing() {
                             evidence: Evidence::default(),
                             suspended: false,
                             approvers: 1,
+                            precedent: None,
                             ruled,
                         })
                     };
@@ -214,13 +215,14 @@ pub(crate) fn given() -> impl Strategy<Value = Given> {
             bad_calls,
             suspended,
             approvers: 1,
+            precedent: None,
             ruled,
         },
     )
 }
 
 /// Every way to make a case worse.
-fn worse(given: &Given, at: usize, more: u16, level: Confidentiality, bad: u32) -> Vec<Given> {
+pub(crate) fn worse(given: &Given, at: usize, more: u16, level: Confidentiality, bad: u32) -> Vec<Given> {
     let mut effects = given.effects;
     if let Some(component) = effects.get_mut(at) {
         *component = (*component).max(more);

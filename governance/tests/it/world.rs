@@ -7,7 +7,7 @@ use ephor_base::{
     Registration, Resource, Source,
 };
 use ephor_governance::{
-    Ask, Case, Constitution, Decided, Environment, Evidence, Gate, OperatorPolicy, Registry, Rights, Ruled,
+    Ask, Case, Constitution, Decided, Environment, Evidence, Gate, OperatorPolicy, Precedent, Registry, Rights, Ruled,
     SchemaFault, Scope, SpanTable, Tool, ToolAsk, TurnState, TurnTime,
 };
 
@@ -92,6 +92,7 @@ pub(crate) struct Given {
     pub(crate) bad_calls: u32,
     pub(crate) suspended: bool,
     pub(crate) approvers: u32,
+    pub(crate) precedent: Option<Precedent>,
     pub(crate) ruled: Option<Ruled>,
 }
 
@@ -130,6 +131,7 @@ impl Given {
             bad_calls: 0,
             suspended: false,
             approvers: 1,
+            precedent: None,
             ruled: None,
         }
     }
@@ -149,7 +151,7 @@ impl Given {
         gate(law, OperatorPolicy { never, environment: self.environment, ..OperatorPolicy::default() }, tool())
     }
 
-    fn tool(&self) -> Tool {
+    pub(crate) fn tool(&self) -> Tool {
         let [risk, fairness, privacy, novelty, security] = self.effects;
         Tool::new(Registration {
             effects: EffectVector::new(risk, fairness, privacy, novelty, security),
@@ -195,6 +197,7 @@ impl Given {
             evidence: (0..self.bad_calls).fold(Evidence::default(), |sum, _| sum.after(true)),
             suspended: self.suspended,
             approvers: self.approvers,
+            precedent: self.precedent.as_ref(),
             ruled: self.ruled,
         })
     }

@@ -10,9 +10,11 @@ use ephor_base::{
 };
 use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
-    Ask, Carried, Case, Decided, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
+    Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
     gate::call_digest,
 };
+
+use crate::judgments::{Said, Suspended};
 
 use super::{
     MESSAGE,
@@ -66,7 +68,7 @@ pub(crate) struct Position {
 
 impl Position {
     /// Asks the gate.
-    pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, heard: Heard) -> Decided {
+    pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, heard: &Heard) -> Decided {
         if grounds.over {
             return Decided { verdict: gate.gone(), findings: Vec::new() };
         }
@@ -83,6 +85,7 @@ impl Position {
             suspended: grounds.suspended,
             ruled: heard.ruled,
             approvers: heard.approvers,
+            precedent: heard.precedent.as_deref(),
         })
     }
 }
@@ -114,21 +117,32 @@ impl Session {
         call: CallId,
         attempt: u32,
         ruling: Option<Seq>,
-        law: Digest,
-        approvers: &Approvers,
+        (law, approvers): (Digest, &Approvers),
+        reused: Reuse,
     ) -> Result<Heard, String> {
         let Some(seq) = ruling else {
             let ruled = self.deferred.contains_key(&(call, attempt)).then_some(Ruled::Refuse);
-            return Ok(Heard { ruled, approvers: 0 });
+            return Ok(Heard { ruled, ..Heard::default() });
         };
+        // An answer to this very call is that, whatever else it is for.
+        let own = |(_, _, ticket): &(Ruled, Option<Digest>, TicketId)| {
+            self.parked(call, attempt).is_some_and(|parked| parked.ticket == *ticket)
+        };
+        match reused {
+            Reuse::Precedent(precedent) if !self.rulings.get(&seq).is_some_and(own) => {
+                return Ok(Heard { precedent, ..Heard::default() });
+            }
+            Reuse::Precedent(_) | Reuse::None => {}
+        }
         if let Some((ruled, policy, ticket)) = self.rulings.get(&seq) {
             let Tally { permits, is_refused } = self.tally(*ticket, law, approvers);
             let ruled = if is_refused { Ruled::Refuse } else { in_force(*ruled, *policy, law) };
-            return Ok(Heard { ruled: Some(ruled), approvers: permits });
+            return Ok(Heard { ruled: Some(ruled), approvers: permits, precedent: None });
         }
         let heard = |standing: &Standing| Heard {
             ruled: Some(in_force(Ruled::Permit, standing.policy, law)),
             approvers: standing.by.is_some_and(|by| approvers.count(by)).into(),
+            precedent: None,
         };
         let standing = self.standing.iter().find(|standing| standing.ruling == seq);
         standing.map(heard).ok_or_else(|| format!("the ruling {seq} it rests on is not one of its session"))
@@ -174,8 +188,12 @@ impl Session {
                 _ => Err("the grounds of a verdict are not on the record".to_owned()),
             },
             Fact::Outcome { .. } => self.came_out(gate, event),
-            Fact::Ruling { on, decision, how, policy, .. } => {
-                self.was_ruled(on, *decision, how, *policy, event);
+            Fact::Ruling { .. } => {
+                self.was_ruled(event);
+                Ok(())
+            }
+            Fact::Lifted { since, .. } => {
+                self.lifted(*since);
                 Ok(())
             }
             Fact::Ticket { .. } => self.parks(event),
@@ -295,13 +313,15 @@ impl Session {
         }
     }
 
-    fn was_ruled(&mut self, on: &RulingOn, decision: Decision, how: &str, policy: Option<Digest>, event: &Event<'_>) {
+    fn was_ruled(&mut self, event: &Event<'_>) {
+        let Fact::Ruling { on, decision, how, policy, note, .. } = event.fact else { return };
+        let (decision, how, policy) = (*decision, how.as_str(), *policy);
         let (by, ruling) = (event.subject.operator, event.receipt.seq);
         match on {
             RulingOn::Tools(tools) => self.standing.push(Standing { tools: tools.clone(), ruling, policy, by }),
             RulingOn::Ticket(ticket) => {
                 if how == "answered" {
-                    let answered = Answered { by, permits: decision == Decision::Permit, policy };
+                    let answered = Answered { by, permits: decision == Decision::Permit, note: note.clone(), policy };
                     self.answers_to.entry(*ticket).or_default().push(answered);
                 }
                 let ruled = match (how, decision) {
@@ -383,7 +403,7 @@ impl Session {
             turn.spent = Some(spent);
         }
         if case.action == ActionKind::Tool {
-            self.evidence = self.evidence.after(true);
+            self.behaved(true, event.receipt.seq);
         }
         let Some(chosen) = case.grounds.chosen else { return };
         self.attempted(chosen, case.call, case.attempt);
@@ -423,7 +443,7 @@ impl Session {
                 self.model_ended(call, begun.context, &outcome);
             }
             (ActionKind::Tool, Some((name, arguments, carried))) => {
-                self.count(name, arguments, &outcome);
+                self.count(name, arguments, &outcome, event.receipt.seq);
                 self.join(gate, &begun, name);
                 let told = told(gate, name, carried, &outcome, begun.read);
                 if let (Some(Chosen { of, index }), Some(told)) = (begun.chosen, told) {
@@ -436,15 +456,44 @@ impl Session {
     }
 
     /// What a tool call says of conduct.
-    fn count(&mut self, name: &ToolName, arguments: &Arguments, outcome: &Outcome) {
+    fn count(&mut self, name: &ToolName, arguments: &Arguments, outcome: &Outcome, at: Seq) {
         let bad = !matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
         // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it. One that was cut
         // off with its node is not the seat's fault.
         if !matches!(outcome, Outcome::Cancelled | Outcome::Indeterminate) {
-            self.evidence = self.evidence.after(bad);
+            self.behaved(bad, at);
         }
         self.familiar.insert(name.clone());
         self.conduct.permitted(call_digest(name, arguments));
+    }
+
+    /// One more call counts for the conduct of the seat, with the entry `at`.
+    fn behaved(&mut self, bad: bool, at: Seq) {
+        let was_alarmed = self.evidence.alarms();
+        self.evidence = self.evidence.after(bad);
+        self.bad_calls = self.bad_calls.saturating_add(bad.into());
+        if self.evidence.alarms() && !was_alarmed {
+            self.alarmed = Some(at);
+        }
+    }
+
+    /// An approver lets the seat act again which its conduct suspended with the entry `since`. The evidence begins anew.
+    fn lifted(&mut self, since: Seq) {
+        if self.alarmed == Some(since) {
+            (self.evidence, self.bad_calls, self.alarmed) = (Evidence::default(), 0, None);
+        }
+    }
+
+    /// Whether its conduct has suspended the seat.
+    pub(crate) fn suspended(&self) -> Option<Suspended> {
+        let (session, seat, calls, bad) = (self.id, self.seat.clone(), self.evidence.calls(), self.bad_calls);
+        self.alarmed.map(|since| Suspended { session, seat, since, calls, bad })
+    }
+
+    /// What people have answered to a ticket.
+    pub(crate) fn answers(&self, ticket: TicketId) -> Vec<Said> {
+        let said = |one: &Answered| Some(Said { operator: one.by?, permits: one.permits, note: one.note.clone() });
+        self.answers_to.get(&ticket).into_iter().flatten().filter_map(said).collect()
     }
 
     /// What a nested call gave, the guest around it has read, and with it what the inner one had.
@@ -457,12 +506,22 @@ impl Session {
     }
 }
 
+/// What is known of a ruling as a precedent.
+pub(crate) enum Reuse {
+    /// It is none.
+    None,
+    /// It is one; nothing if it does not count now.
+    Precedent(Option<Arc<Precedent>>),
+}
+
 /// What people have said to a deferred call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) ruled: Option<Ruled>,
     /// How many different people in office are behind a permission.
     pub(crate) approvers: u32,
+    /// What somebody in office has ruled before, for this seat and this time.
+    pub(crate) precedent: Option<Arc<Precedent>>,
 }
 
 /// The answers to a ticket, counted.

@@ -74,8 +74,9 @@ pub(crate) struct Following {
 }
 
 impl Order for Following {
-    fn holds(&self) -> bool {
-        self.at.is_none_or(|at| self.inbox.waiting().taken == at) && self.under.as_ref().is_none_or(Under::holds)
+    fn holds(&self, time: Timestamp) -> bool {
+        let in_force = |under: &Under| under.holds(time);
+        self.at.is_none_or(|at| self.inbox.waiting().taken == at) && self.under.as_ref().is_none_or(in_force)
     }
 
     fn taken(&self, record: &Record, receipt: Receipt, time: Timestamp) {
@@ -92,7 +93,7 @@ pub(crate) fn changes_a_session(fact: &Fact) -> bool {
     match fact {
         Fact::Verdict { target, .. } => target != PREVIEW,
         Fact::Message { .. } | Fact::Outcome { .. } | Fact::Ticket { .. } | Fact::Ruling { .. } => true,
-        Fact::TurnEnd { .. } | Fact::Dead { .. } => true,
+        Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Lifted { .. } => true,
         _ => false,
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 pub(crate) struct Law {
     gate: RwLock<Arc<Gate>>,
     changes: watch::Sender<Digest>,
-    /// How often it was decreed who is in office.
+    /// How often it was decreed who is in office, or a precedent was revoked.
     decrees: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Law {
         self.gate().digest() == digest
     }
 
-    /// How often it was decreed who is in office. What is decided on who is, holds while this stays.
+    /// How often it was decreed who is in office, or a precedent was revoked. What is decided on these holds while this stays.
     pub(crate) fn decrees(&self) -> u64 {
         self.decrees.load(Ordering::SeqCst)
     }
@@ -58,11 +58,11 @@ impl Law {
     }
 }
 
-/// Counts the decrees on who is in office, at their places.
+/// Counts the decrees on who is in office, and on what is no precedent any more, at their places.
 pub(crate) struct Decreeing(pub(crate) Arc<Law>);
 
 impl Order for Decreeing {
-    fn holds(&self) -> bool {
+    fn holds(&self, _: Timestamp) -> bool {
         true
     }
 
@@ -77,12 +77,15 @@ pub(crate) struct Under {
     pub(crate) law: Arc<Law>,
     pub(crate) digest: Digest,
     pub(crate) decrees: u64,
+    /// Before when, if it rests on something that ends.
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl Under {
-    /// Whether it is still so.
-    pub(crate) fn holds(&self) -> bool {
-        self.law.is(self.digest) && self.law.decrees() == self.decrees
+    /// Whether it is still so at `time`.
+    pub(crate) fn holds(&self, time: Timestamp) -> bool {
+        let in_time = self.until.is_none_or(|until| time < until);
+        self.law.is(self.digest) && self.law.decrees() == self.decrees && in_time
     }
 }
 
@@ -95,7 +98,7 @@ pub(crate) struct Enacting {
 }
 
 impl Order for Enacting {
-    fn holds(&self) -> bool {
+    fn holds(&self, _: Timestamp) -> bool {
         self.law.is(self.before)
     }
 

@@ -14,20 +14,21 @@ use ephor_base::{
     SessionId, Span, ToolName, Verdict, Workspace, cbor,
 };
 use ephor_chain::{
-    Entry, Private, Pruning, Snapshot, Stored,
+    Entry, Private, Pruning, Reused, Snapshot, Stored,
     operators::operator_id,
     record::{Content, Fact, Grounds, Opening, Terms},
 };
 use ephor_governance::{
-    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Principal, Registry, Rights, Ruled,
+    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Rights, Ruled,
     effects::{self, Circumstances, Part},
 };
 
 use super::{
     SessionSpec,
     asked::Meant,
-    history::{Heard, Position},
+    history::{Heard, Position, Reuse},
     inbox::{Event, PREVIEW, changes_a_session},
+    precedents::{counts, precedent},
     ruling::Approvers,
     session::Session,
 };
@@ -40,6 +41,9 @@ pub struct Retrial {
     gates: HashMap<Digest, Result<Arc<Gates>, Undecidable>>,
     sessions: HashMap<SessionId, Followed>,
     approvers: Approvers,
+    /// The answers that were ever to be used again, and what people said to tickets.
+    precedents: BTreeMap<Seq, Reusable>,
+    notes: HashMap<Seq, String>,
     other: Option<Other>,
     explained: Option<Seq>,
     /// The sessions that are to be taken up again. Then they alone are followed, and nothing is decided.
@@ -114,6 +118,12 @@ pub struct Inputs {
     pub grounds: Grounds,
     /// What an operator had said.
     pub ruled: Option<Ruled>,
+    /// The entry of the ruling it rests on, whether that was a precedent in force, and the person's words.
+    pub ruling: Option<Seq>,
+    /// See `ruling`.
+    pub by_precedent: bool,
+    /// See `ruling`.
+    pub note: Option<String>,
     /// Whether the session had called the tool before.
     pub familiar: bool,
     /// Whether untrusted content was in the context.
@@ -165,6 +175,13 @@ struct Gates {
 struct Other {
     constitution: Constitution,
     environment: Option<Environment>,
+}
+
+/// An answer that is to be used again; nothing if what it speaks of cannot be read.
+struct Reusable {
+    session: SessionId,
+    precedent: Option<Arc<Precedent>>,
+    stands: bool,
 }
 
 /// A session, as far as it can be followed.
@@ -249,6 +266,7 @@ impl Retrial {
             Private::None | Private::Sealed => None,
         };
         let event = Event { receipt: *receipt, time: *time, subject, fact, content: open };
+        self.reuse(&event);
         match fact {
             Fact::Document { digest, part, of, bytes } => self.read(*digest, *part, *of, bytes),
             Fact::Policy { digest, environment, terms } => {
@@ -270,6 +288,8 @@ impl Retrial {
                 self.law.name = None;
             }
             Fact::Limit { limit, .. } => self.limit(subject.seat.as_ref(), *limit),
+            Fact::Revoked { ruling, .. } => self.end_reuse(|seq, _| *seq == *ruling),
+            Fact::Erase { session, .. } => self.end_reuse(|_, one| one.session == *session),
             fact if self.passes_over(subject.session, fact) => {}
             Fact::Opened { rights, role, namespace } => {
                 self.open(&event, rights, (role.clone(), namespace.clone()), *content == Private::Sealed);
@@ -279,6 +299,35 @@ impl Retrial {
             _ => {}
         }
         None
+    }
+
+    /// What a person said to a ticket, and whether it is to be used again.
+    fn reuse(&mut self, event: &Event<'_>) {
+        let Fact::Ruling { note, .. } = event.fact else { return };
+        let seq = event.receipt.seq;
+        self.notes.extend(note.clone().map(|note| (seq, note)));
+        if let Some(reused) = Reused::of(seq, event.subject, event.fact) {
+            let precedent = match event.content {
+                Some(Content::Arguments(same)) => Some(Arc::new(precedent(&reused, same))),
+                _ => None,
+            };
+            self.precedents.insert(seq, Reusable { session: reused.session, precedent, stands: true });
+        }
+    }
+
+    fn end_reuse(&mut self, is_over: impl Fn(&Seq, &Reusable) -> bool) {
+        for (seq, one) in &mut self.precedents {
+            one.stands = one.stands && !is_over(seq, one);
+        }
+    }
+
+    /// What a ruling was as a precedent, for a verdict of this seat at this time.
+    fn reused(&self, ruling: Option<Seq>, event: &Event<'_>) -> Result<Reuse, Undecidable> {
+        let Some(one) = ruling.and_then(|seq| self.precedents.get(&seq)) else { return Ok(Reuse::None) };
+        let precedent = one.precedent.clone().ok_or(Undecidable::Erased)?;
+        let seat = event.subject.seat.as_ref().ok_or_else(|| not_recorded("it is of no seat"))?;
+        let in_force = one.stands && counts(&precedent, seat, event.time, &self.approvers);
+        Ok(Reuse::Precedent(in_force.then_some(precedent)))
     }
 
     /// Who is in office, as a snapshot has it.
@@ -403,7 +452,8 @@ impl Retrial {
 
     fn decide(&mut self, event: &Event<'_>, case: &Case<'_>) -> Result<Again, Undecidable> {
         let (gates, explained) = (self.gates()?, self.explained == Some(event.receipt.seq));
-        let approvers = self.approvers.clone();
+        let (approvers, reused) = (self.approvers.clone(), self.reused(case.ruling, event)?);
+        let note = case.ruling.and_then(|ruling| self.notes.get(&ruling)).cloned();
         let (session, role) = self.session(event.subject.session, &gates.gate)?;
         let call = event.subject.call.ok_or_else(|| not_recorded("it is of no call"))?;
         let meant = case.meant(session, &gates.gate, event.content)?;
@@ -411,22 +461,23 @@ impl Retrial {
         let ruled = if case.target == PREVIEW {
             Ok(Heard::default())
         } else {
-            session.ruled(call, case.attempt, case.ruling, gates.gate.digest(), &approvers)
+            session.ruled(call, case.attempt, case.ruling, (gates.gate.digest(), &approvers), reused)
         };
         let heard = ruled.map_err(Undecidable::NotRecorded)?;
         let tool = meant.as_ref().and_then(Meant::call).map(|(name, _)| name);
         let position = session.position(tool, case.grounds.within);
-        let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, heard);
+        let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, &heard);
         let inputs = explained.then(|| {
             let findings = &decided.findings;
             let told = Told { gate: &gates.gate, position: &position, meant: meant.as_ref(), findings };
             let spans = session.spans().to_vec();
-            Box::new(told.inputs(spans, role.clone(), *case.grounds, heard.ruled, &decided.verdict))
+            let rests_on = (case.ruling, heard.precedent.is_some(), note);
+            Box::new(told.inputs(spans, role.clone(), *case.grounds, (heard.ruled, rests_on), &decided.verdict))
         });
         let other = gates.other.as_ref().map(|other| {
             let gate = other.as_ref().map_err(Clone::clone)?;
             let position = Position { who: Arc::new(principal(session, role, gate)?), ..position };
-            Ok(position.decide(gate, case.ask(meant.as_ref(), gate), case.grounds, heard).verdict)
+            Ok(position.decide(gate, case.ask(meant.as_ref(), gate), case.grounds, &heard).verdict)
         });
         Ok(Again { verdict: decided.verdict, findings: decided.findings, other, inputs })
     }
@@ -525,7 +576,7 @@ impl Told<'_> {
         spans: Vec<Span>,
         role: (String, String),
         grounds: Grounds,
-        ruled: Option<Ruled>,
+        (ruled, (ruling, by_precedent, note)): (Option<Ruled>, (Option<Seq>, bool, Option<String>)),
         verdict: &Verdict,
     ) -> Inputs {
         let Position { rights, familiar, evidence, turn, .. } = self.position;
@@ -540,6 +591,9 @@ impl Told<'_> {
             spans,
             grounds,
             ruled,
+            ruling,
+            by_precedent,
+            note,
             familiar: *familiar,
             tainted: turn.is_tainted(),
             pinned: turn.scope().map(|scope| scope.tools.iter().cloned().collect()),

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use ephor_base::{CallId, Decision, Digest, OperatorId, SessionId, TicketId, cbor};
-use ephor_chain::{Operators, Role, record::RulingOn};
+use ephor_chain::{Always, Operators, Role, record::RulingOn};
 use minicbor::{Decode, Encode};
 
-use crate::seen::Question;
+use crate::{acts::MAX_NOTE, seen::Question};
 
 /// Signed before the statement, so that a ruling can be taken for nothing else.
 const DOMAIN: &[u8] = b"ephor ruling v2\n";
@@ -37,6 +37,12 @@ pub struct Statement {
     /// The digest of the tool's registration, its code in it; none, for a ruling on tools.
     #[n(6)]
     pub registration: Option<Digest>,
+    /// For what it is to be used again, if it is; on a ticket alone.
+    #[n(7)]
+    pub always: Option<Always>,
+    /// The operator's words. Public for good.
+    #[n(8)]
+    pub note: Option<String>,
 }
 
 impl Statement {
@@ -51,12 +57,16 @@ impl Statement {
             policy: question.verdict.policy,
             call: Some(question.call),
             registration: Some(question.registration),
+            always: None,
+            note: None,
         }
     }
 
-    /// Whether it is bound to exactly this question.
+    /// Whether it is bound to exactly this question, whatever else it says.
     pub(crate) fn answers(&self, question: &Question) -> bool {
-        *self == Self::on_ticket(question, self.decision) && self.decision != Decision::Defer
+        let (always, note) = (self.always.clone(), self.note.clone());
+        let bound = Self { always, note, ..Self::on_ticket(question, self.decision) };
+        *self == bound && self.decision != Decision::Defer
     }
 
     /// Signs it with an operator's key.
@@ -102,6 +112,12 @@ pub enum BadRuling {
     /// It speaks of another call, other arguments, another session, policy or registration than the ticket.
     #[error("the ruling is bound to something else than the ticket; look at it again with `ephor approvals`")]
     OtherCall,
+    /// It is to be used again for more than that is possible for, and why. The caller's fault.
+    #[error("it cannot be used again like that: {0}")]
+    TooWide(String),
+    /// The note is too long. The caller's fault.
+    #[error("a note has at most {MAX_NOTE} bytes")]
+    LongNote,
     /// The session is not open.
     #[error("session {0} is not open")]
     NoSession(SessionId),

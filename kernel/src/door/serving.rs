@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
     asked::{Asked, What},
-    history::Heard,
+    history::{Heard, Reuse},
     inbox::PREVIEW,
     law::Under,
     nested::Inner,
@@ -61,6 +61,8 @@ struct Weighed {
     grounds: Grounds,
     at: Option<u64>,
     under: Under,
+    /// The precedent that permits it, if one does.
+    precedent: Option<Seq>,
 }
 
 /// A permitting verdict and what it rests on.
@@ -148,8 +150,9 @@ impl Serving {
                 (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
                     release(reservation);
-                    if self.note_verdict(asked, &weighed, None).await?.is_some() {
-                        *answer = Some(self.ask(asked, &weighed.verdict).await?);
+                    if self.note_verdict(asked, &weighed, ruling).await?.is_some() {
+                        // What was ruled before and does not answer this is not asked again.
+                        *answer = Some(self.ask(asked, &weighed.verdict, answer.is_none()).await?);
                     }
                 }
                 (_, reservation) => {
@@ -189,9 +192,10 @@ impl Serving {
         let ask = if answer.is_some() { asked.ask(gate.registry()) } else { Ask::Reply };
         let answer = answer.flatten();
         let approvers = answer.map(|_| self.door.approvers()).unwrap_or_default();
+        let reused = || self.reused(answer, &approvers);
         let tool = asked.tool_call().map(|tool| &tool.task.name);
         let position = self.door.with_session(self.caller.session, |session| {
-            let heard = heard(session, asked, answer, gate.digest(), &approvers);
+            let heard = heard(session, asked, answer, (gate.digest(), &approvers), reused());
             session.lost.is_none().then(|| (session.position(tool, self.within), heard))
         });
         let position = position.flatten();
@@ -204,9 +208,12 @@ impl Serving {
             spent,
         };
         let at = position.as_ref().map(|(position, _)| position.at);
-        let decided = position.map(|(position, heard)| position.decide(&gate, ask, &grounds, heard).verdict);
+        let rests_on = position.as_ref().and_then(|(_, heard)| heard.precedent.clone());
+        let decided = position.map(|(position, heard)| position.decide(&gate, ask, &grounds, &heard).verdict);
         let verdict = decided.unwrap_or_else(|| gate.gone());
-        Weighed { verdict, grounds, at, under: Under { law, digest: gate.digest(), decrees } }
+        let (precedent, until) = rests_on.map(|one| (one.ruling, one.until)).unzip();
+        let under = Under { law, digest: gate.digest(), decrees, until };
+        Weighed { verdict, grounds, at, under, precedent }
     }
 
     /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
@@ -242,6 +249,8 @@ impl Serving {
             }
         };
         let limit = self.time_limit(&task);
+        // Whoever revokes what it rests on ends it, from here on.
+        let _live = weighed.precedent.map(|ruling| self.door.precedents.rest(ruling, self.cancel.clone()));
         let record = self.verdict_record(asked, &weighed, ruling);
         let durable = self.log_under(weighed.at, weighed.under.clone()).intend(record, intent).await;
         // Kept until the intent is on the disk: whoever suspends the seat waits for that.
@@ -301,7 +310,7 @@ impl Serving {
             return Ok(true);
         }
         loop {
-            let Weighed { verdict, grounds, at, under } = self.weigh(asked, None, None);
+            let Weighed { verdict, grounds, at, under, .. } = self.weigh(asked, None, None);
             let shows = verdict.decision == Decision::Permit;
             let fact = Fact::Verdict {
                 action: ActionKind::Reply,
@@ -571,13 +580,19 @@ impl Serving {
 }
 
 /// What people have said to a call, as the record has it.
-fn heard(session: &Session, asked: &Asked, answer: Option<Answer>, law: Digest, approvers: &Approvers) -> Heard {
+fn heard(
+    session: &Session,
+    asked: &Asked,
+    answer: Option<Answer>,
+    under: (Digest, &Approvers),
+    reused: Reuse,
+) -> Heard {
     let Some(Answer { ruled, ruling }) = answer else { return Heard::default() };
     match ruling {
-        None => Heard { ruled: Some(ruled), approvers: 0 },
+        None => Heard { ruled: Some(ruled), ..Heard::default() },
         Some(_) => session
-            .ruled(asked.call, asked.attempt, ruling, law, approvers)
-            .unwrap_or(Heard { ruled: Some(Ruled::Withdrawn), approvers: 0 }),
+            .ruled(asked.call, asked.attempt, ruling, under, reused)
+            .unwrap_or(Heard { ruled: Some(Ruled::Withdrawn), ..Heard::default() }),
     }
 }
 

@@ -83,6 +83,9 @@ pub(crate) struct Session {
     pub(crate) seat: Seat,
     pub(crate) spec: SessionSpec,
     pub(crate) evidence: Evidence,
+    /// How many of the calls it rests on were refused or failed, and where the last stands that made it alarm.
+    pub(crate) bad_calls: u64,
+    pub(crate) alarmed: Option<Seq>,
     /// The seat, as the constitution knows it.
     pub(crate) who: Arc<Principal>,
     /// The spans as governance sees them: indexed when they entered, in the order of their numbers.
@@ -142,6 +145,7 @@ pub(crate) struct Standing {
 pub(crate) struct Answered {
     pub(crate) by: Option<OperatorId>,
     pub(crate) permits: bool,
+    pub(crate) note: Option<String>,
     pub(crate) policy: Option<Digest>,
 }
 
@@ -278,6 +282,8 @@ impl Session {
             seat,
             spec,
             evidence: Evidence::default(),
+            bad_calls: 0,
+            alarmed: None,
             who: Arc::new(who),
             table: Arc::default(),
             conduct: TurnState::default(),

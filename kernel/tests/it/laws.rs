@@ -217,3 +217,37 @@ async fn only_an_owners_signature_over_exactly_this_text_enacts() {
     world.enact(&with("// other")).await.unwrap();
     assert!(world.kernel.enact(owner, wanted, own).await.is_err());
 }
+
+/// What is decided while the law changes is recorded under the law that decided it, whoever is faster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_verdict_stands_behind_a_law_that_it_was_not_given_under() {
+    let mut setup = Setup::new();
+    for number in 0..4 {
+        setup = setup.tool(reader(&format!("t.read-{number}")), Does::saying("x"));
+    }
+    let world = setup.boot().await;
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut busy = Vec::new();
+    for number in 0..4 {
+        let (mut puppet, over) = (world.puppet(PLENTY).await, over.clone());
+        busy.push(tokio::spawn(async move {
+            let (process, _end) = puppet.in_turn("go").await;
+            let mut calls = 0;
+            while !over.load(std::sync::atomic::Ordering::SeqCst) {
+                let _either_way = done(&process, direct(&format!("t.read-{number}"), "{}")).await;
+                calls += 1;
+            }
+            calls
+        }));
+    }
+    for number in 0..60 {
+        world.enact(&with(&format!("// number {number}"))).await.unwrap();
+    }
+    over.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut calls = 0;
+    for one in busy {
+        calls += one.await.unwrap();
+    }
+    assert!(calls > 60, "{calls} calls");
+    holds(&world).await;
+}

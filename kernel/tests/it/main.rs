@@ -14,6 +14,7 @@ mod letters;
 mod links;
 mod named;
 mod operators;
+mod precedents;
 mod quorum;
 mod retrial;
 mod rulings;

@@ -5,12 +5,12 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use ephor_base::{Capability, Part, PartKind, Timestamp};
+use ephor_base::{Budget, Capability, Part, PartKind, SpanId, Timestamp};
 use ephor_chain::{Errand, Missed, record::Fact};
 use ephor_governance::{OperatorPolicy, Rights};
 use ephor_kernel::{Incoming, NotAccepted, SessionSpec};
 
-use crate::world::{Does, PLENTY, Setup, code, direct, done, writer};
+use crate::world::{Does, End, PLENTY, Setup, ask, code, direct, done, reader, writer};
 
 const SURFACES: [&str; 7] = ["cli", "socket", "spawn", "message", "schedule", "hook", "model"];
 const CASES: [&str; 6] = ["none", "another's", "changed", "used", "expired", "older law"];
@@ -31,12 +31,7 @@ const CELLS: [(&str, &str, &str, &str); 42] = [
         "node/tests/story/signals.rs",
         "a_message_that_died_with_its_node_is_read_and_replayed_once_whatever_is_killed",
     ),
-    (
-        "cli",
-        "expired",
-        "node/tests/story/socket.rs",
-        "who_was_dismissed_can_do_nothing_more_on_a_connection_that_is_open",
-    ),
+    ("cli", "expired", "node/tests/story/approvals.rs", "a_question_whose_time_is_up_is_answered_by_nobody"),
     (
         "cli",
         "older law",
@@ -54,10 +49,10 @@ const CELLS: [(&str, &str, &str, &str); 42] = [
         "kernel/tests/it/laws.rs",
         "what_was_asked_and_allowed_under_an_older_constitution_counts_no_more",
     ),
-    ("spawn", "none", "kernel/tests/it/ends.rs", "a_log_that_fails_lets_nothing_run"),
+    ("spawn", "none", "kernel/tests/it/way.rs", "a_seat_that_was_given_no_rights_may_ask_for_nothing"),
     ("spawn", "another's", "kernel/tests/it/rulings.rs", "a_standing_ruling_covers_only_its_tools_and_its_session"),
     ("spawn", "changed", "kernel/tests/it/way.rs", "a_seat_is_opened_with_no_more_rights_than_the_seats_above_it"),
-    ("spawn", "used", "kernel/tests/it/ends.rs", "a_fenced_incarnation_can_do_nothing"),
+    ("spawn", "used", "kernel/tests/it/way.rs", "what_an_incarnation_has_used_is_used_for_the_one_spawned_after_it"),
     ("spawn", "expired", "kernel/tests/it/ends.rs", "a_fenced_incarnation_can_do_nothing"),
     ("spawn", "older law", "kernel/tests/it/laws.rs", "no_surface_keeps_an_older_constitution"),
     ("message", "none", "kernel/tests/it/derived.rs", "a_process_that_is_over_or_has_no_session_delegates_nothing"),
@@ -148,6 +143,32 @@ async fn a_seat_is_opened_with_no_more_rights_than_the_seats_above_it() {
     let facts = world.facts(puppet.session).await;
     let rights = facts.iter().find_map(|fact| if let Fact::Opened { rights, .. } = fact { Some(rights) } else { None });
     assert!(!rights.unwrap().contains(&Capability::FsWrite), "the record has what it got, not what it asked for");
+}
+
+#[tokio::test]
+async fn a_seat_that_was_given_no_rights_may_ask_for_nothing() {
+    let tool = Does::saying("x");
+    let world = Setup::new().tool(reader("t.read"), tool.clone()).boot().await;
+    let spec = SessionSpec { rights: Rights::default(), ..world.spec() };
+    let mut puppet = world.puppet_with(PLENTY, spec).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    for action in [direct("t.read", "{}"), ask(vec![SpanId(1)])] {
+        assert_eq!(code(&done(&process, action).await), "Denied");
+    }
+    assert_eq!(tool.runs(), 0);
+}
+
+#[tokio::test]
+async fn what_an_incarnation_has_used_is_used_for_the_one_spawned_after_it() {
+    let tool = Does::saying("x");
+    let world = Setup::new().tool(reader("t.read"), tool.clone()).boot().await;
+    let mut puppet = world.puppet(Budget { tool_calls: 1, ..PLENTY }).await;
+    let (first, end) = puppet.in_turn("go").await;
+    assert_eq!(code(&done(&first, direct("t.read", "{}")).await), "done");
+    end.send(End::Error).unwrap();
+    let (second, _end) = puppet.born().await;
+    assert_eq!(code(&done(&second, direct("t.read", "{}")).await), "BudgetSpent");
+    assert_eq!(tool.runs(), 1);
 }
 
 #[tokio::test]

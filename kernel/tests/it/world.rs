@@ -393,6 +393,10 @@ impl World {
     pub(crate) fn who(&self) -> OperatorId {
         operator_id(&self.operator.verifying_key())
     }
+    /// The time by the clock of the kernel.
+    pub(crate) fn kernel_now(&self) -> Timestamp {
+        self.clock.now()
+    }
     /// The owner decrees something.
     pub(crate) async fn decree(&self, decree: Decree) -> Result<Seq, NotDecreed> {
         let Roster { origin, latest, .. } = self.kernel.roster();
@@ -469,7 +473,8 @@ impl World {
         let asked = self.kernel.questions().into_iter().map(|(question, _)| question);
         let asked = asked.filter(|asked| on == RulingOn::Ticket(asked.ticket)).last();
         let (call, registration) = asked.map_or((None, None), |asked| (Some(asked.call), Some(asked.registration)));
-        Statement { session, on, decision: ephor_base::Decision::Permit, arguments, policy, call, registration }
+        let (decision, always, note) = (ephor_base::Decision::Permit, None, None);
+        Statement { session, on, decision, arguments, policy, call, registration, always, note }
     }
     /// Lets these tools run in a session without asking.
     pub(crate) fn allow(&self, session: SessionId, tools: &[&str]) -> SignedRuling {

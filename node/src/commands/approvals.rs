@@ -4,15 +4,20 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::{Decision, SessionId, TicketId};
-use ephor_kernel::{Question, Statement};
+use ephor_kernel::{Question, Statement, all_agents};
 use serde_json::json;
 
-use super::{resting, runtime, sessions::json_lines};
+use super::{
+    precedents::{suspended, suspensions},
+    resting, runtime,
+    sessions::{json_lines, short},
+};
 use crate::{
     cli::{Answered, Approvals},
     client::Client,
     home::Home,
-    operation::{Approval, Done, Operation},
+    host,
+    operation::{AnswerView, Approval, Done, Operation},
     protocol::Answer,
     terminal::{self, plain},
 };
@@ -42,9 +47,11 @@ async fn watched(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
     let mut shown = None;
     loop {
         let approvals = open(&mut client).await?;
-        let tickets: Vec<_> = approvals.iter().map(|approval| approval.question.ticket).collect();
+        let (_, held) = suspended(&mut client, None).await?;
+        let state = |one: &Approval| (one.question.ticket, one.answers.len());
+        let tickets: (Vec<_>, Vec<_>) = (approvals.iter().map(state).collect(), held.clone());
         if shown.as_ref() != Some(&tickets) {
-            let text = if args.json { json_lines(&approvals)? } else { told(&approvals) };
+            let text = if args.json { json_lines(&approvals)? } else { told(&approvals) + &suspensions(&held) };
             terminal::write(&text).context(terminal::UNWRITTEN)?;
             shown = Some(tickets);
         }
@@ -68,15 +75,24 @@ async fn said(home: &Home, args: &Answered, decision: Decision) -> anyhow::Resul
     let mut client = Client::reach(home).await?;
     let approvals = open(&mut client).await?;
     let question = &meant(&args.ticket, &approvals)?.question;
-    let ruling = client.ruling(Statement::on_ticket(question, decision));
+    let always = args.always.as_ref().map(|free| {
+        let seat = if args.all_agents { all_agents() } else { question.seat.clone() };
+        question.always(seat, free.clone(), host::now().plus(args.time))
+    });
+    let until = always.as_ref().map(|always| always.until);
+    let said = Statement { always, note: args.note.clone(), ..Statement::on_ticket(question, decision) };
+    let ruling = client.ruling(said);
     let Answer::Ruled { missing } = client.ask(&ruling).await? else { bail!("the node answered something else") };
     let text = if args.json {
         let permitted = decision == Decision::Permit;
         let (ticket, session) = (question.ticket, question.session);
-        let said = json!({"ticket": ticket, "session": session, "permitted": permitted, "missing": missing});
+        let said = json!({
+            "ticket": ticket, "session": session, "permitted": permitted, "missing": missing, "always_until": until
+        });
         said.to_string() + "\n"
     } else {
-        answered(question, decision, missing)
+        let again = until.map(|until| format!("it is used again until {}; `ephor precedents`\n", short(until)));
+        answered(question, decision, missing) + &again.unwrap_or_default()
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
@@ -137,14 +153,32 @@ fn told(approvals: &[Approval]) -> String {
     approvals.iter().map(one).collect()
 }
 
-fn one(Approval { question, left_ms }: &Approval) -> String {
+/// Who has answered, and who may still.
+fn people(answers: &[AnswerView], may: &[String]) -> String {
+    let said = |AnswerView { name, operator, permits, note }: &AnswerView| {
+        let name = name.as_ref().map_or_else(|| format!("{operator}, no approver any more"), |name| plain(name));
+        let note = note.as_ref().map(|note| format!(": {}", plain(note))).unwrap_or_default();
+        format!("\n  answered   {name} {}{note}", if *permits { "permits it" } else { "refuses it" })
+    };
+    let answered: String = answers.iter().map(said).collect();
+    format!(
+        "{answered}\n  may answer {}",
+        if may.is_empty() { "nobody else".to_owned() } else { plain(&may.join(", ")) }
+    )
+}
+
+fn one(Approval { question, left_ms, answers, may }: &Approval) -> String {
     let Question { ticket, session, seat, tool, arguments, verdict, quorum, .. } = question;
-    let people = if *quorum > 1 { format!("\n  takes      {quorum} different people") } else { String::new() };
+    let people = if *quorum > 1 {
+        format!("\n  takes      {quorum} different people{}", people(answers, may))
+    } else {
+        String::new()
+    };
     let effects: Vec<String> =
         verdict.effects.components().iter().map(|(name, value)| format!("{name} {}", value.value())).collect();
     format!(
         "ticket {ticket}, {} s left: {tool}\n  asked by   {seat} in session {session}\n  arguments  {}\n  deferred   {}\n  \
-         effects    {} (per mille){people}\n  a yes runs exactly this, once: ephor approve {ticket}; a no: ephor refuse {ticket}\n",
+         effects    {} (per mille){people}\n  a yes runs exactly this, once: ephor approve {ticket}; a no: ephor refuse {ticket}; either for good: --always\n",
         left_ms.div_ceil(1000),
         plain(arguments),
         plain(&verdict.why()),

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::Pid;
+use ephor_kernel::Suspended;
 
 use super::budget;
 use crate::{
@@ -42,6 +43,13 @@ fn told(found: &Inspection) -> Result<String, std::fmt::Error> {
     }
     if let Some(waiting_for) = &found.process.waiting_for {
         writeln!(text, "  waits for    {}", plain(waiting_for))?;
+    }
+    if let Some(Suspended { session, since, calls, bad, .. }) = &found.process.suspended {
+        writeln!(
+            text,
+            "  suspended    for its conduct since entry {since}: of {calls} tool calls {bad} were refused or failed"
+        )?;
+        writeln!(text, "               `ephor reinstate {session}` lets it act again")?;
     }
     writeln!(text, "  mailbox      {} waiting", info.waiting)?;
     writeln!(text, "  links        {}", pids(&found.links))?;

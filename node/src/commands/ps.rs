@@ -95,7 +95,8 @@ fn branch(all: &BTreeMap<Option<Pid>, Vec<&ProcessView>>, parent: Option<Pid>, l
         let up = format!("{} s", info.uptime_ms / 1000);
         let used =
             process.account.as_ref().map_or_else(|| "-".to_owned(), |account| format!("{}%", budget::fullest(account)));
-        let waits: String = plain(process.waiting_for.as_deref().unwrap_or("-")).chars().take(22).collect();
+        let idle = if process.suspended.is_some() { "reinstate: its conduct" } else { "-" };
+        let waits: String = plain(process.waiting_for.as_deref().unwrap_or(idle)).chars().take(22).collect();
         text.push_str(&format!(
             "{:>6}  {state:<9} {:>8} {up:>8}  {used:>6}  {waits:<22}  {lead}{twig}{}\n",
             info.pid.0,

@@ -265,7 +265,9 @@ impl Turn {
 async fn allow(client: &mut Client, session: SessionId, tools: &[ToolName], policy: Digest) -> anyhow::Result<()> {
     let (on, arguments) = (RulingOn::Tools(tools.to_vec()), Digest::of(&[]));
     let (decision, call, registration) = (Decision::Permit, None, None);
-    let ruling = client.ruling(Statement { session, on, decision, arguments, policy, call, registration });
+    let (always, note) = (None, None);
+    let ruling =
+        client.ruling(Statement { session, on, decision, arguments, policy, call, registration, always, note });
     client.ask(&ruling).await.context("--allow").map(drop)
 }
 

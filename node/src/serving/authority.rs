@@ -40,6 +40,8 @@ const fn needed_to(operation: &Operation) -> Role {
         Operation::Survey {}
         | Operation::Inspect { .. }
         | Operation::Approvals {}
+        | Operation::Precedents {}
+        | Operation::Suspended { .. }
         | Operation::Operators {}
         | Operation::Law {} => Role::Viewer,
         // Also to look: what a dead letter says, and what a schedule sends, was said to an agent.
@@ -50,6 +52,7 @@ const fn needed_to(operation: &Operation) -> Role {
         | Operation::Bury { .. }
         | Operation::Schedule { .. }
         | Operation::Unschedule { .. } => Role::Operator,
+        Operation::Judge { .. } => Role::Approver,
         Operation::Decree { .. } | Operation::Draft { .. } | Operation::Enact { .. } => Role::Owner,
     }
 }

@@ -158,9 +158,11 @@ impl Talk {
             Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
             Request::Open { workspace, model, answers } => self.open(operator, &workspace, model, answers).await,
             Request::Attach { session, answers } => return self.attach(operator, session, answers).await,
-            Request::Rule { session, on, permit, arguments, policy, call, registration, signature } => {
+            Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, signature } => {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
-                let statement = Statement { session, on, decision, arguments, policy, call, registration };
+                let always = always.map(|always| *always);
+                let statement =
+                    Statement { session, on, decision, arguments, policy, call, registration, always, note };
                 let signature = from_hex(&signature).unwrap_or_default();
                 self.rule(SignedRuling { statement, operator, signature }).await
             }

@@ -7,7 +7,7 @@ use ephor_chain::{
     standing::is_at_or_below, state::SeatLife,
 };
 use ephor_governance::Constitution;
-use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Target, WaitsFor};
+use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Suspended, Target, WaitsFor};
 use ephor_sandbox::OpenWorkspace;
 
 use super::{boot::Node, schedules::WITHHELD};
@@ -15,8 +15,8 @@ use crate::{
     home::write_private,
     host,
     operation::{
-        AccountView, Approval, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation,
-        OperatorView, ProcessView, Roster, ScheduleView, Survey,
+        AccountView, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView,
+        ProcessView, Roster, ScheduleView, Survey,
     },
     projections::{Filter, Found, Question},
     protocol::from_hex,
@@ -66,13 +66,10 @@ impl Node {
                 Done::Recorded { seq }
             }
             Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
-            Operation::Approvals {} => {
-                let approvals = kernel.questions().into_iter().map(|(question, left)| Approval {
-                    question,
-                    left_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
-                });
-                Done::Approvals { approvals: approvals.collect() }
-            }
+            Operation::Approvals {} => Done::Approvals { approvals: self.approvals() },
+            Operation::Precedents {} => self.precedents(),
+            Operation::Suspended { session } => self.suspended(session).await,
+            Operation::Judge { judgment, note, signature } => self.judge(operator, judgment, note, &signature).await?,
             Operation::Law {} => Done::Law { text: kernel.law() },
             Operation::Draft { text } => Done::Drafted { draft: self.draft(&text)? },
             Operation::Enact { text, signature } => self.enact(operator, &text, &signature).await?,
@@ -188,11 +185,11 @@ impl Node {
 
     fn survey(&self) -> Survey {
         let flights = self.kernel.flights();
-        let processes = self.kernel.processes();
+        let (processes, suspended) = (self.kernel.processes(), self.kernel.suspended());
         Survey {
             time: host::now(),
             entries: self.entries(),
-            processes: processes.into_iter().map(|process| self.process_view(process, &flights)).collect(),
+            processes: processes.into_iter().map(|process| self.process_view(process, &flights, &suspended)).collect(),
             flights: flights.iter().map(|flight| self.flight_view(flight)).collect(),
             holds: self.kernel.holds(),
             dead_letters: self.kernel.dead_letters().len(),
@@ -200,11 +197,12 @@ impl Node {
         }
     }
 
-    fn process_view(&self, info: ProcessInfo, flights: &[Flight]) -> ProcessView {
+    fn process_view(&self, info: ProcessInfo, flights: &[Flight], suspended: &[Suspended]) -> ProcessView {
+        let suspended = suspended.iter().find(|one| one.seat == info.seat).cloned();
         let waiting_for = self.kernel.waits_for(&info, flights).as_ref().map(in_words);
         let account = self.kernel.account(&info.seat).map(view);
         let held = account.and_then(|_| self.kernel.held(&info.seat));
-        ProcessView { name: info.seat.name().to_owned(), account, held, waiting_for, info }
+        ProcessView { name: info.seat.name().to_owned(), account, held, waiting_for, suspended, info }
     }
 
     fn flight_view(&self, flight: &Flight) -> FlightView {
@@ -226,7 +224,7 @@ impl Node {
             calls: landed.into_iter().map(landed_view).collect(),
             life,
             exits,
-            process: self.process_view(process, &flights),
+            process: self.process_view(process, &flights, &self.kernel.suspended()),
         })
     }
 

@@ -153,7 +153,7 @@ fn a_question_for_two_people_that_one_answered_goes_on_behind_kill_nine() {
         place.run(&["approve", &ticket, "--as", name]).failed(&["role `approver`"]);
     }
     let half = || {
-        let said = place.run(&["approve", &ticket, "--as", "app"]).succeeded().stdout;
+        let said = place.run(&["approve", &ticket, "--as", "app", "--note", "I have looked"]).succeeded().stdout;
         assert!(said.contains("one more person"), "{said}");
         assert!(!written(&place));
     };
@@ -162,6 +162,8 @@ fn a_question_for_two_people_that_one_answered_goes_on_behind_kill_nine() {
     drop(run.ended());
     let up = place.up();
     assert_eq!(id(&open(&place)[0]), ticket);
+    let told = place.run(&["approvals"]).succeeded().stdout;
+    assert!(told.contains("app permits it: I have looked") && told.contains("may answer owner"), "{told}");
     half();
     place.run(&["approve", &ticket]).succeeded();
     place.run(&["run", "--session", &session, "--as", "opa"]).failed(&["another operator"]);
@@ -173,6 +175,23 @@ fn a_question_for_two_people_that_one_answered_goes_on_behind_kill_nine() {
     assert_eq!(place.facts("ruling").len(), 3);
     let all = place.run(&["policy", "explain", "--all"]).succeeded();
     assert!(all.stdout.contains("come out the same"), "{all}");
+    place.verify();
+}
+
+#[test]
+fn a_question_whose_time_is_up_is_answered_by_nobody() {
+    let place = Place::new();
+    place.configure("[limits]\napproval_seconds = 4\n");
+    let up = place.up();
+    let run = waiting(&place);
+    let asked = open(&place).remove(0);
+    wait_until("its time is up", || open(&place).is_empty());
+    place.run(&["approve", &id(&asked)]).failed(&["is open"]);
+    run.ended();
+    assert!(!written(&place));
+    assert_eq!(ran(&place), 0);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
     place.verify();
 }
 

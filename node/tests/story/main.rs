@@ -25,6 +25,7 @@ mod openai;
 mod operators;
 mod paths;
 mod place;
+mod precedents;
 mod projections;
 mod prune;
 mod quota;

@@ -129,7 +129,7 @@ impl Talk {
     }
 
     fn rule_with(&mut self, statement: &Statement, signature: &str) -> Result<(), String> {
-        let Statement { session, on, decision, arguments, policy, call, registration } = statement;
+        let Statement { session, on, decision, arguments, policy, call, registration, .. } = statement;
         let permit = *decision == Decision::Permit;
         let answer = self.ask(&json!({
             "say": "rule", "session": session, "on": on, "permit": permit,
@@ -173,6 +173,8 @@ fn permit(question: &Value) -> Statement {
         policy: parse(&question["verdict"]["policy"]),
         call: serde_json::from_value(question["call"].clone()).unwrap(),
         registration: Some(parse(&question["registration"])),
+        always: None,
+        note: None,
     }
 }
 
@@ -213,6 +215,8 @@ fn a_ruling_that_is_not_the_operators_counts_for_nothing() {
         policy,
         call: None,
         registration: None,
+        always: None,
+        note: None,
     };
     assert!(talk.rule(&tools, &stranger).is_err(), "a stranger's signature");
     assert!(talk.rule_with(&tools, "").is_err(), "no signature");
@@ -290,6 +294,8 @@ fn a_ruling_of_one_session_does_not_count_in_another() {
         policy,
         call: None,
         registration: None,
+        always: None,
+        note: None,
     };
     one.rule(&tools(first), &node.key()).unwrap();
     let signature = hex(&tools(first).sign(&node.key()).signature);

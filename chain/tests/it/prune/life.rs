@@ -165,7 +165,15 @@ fn what_is_left_to_do_is_held_from_its_first_entry_on() {
     let (_, why) = held(&fresh(), |log| {
         note(log, ticket(Timestamp(u64::MAX)));
         let (on, how) = (RulingOn::Ticket(ephor_base::TicketId(1)), "answered".to_owned());
-        let fact = Fact::Ruling { on, decision: Decision::Deny, signature: Vec::new(), how, policy: None };
+        let fact = Fact::Ruling {
+            on,
+            decision: Decision::Deny,
+            signature: Vec::new(),
+            how,
+            policy: None,
+            note: None,
+            always: None,
+        };
         note(log, Record { subject: Subject::default(), fact, content: None });
     });
     assert!(why.is_empty());

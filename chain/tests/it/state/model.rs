@@ -139,7 +139,15 @@ impl History {
                 } else {
                     RulingOn::Ticket(TicketId(call % 9))
                 };
-                Fact::Ruling { on, decision, signature: Vec::new(), how: how.into(), policy: None }
+                Fact::Ruling {
+                    on,
+                    decision,
+                    signature: Vec::new(),
+                    how: how.into(),
+                    policy: None,
+                    note: None,
+                    always: None,
+                }
             }
             11 => Fact::Erase {
                 session: SessionId([u8::try_from(who).unwrap(); 16]),

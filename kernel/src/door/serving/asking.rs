@@ -5,16 +5,22 @@
 
 use std::time::Duration;
 
-use ephor_base::{TicketId, ToolName, Verdict};
-use ephor_chain::record::{Content, Fact};
-use ephor_governance::Ruled;
+use ephor_base::{Decision, Seq, TicketId, ToolName, Verdict};
+use ephor_chain::{
+    record::{Content, Fact},
+    standing::Standing,
+};
+use ephor_governance::{Precedent, Ruled};
 
 use super::Serving;
 use crate::{
     door::{
         Answer, Refusal,
-        asked::{Asked, What},
-        session::{Session, Standing, Turn},
+        asked::{Asked, ToolCall, What},
+        history::Reuse,
+        precedents::{Known, counts},
+        ruling::Approvers,
+        session::{self, Session, Turn},
     },
     seen::{Question, Seen},
 };
@@ -41,8 +47,9 @@ impl Serving {
         self.answer_to(asked, parked.ticket).await.map(Some)
     }
 
-    /// What an operator says to a deferred action: by a standing ruling, or now, or not at all.
-    pub(super) async fn ask(&self, asked: &Asked, verdict: &Verdict) -> Result<Answer, Refusal> {
+    /// What an operator says to a deferred action: by a ruling that stands for this session, by a precedent unless `reuses` is
+    /// false, or now, or not at all.
+    pub(super) async fn ask(&self, asked: &Asked, verdict: &Verdict, reuses: bool) -> Result<Answer, Refusal> {
         let (What::Tool(tool), None) = (&asked.what, &self.within) else {
             return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
         };
@@ -50,16 +57,51 @@ impl Serving {
         // One person's word for many calls is never that of several for one.
         let needed = self.door.gate().quorum(&verdict.reasons);
         let approvers = self.door.approvers();
-        let counts = |standing: &&Standing| {
+        let covers = |standing: &&session::Standing| {
             needed == 1 && standing.covers(&name, verdict.policy) && standing.by.is_some_and(|by| approvers.count(by))
         };
         let standing = self.door.with_session(self.caller.session, |session| {
-            session.standing.iter().find(counts).map(|standing| standing.ruling)
+            session.standing.iter().find(covers).map(|standing| standing.ruling)
         });
+        let precedent = || self.precedent(tool, verdict, needed, &approvers).filter(|_| reuses);
         match standing.flatten() {
             Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling) }),
-            None => self.open_ticket(asked, name, verdict, needed).await,
+            None => match precedent() {
+                Some(answer) => Ok(answer),
+                None => self.open_ticket(asked, name, verdict, needed).await,
+            },
         }
+    }
+
+    /// What somebody has ruled before on what would be asked now.
+    fn precedent(&self, tool: &ToolCall, verdict: &Verdict, needed: u32, approvers: &Approvers) -> Option<Answer> {
+        let (name, now) = (&tool.task.name, self.door.clock().now());
+        let registration = self.door.gate().registry().find(name)?.digest();
+        let covers = |one: &Precedent| {
+            let permits = needed == 1 && one.was_shown(&verdict.reasons, &verdict.effects);
+            counts(one, &self.caller.seat, now, approvers)
+                && one.policy == verdict.policy
+                && one.speaks_of(name, registration, &tool.task.arguments)
+                && (one.decision == Decision::Deny || permits)
+        };
+        let standing: Vec<Seq> = self.door.log().standing(|standing| standing.reused().map(|one| one.ruling).collect());
+        let known: Vec<_> = standing.into_iter().filter_map(|seq| self.door.precedents.named(seq)).collect();
+        let covering = known.iter().map(|one| &*one.precedent).filter(|one| covers(one));
+        let found = Precedent::first(covering)?;
+        let ruled = if found.decision == Decision::Permit { Ruled::Permit } else { Ruled::Refuse };
+        Some(Answer { ruled, ruling: Some(found.ruling) })
+    }
+
+    /// What is known of the ruling that an answer names, as a precedent.
+    pub(super) fn reused(&self, answer: Option<Answer>, approvers: &Approvers) -> Reuse {
+        let ruling = answer.and_then(|answer| answer.ruling);
+        let Some(Known { precedent, .. }) = ruling.and_then(|ruling| self.door.precedents.named(ruling)) else {
+            return Reuse::None;
+        };
+        let stands = |standing: &Standing| standing.reused().any(|one| one.ruling == precedent.ruling);
+        let in_force = self.door.log().standing(stands)
+            && counts(&precedent, &self.caller.seat, self.door.clock().now(), approvers);
+        Reuse::Precedent(in_force.then_some(precedent))
     }
 
     async fn open_ticket(

@@ -174,7 +174,13 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("{end} of {intent}, {} tokens, {} ms", used.tokens, used.wall_ms)
         }
         Fact::Ticket { id, target, expires, .. } => format!("{id} on {target}, expires {expires}"),
-        Fact::Ruling { decision, how, .. } => format!("{decision:?}, {how}").to_lowercase(),
+        Fact::Ruling { decision, how, note, always, .. } => {
+            let again = always.as_ref().map(|always| format!(", for {} and below until {}", always.seat, always.until));
+            let said = format!("{decision:?}, {how}").to_lowercase();
+            said + &again.unwrap_or_default() + &noted(note.as_deref().unwrap_or_default())
+        }
+        Fact::Revoked { ruling, note, .. } => format!("the answer of entry {ruling}{}", noted(note)),
+        Fact::Lifted { since, note, .. } => format!("the suspension since entry {since}{}", noted(note)),
         Fact::Lease { secret } => secret.clone(),
         Fact::Keys { ed25519, .. } => format!("the log is signed by {ed25519} from here on"),
         Fact::Erase { session, derived, reason } => {

@@ -136,6 +136,9 @@ fn stays(plan: &Plan) -> String {
             Why::Scheduled { made } => {
                 format!("a schedule stands that entry {made} made, and belongs to what began {since}")
             }
+            Why::Reused { ruling } => {
+                format!("the answer of entry {ruling} is used again, and belongs to what began {since}")
+            }
             Why::InForce => format!("the policy, operators and tools in force were recorded from {since} on"),
         };
         text.push_str(&format!("What comes from entry {seq} on stays: {what}.\n"));

@@ -133,6 +133,9 @@ fn inputs_json(inputs: &Inputs) -> Value {
         "spans": inputs.spans,
         "grounds": inputs.grounds,
         "ruled": inputs.ruled.map(ruled),
+        "ruling": inputs.ruling,
+        "by_precedent": inputs.by_precedent,
+        "note": inputs.note,
         "familiar": inputs.familiar,
         "tainted": inputs.tainted,
         "pinned": inputs.pinned,
@@ -197,7 +200,7 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
         yes(inputs.familiar)
     ));
     lines.push(format!("  conduct     {} calls, alarm: {}", inputs.evidence.0, yes(inputs.evidence.1)));
-    lines.push(format!("  ruling      {}", inputs.ruled.map_or("none", ruled)));
+    lines.push(format!("  ruling      {}", ruling(inputs)));
     let spent = inputs.grounds.spent.map_or_else(|| "the budget covers it".to_owned(), |spent| spent.to_string());
     lines.push(format!("  budget      {spent}"));
     if let Some(pinned) = &inputs.pinned {
@@ -222,6 +225,18 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
                 .flat_map(|(_, text)| text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>()),
         );
     }
+}
+
+/// What people have said to it, where that stands, and their words.
+fn ruling(inputs: &Inputs) -> String {
+    let said = match inputs.ruled.map(ruled) {
+        Some(said) => said,
+        None if inputs.by_precedent => "a precedent",
+        None => return "none".to_owned(),
+    };
+    let at = inputs.ruling.map(|ruling| format!(" (entry {ruling})")).unwrap_or_default();
+    let note = inputs.note.as_ref().map(|note| format!(": {}", plain(note))).unwrap_or_default();
+    format!("{said}{at}{note}")
 }
 
 fn span_told(span: &Span) -> String {
