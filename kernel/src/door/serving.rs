@@ -362,7 +362,7 @@ impl Serving {
         let watched = async {
             let _over = over.clone().drop_guard();
             tokio::select! {
-                end = self.until_cancelled(work, reserved) => end,
+                end = self.until_cancelled(asked.kind, work, reserved) => end,
                 () = tokio::time::sleep(limit) => (Outcome::Failed(overdue(limit)), reserved),
             }
         };
@@ -372,6 +372,7 @@ impl Serving {
 
     async fn until_cancelled(
         &self,
+        kind: ActionKind,
         work: impl Future<Output = Result<DriverResult, Box<dyn Any + Send>>>,
         reserved: Budget,
     ) -> (Outcome, Budget) {
@@ -383,6 +384,7 @@ impl Serving {
         tokio::select! {
             biased;
             () = self.stopped() => {}
+            () = self.seat_stopped(kind) => self.cancel.cancel(),
             end = &mut work => return outcome_of(end, reserved),
         }
         // What it used is known only if it ends by itself.
@@ -470,18 +472,19 @@ impl Serving {
         Ok(())
     }
 
-    /// Resolves when the caller has died or let go, the person cancelled the turn, or the seat was stopped.
+    /// Resolves when the caller has died or let go, or the person cancelled the turn.
     async fn stopped(&self) {
-        let mut changes = self.door.holds.changes();
-        let is_stopped = async {
-            while self.door.holds.on(&self.caller.seat) != Some(HoldKind::Stopped) {
-                changes.changed().await;
-            }
-        };
         tokio::select! {
             () = self.cancel.cancelled() => {}
             () = self.caller.fence.cancelled() => {}
-            () = is_stopped => {}
+        }
+    }
+
+    /// Resolves when the seat is stopped, turn or no turn. A reply may still end the turn.
+    async fn seat_stopped(&self, kind: ActionKind) {
+        let mut changes = self.door.holds.changes();
+        while kind == ActionKind::Reply || self.door.holds.on(&self.caller.seat) != Some(HoldKind::Stopped) {
+            changes.changed().await;
         }
     }
 
