@@ -97,7 +97,7 @@ fn both_verifiers_take_what_is_used_again_and_what_ends_it_from_approvers_alone(
         let signature = key(2).sign(&judgment.signed_bytes(&origin, "no more")).to_bytes().to_vec();
         judgment.signed("go on".into(), signature)
     };
-    let cases: Vec<(&str, bool, Vec<(Subject, Fact)>)> = vec![
+    let cases = vec![
         ("an approver's answer", true, behind(vec![given(2)])),
         ("an owner's, for as long as may be", true, behind(vec![(by(1), answer(always(longest(0))))])),
         ("for longer", false, behind(vec![(by(1), answer(always(longest(1))))])),

@@ -83,7 +83,8 @@ fn an_answer_for_good_is_used_again_over_kill_nine_until_it_is_revoked() {
     let log = place.run(&["chain", "log", "--kind", "ruling"]).succeeded().stdout;
     assert!(log.contains(note) && log.contains("not this time"), "{log}");
     assert!(place.run(&["chain", "log", "--kind", "revoked"]).succeeded().stdout.contains("it was misused"));
-    let rests = |entry: &&Value| entry["fact"]["kind"] == "verdict" && entry["fact"]["ruling"].to_string() == ruling;
+    let rests =
+        |entry: &&Value| entry["fact"]["kind"] == "verdict" && entry["fact"]["ruling"] == standing[0]["precedent"];
     let entries = place.log();
     let seq = entries.iter().rfind(rests).unwrap()["seq"].to_string();
     let why = place.run(&["policy", "explain", &seq]).succeeded().stdout;
