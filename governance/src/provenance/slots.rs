@@ -203,6 +203,12 @@ impl Sink<'_> {
         self.name().any(|own| STARTS.contains(&&*own))
     }
 
+    /// Whether the argument says when something begins, also in two words.
+    pub(super) fn opens(&self) -> bool {
+        let has = |wanted: &str| self.name().any(|own| own == wanted);
+        self.is_start() || (has("check") && has("in")) || self.name().any(|own| own.starts_with("arriv"))
+    }
+
     pub(super) fn is_end(&self) -> bool {
         !self.is_start() && self.name().any(|own| ENDS.contains(&&*own))
     }
@@ -232,6 +238,14 @@ impl Sink<'_> {
     /// Whether the value itself is a person, whatever its argument counts.
     pub(super) fn is_someone(&self) -> bool {
         name_words(self.key).any(|own| PERSONS.contains(&singular(&own)))
+    }
+
+    /// Whether the value is whom something is for, by its own key alone.
+    pub(super) fn is_for_someone(&self) -> bool {
+        const FOR_WHOM: [&str; 8] = ["to", "payee", "beneficiary", "creditor", "receiver", "name", "contact", "email"];
+        const FROM_WHOM: [&str; 4] = ["debtor", "from", "source", "sender"];
+        let has = |list: &[&str]| name_words(self.key).any(|own| list.contains(&singular(&own)));
+        (has(&FOR_WHOM) || has(&PERSONS)) && !has(&FROM_WHOM)
     }
 
     pub(super) fn may_be_when(&self) -> bool {
