@@ -26,7 +26,7 @@ use super::{
     index::TypedPlace,
     length::Length,
     number::Number,
-    slots::{Sink, beside, cuts_a_quotation},
+    slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
     table::SpanTable,
     text::{folded, weight},
     typed::{Typed, Whole, whole},
@@ -247,7 +247,7 @@ impl<'a> Walk<'a, '_> {
                     && !cuts_a_quotation(text, start, end)
                     && !sink.is_not_for(text, start, end, sourced)
             };
-            if unfit() || self.is_another_in_its_row(sink, value) {
+            if unfit() || cuts_a_link(text, value, end) || self.is_another_in_its_row(sink, value) {
                 return false;
             }
             if *bound {

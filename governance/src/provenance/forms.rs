@@ -12,7 +12,7 @@ use super::{
     index::{Place, TypedPlace},
     length::Length,
     number::{Currency, Number},
-    phrases::{EACH, JOINS},
+    phrases::{EACH, JOINS, OFF},
     slots::{Sink, is_when},
     text::{Word, folded, weight, words},
     tongues::meaning,
@@ -127,7 +127,13 @@ impl<'a> Walk<'a, '_> {
         let name = sink.key.to_lowercase().replace(['_', '-'], " ");
         let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
         let mut places = self.table.vouching(&name, sink).filter(|_| word);
-        let (place, _) = places.find(|(place, _)| !self.table.is_excluded(*place))?;
+        let (place, _) = places.find(|(place, _)| {
+            let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+            let text = self.table.text(place.span);
+            let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
+            let ends = around.iter().flatten().any(|word| OFF.iter().any(|off| word.starts_with(off)));
+            !ends && !self.table.is_excluded(*place)
+        })?;
         Some(self.table.origin(place.span).to_owned())
     }
 

@@ -123,7 +123,7 @@ pub(super) const BEHIND: [&str; 12] =
     ["after", "later", "nach", "später", "après", "dopo", "después", "depois", "na", "po", "后", "後"];
 
 /// Stand before what is not meant.
-pub(super) const EXCEPT: [&str; 46] = [
+pub(super) const EXCEPT: [&str; 45] = [
     "not",
     "except",
     "excluding",
@@ -149,7 +149,6 @@ pub(super) const EXCEPT: [&str; 46] = [
     "don’t",
     "dont",
     "never",
-    "no",
     "kein",
     "keine",
     "keinen",
@@ -170,6 +169,26 @@ pub(super) const EXCEPT: [&str; 46] = [
     "zonder",
     "bez",
     "nooit",
+];
+/// Beginnings of words that say of what stands beside them that it is to be no more.
+pub(super) const OFF: [&str; 17] = [
+    "off",
+    "disabl",
+    "deactivat",
+    "remov",
+    "stop",
+    "cancel",
+    "without",
+    "undo",
+    "lift",
+    "aus",
+    "deaktiv",
+    "désactiv",
+    "desactiv",
+    "disattiv",
+    "uit",
+    "wyłącz",
+    "no",
 ];
 /// Beside such a word, parts of those that make it no denial: do not forget, no later than.
 pub(super) const NO_DENIAL: [&str; 18] = [

@@ -262,8 +262,7 @@ fn excluded(text: &str) -> Vec<(usize, usize)> {
         let near = |at: Option<usize>| at.and_then(|at| all.get(at)).map_or("", |next| next.core);
         let (before, next) = (near(at.checked_sub(1)), near(at.checked_add(1)));
         let other = |word: &str| NO_DENIAL.iter().any(|part| word.contains(part));
-        let number = || word.core == "no" && next.starts_with(|c: char| c.is_ascii_digit());
-        let denies = || EXCEPT.contains(&word.core) && !other(before) && !other(next) && !number();
+        let denies = || EXCEPT.contains(&word.core) && !other(before) && !other(next);
         if leaves || EXCEPT_TWO.contains(&(word.core, next)) || denies() {
             found.push((word.at, end(last)));
         }

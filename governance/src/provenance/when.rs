@@ -158,11 +158,22 @@ impl Reading {
             ("morgen", "am" | "guten" | "jeden") | ("mañana", "la") => None,
             _ => meaning(word).days,
         };
+        // A week from tomorrow is another day.
+        let counted = before == "from" && matches!(meaning(near.get(at, -2)).unit, Some(Unit::Week | Unit::Month));
         if let Some(days) = days {
-            return vec![today.plus(days)];
+            return if counted { Vec::new() } else { vec![today.plus(days)] };
         }
         let after = [near.get(at, 1), near.get(at, 2)];
         let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at));
+        // Two days after Monday, and a week from tomorrow, are other days.
+        let counted = meaning(near.get(at, -2)).unit.is_some_and(|unit| match before {
+            "after" | "before" => matches!(unit, Unit::Day | Unit::Night | Unit::Week | Unit::Month),
+            "from" => matches!(unit, Unit::Week | Unit::Month),
+            _ => false,
+        });
+        if weekday.is_some() && counted {
+            return Vec::new();
+        }
         let after_next = after == ["after", "next"] || after[0] == "week";
         if weekday.is_some() && (after_next || in_weeks(near, at)) {
             return Vec::new();

@@ -457,6 +457,8 @@ fn an_hour_is_the_one_that_its_words_make_it() {
         ("next week on Friday at 3pm", "21T15:00", "14T15:00"),
         ("a week on Friday at 3pm", "", "14T15:00"),
         ("Friday week at 3pm", "", "14T15:00"),
+        ("two days after Friday at 3pm", "", "14T15:00"),
+        ("two weeks from tomorrow at 3pm", "", "12T15:00"),
         ("the Friday after next at 3pm", "", "14T15:00"),
     ] {
         let call = |when: &str| format!("{{\"until\":\"2027-05-{when}\"}}");
@@ -524,4 +526,40 @@ fn a_rhythm_with_an_end_is_none_without() {
     for text in ["every Monday at 9 until June", "every Monday for 4 weeks", "every Tuesday, not every Monday"] {
         judge(&said(text), &event, &[], &[r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO"}"#]);
     }
+}
+
+#[test]
+fn what_is_to_be_off_is_not_on() {
+    let settings = of(r#"{"notifications":{},"auto_renew":{}}"#);
+    judge(
+        &said("turn off notifications and disable auto renew"),
+        &settings,
+        &[],
+        &[r#"{"notifications":true}"#, r#"{"auto_renew":true}"#],
+    );
+    judge(&said("turn on notifications"), &settings, &[r#"{"notifications":true}"#], &[r#"{"auto_renew":true}"#]);
+}
+
+#[test]
+fn hundredths_that_a_schema_denies_are_none() {
+    let pay = of(r#"{"amount":{"description":"in euros, not in cents"},"share":{"description":"in per cent"}}"#);
+    judge(&said("Pay 50 EUR"), &pay, &[r#"{"amount":50}"#], &[r#"{"amount":5000}"#, r#"{"share":5000}"#]);
+}
+
+#[test]
+fn a_link_is_not_a_piece_of_one() {
+    judge(
+        &said("see https://good.example/a,b and https://good.example/x;y=1, and (https://good.example/z)."),
+        &of(r#"{"url":{}}"#),
+        &[r#"{"url":"https://good.example/z"}"#],
+        &[r#"{"url":"https://good.example/a"}"#, r#"{"url":"https://good.example/x"}"#],
+    );
+}
+
+#[test]
+fn a_long_list_is_not_one_where_any_row_will_do() {
+    let rows: Vec<String> = (0..600).map(|at| format!("XX{at}A row{at}place")).collect();
+    let mut spans = said("cancel the Oslo trip");
+    list(&mut spans, "booking_ref", &format!("SK4T9Q Oslo\n{}", rows.join("\n")));
+    judge(&spans, &of(r#"{"booking_ref":{}}"#), &[], &[r#"{"booking_ref":"XX7A"}"#]);
 }
