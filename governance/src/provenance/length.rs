@@ -27,6 +27,8 @@ pub(super) struct Recurrence {
     days: u8,
 }
 
+/// So many words the days of a rhythm take at most.
+const MOST_STEPS: usize = 16;
 const MONDAY_TO_FRIDAY: u8 = 0b1_1111;
 
 impl Length {
@@ -204,7 +206,10 @@ fn recurrence(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
         return found(Typed::Recurrence(Recurrence { every: 1, unit: Unit::Week, days: MONDAY_TO_FRIDAY }));
     }
     let (mut days, mut step) = (0_u8, 1_usize);
-    while let Some(day) = weekday(at_step(step)) {
+    // Nobody lists more days than a week has, with a word between each two.
+    while step < MOST_STEPS
+        && let Some(day) = weekday(at_step(step))
+    {
         days |= day;
         step = step.saturating_add(if weekday(at_step(step.saturating_add(1))).is_some() { 1 } else { 2 });
     }

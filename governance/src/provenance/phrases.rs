@@ -202,7 +202,7 @@ pub(super) const EXCEPT_TWO: [(&str, &str); 4] =
 pub(super) const LEAVE: [&str; 2] = ["leave", "keep"];
 
 /// Which of several: the first, the second and so on.
-pub(super) const ORDINALS: [&[&str]; 5] = [
+pub(super) const ORDINALS: [&[&str]; 10] = [
     &[
         "first",
         "erste",
@@ -247,6 +247,11 @@ pub(super) const ORDINALS: [&[&str]; 5] = [
     ],
     &["fourth", "vierte", "vierten", "quatrième", "quarto", "quarta", "cuarto", "cuarta", "vierde", "czwarty"],
     &["fifth", "fünfte", "fünften", "cinquième", "quinto", "quinta", "vijfde", "piąty"],
+    &["sixth", "sechste", "sechsten", "sixième", "sesto", "sesta", "sexto", "sexta", "zesde", "szósty"],
+    &["seventh", "siebte", "siebten", "septième", "settimo", "séptimo", "séptima", "sétimo", "zevende", "siódmy"],
+    &["eighth", "achte", "achten", "huitième", "ottavo", "octavo", "octava", "oitavo", "achtste", "ósmy"],
+    &["ninth", "neunte", "neunten", "neuvième", "nono", "noveno", "novena", "negende", "dziewiąty"],
+    &["tenth", "zehnte", "zehnten", "dixième", "decimo", "décimo", "décima", "tiende", "dziesiąty"],
 ];
 /// The one with the lowest price.
 pub(super) const CHEAPEST: [&str; 14] = [

@@ -508,6 +508,7 @@ fn a_place_in_a_list_counts_its_records() {
         ("Give me a second: cancel the Lisbon trip", rows, "TP6R2N"),
         ("before the first meeting, cancel the Lisbon trip", rows, ""),
         ("cancel the fourth one", rows, ""),
+        ("cancel the sixth one", rows, ""),
         ("book the cheapest one", priced, "WF2L7B"),
     ] {
         let mut spans = said(text);
@@ -562,4 +563,17 @@ fn a_long_list_is_not_one_where_any_row_will_do() {
     let mut spans = said("cancel the Oslo trip");
     list(&mut spans, "booking_ref", &format!("SK4T9Q Oslo\n{}", rows.join("\n")));
     judge(&spans, &of(r#"{"booking_ref":{}}"#), &[], &[r#"{"booking_ref":"XX7A"}"#]);
+}
+
+#[test]
+fn a_long_text_is_read_once() {
+    for text in [
+        format!("de12 {}", "aaaa ".repeat(100_000)),
+        "de12 aaaa aaaa ".repeat(33_000),
+        "every monday monday ".repeat(33_000),
+        "do ".repeat(100_000),
+        "not ".repeat(100_000),
+    ] {
+        assert!(!is_trusted(&said(&text), &of(r#"{"to":{}}"#), r#"{"to":"DE12AAAA"}"#), "{}", text.len());
+    }
 }
