@@ -26,7 +26,7 @@ use super::{
     index::TypedPlace,
     length::Length,
     number::Number,
-    slots::{Sink, beside, cuts_a_quotation},
+    slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
     table::SpanTable,
     text::{folded, weight},
     typed::{Typed, Whole, whole},
@@ -169,7 +169,7 @@ impl<'a> Walk<'a, '_> {
         let named = sink.currency().is_some();
         let fits = |place: &TypedPlace| !named && !self.table.has_money(place.span) && number.length() >= MIN_CHARS;
         let places = self.table.vouching_typed(Typed::Number(number), value, sink);
-        let mut places = places.filter(|(place, _)| !place.money);
+        let mut places = places.filter(|(place, _)| !place.money && !self.table.is_excluded(place.place()));
         let (place, _) =
             places.find(|(place, bound)| *bound && self.is_of_the_row(sink, value, place.place()) || fits(place))?;
         Some(self.table.origin(place.span).to_owned())
@@ -177,6 +177,10 @@ impl<'a> Walk<'a, '_> {
 
     fn text(&mut self, sink: Sink<'a>, value: &str) {
         let value = bare_address(value);
+        // As a number, so as a text: an amount is one in its currency.
+        if let Some(number) = Number::parse(value).filter(|_| self.is_of_a_currency(sink)) {
+            return self.number(sink, number, value);
+        }
         let excluded = match self.option(sink, value) {
             Some(Said::Yes(origin)) => return self.trust(&origin),
             said => said.is_some(),
@@ -228,7 +232,8 @@ impl<'a> Walk<'a, '_> {
     /// Whole tokens of a span that vouches.
     pub(super) fn token(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         // What an amount of money may be, `typed` says.
-        let money = sink.is_money() && Number::read(value).is_some();
+        let figures = || value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
+        let money = sink.is_money() && (Number::read(value).is_some() || figures());
         let long = weight(value) >= MIN_CHARS && !money;
         let (sourced, wrong) = (value.contains(' ') && self.table.is_sourced(sink), sink.rules_out(value));
         let unfit = || sink.is_unfit(value);
@@ -242,7 +247,7 @@ impl<'a> Walk<'a, '_> {
                     && !cuts_a_quotation(text, start, end)
                     && !sink.is_not_for(text, start, end, sourced)
             };
-            if unfit() || self.is_another_in_its_row(sink, value) {
+            if unfit() || cuts_a_link(text, value, end) || self.is_another_in_its_row(sink, value) {
                 return false;
             }
             if *bound {
@@ -262,6 +267,10 @@ impl<'a> Walk<'a, '_> {
     /// The same number, day, time or amount as in a span that vouches.
     pub(super) fn meaning(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         whole(value).into_iter().find_map(|way| match way {
+            Whole::One(Typed::Date(day)) => {
+                let ends = || self.typed(sink, Typed::Until(day), value).filter(|_| !sink.opens());
+                self.typed(sink, Typed::Date(day), value).or_else(ends)
+            }
             Whole::One(typed) => self.typed(sink, typed, value),
             Whole::Moment(day, time, offset) => {
                 // An hour elsewhere is another hour here.
@@ -279,7 +288,10 @@ impl<'a> Walk<'a, '_> {
     pub(super) fn moment(&self, sink: Sink<'_>, day: Date, time: Time, value: &str) -> Option<String> {
         let reckoned = self.table.vouching_typed(Typed::Reckoned(time), value, sink);
         let reckoned = reckoned.filter(|(place, _)| sink.is_named_in(self.table.sentence(place.place())));
-        let days: Vec<(&TypedPlace, bool)> = self.table.vouching_typed(Typed::Date(day), value, sink).collect();
+        let ends = self.table.vouching_typed(Typed::Until(day), value, sink).filter(|_| !sink.opens());
+        let days = self.table.vouching_typed(Typed::Date(day), value, sink).chain(ends);
+        let days: Vec<(&TypedPlace, bool)> =
+            days.filter(|(day, bound)| *bound || !self.table.is_excluded(day.place())).collect();
         let times = self.table.vouching_typed(Typed::Time(time), value, sink);
         let times = times.filter(|(said, bound)| self.is_said(sink, Typed::Time(time), value, said, *bound));
         let times = times.filter(|(said, _)| self.is_that_time(sink, said, time));
@@ -306,6 +318,9 @@ impl<'a> Walk<'a, '_> {
     fn is_said(&self, sink: Sink<'_>, typed: Typed, value: &str, place: &TypedPlace, bound: bool) -> bool {
         if bound {
             return !sink.is_unfit(value) && self.is_of_the_row(sink, value, place.place());
+        }
+        if self.table.is_excluded(place.place()) {
+            return false;
         }
         let fits = || match typed {
             // Money fills what is money and nothing else; a bare number is no money beside an amount.

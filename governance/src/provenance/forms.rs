@@ -12,7 +12,7 @@ use super::{
     index::{Place, TypedPlace},
     length::Length,
     number::{Currency, Number},
-    phrases::{EACH, JOINS},
+    phrases::{EACH, JOINS, OFF},
     slots::{Sink, is_when},
     text::{Word, folded, weight, words},
     tongues::meaning,
@@ -66,16 +66,24 @@ impl<'a> Walk<'a, '_> {
 
     /// The currency that stands beside an amount.
     pub(super) fn currency_beside(&self, sink: Sink<'_>) -> Option<Currency> {
-        let code =
-            |value: &Value| text(value).filter(|text| text.len() == 3).and_then(|text| Currency::parse(&folded(text)));
-        let all: Vec<(&str, Currency)> =
-            self.beside.iter().filter_map(|(key, value)| Some((*key, code(value)?))).collect();
+        let code = |value: &Value| text(value).and_then(|text| Currency::parse(&folded(text)));
+        let of = |entries: &[(&'a str, &'a Value)]| -> Vec<(&str, Currency)> {
+            entries.iter().filter_map(|(key, value)| Some((*key, code(value)?))).collect()
+        };
+        let own = of(&self.beside);
+        // Of an amount in an object of its own, the currency may stand beside that.
+        let all = if own.is_empty() { of(self.given) } else { own };
         let own = match all.as_slice() {
             [(_, one)] => Some(*one),
             // Of two, the one that is called as the amount is: what is sold, beside the amount that is.
             several => several.iter().find(|(key, _)| sink.is_called(key)).map(|(_, currency)| *currency),
         };
         own.filter(|_| sink.is_money() || sink.is_minor() || self.is_an_amount(sink))
+    }
+
+    /// Whether a number is an amount in a currency that the call or the argument's name gives, or in hundredths of one.
+    pub(super) fn is_of_a_currency(&self, sink: Sink<'_>) -> bool {
+        sink.is_minor() || sink.currency().is_some() || self.currency_beside(sink).is_some()
     }
 
     /// Whether the value is the one number in an object that has a currency beside it and nothing else.
@@ -119,7 +127,13 @@ impl<'a> Walk<'a, '_> {
         let name = sink.key.to_lowercase().replace(['_', '-'], " ");
         let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
         let mut places = self.table.vouching(&name, sink).filter(|_| word);
-        let (place, _) = places.find(|(place, _)| !self.table.is_excluded(*place))?;
+        let (place, _) = places.find(|(place, _)| {
+            let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+            let text = self.table.text(place.span);
+            let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
+            let ends = around.iter().flatten().any(|word| OFF.iter().any(|off| word.starts_with(off)));
+            !ends && !self.table.is_excluded(*place)
+        })?;
         Some(self.table.origin(place.span).to_owned())
     }
 
@@ -134,8 +148,10 @@ impl<'a> Walk<'a, '_> {
             for word in words(text) {
                 let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
                 let says = |option: &str| {
-                    let more = word.core.strip_prefix(option).map(|rest| rest.chars().count());
-                    more.is_some_and(|more| more <= 2 && (more > 0 || weight(option) >= MIN_CHARS))
+                    let long = weight(option) >= MIN_CHARS;
+                    // Into is in; allow is not all, and ready not read.
+                    let fits = |rest: &str| if long { rest != "y" && rest.chars().count() <= 2 } else { rest == "to" };
+                    word.core.strip_prefix(option).is_some_and(fits)
                 };
                 let excluded = self.table.is_excluded(place);
                 not |= says(value) && excluded;
@@ -169,7 +185,7 @@ impl<'a> Walk<'a, '_> {
             Whole::One(typed @ Typed::Length(_)) => Some(typed),
             _ => None,
         });
-        let origin = self.meaning(sink, start).filter(|_| is_when(start))?;
+        let origin = self.meaning(Sink { key: "start", ..sink }, start).filter(|_| is_when(start))?;
         match length {
             Some(length) => self.typed(sink, length, end)?,
             None => self.meaning(sink, end).filter(|_| is_when(end)).or_else(|| self.lasts(sink, start, end))?,
@@ -259,20 +275,58 @@ impl<'a> Walk<'a, '_> {
 
     /// Whether an amount stands in its text nearer than any other to the account that it is to go with.
     pub(super) fn goes_with(&self, sink: Sink<'_>, typed: Typed, place: &TypedPlace) -> bool {
-        match typed {
-            Typed::Number(_) if sink.key != sink.argument => return self.stands_by_its_name(sink, place),
-            Typed::Amount(..) => {}
+        // The number of an amount goes where the amount does.
+        let amount = if place.money { self.table.amount_at(place.span, place.at) } else { None };
+        let typed = match typed {
+            Typed::Number(_) if sink.key != sink.argument && !self.stands_by_its_name(sink, place) => return false,
+            Typed::Number(_) => match amount {
+                Some(amount) => amount,
+                None => return true,
+            },
+            Typed::Amount(..) => typed,
             _ => return true,
+        };
+        let mut around = Vec::new();
+        self.beside.iter().for_each(|(key, value)| texts_of(key, value, DEPTH, &mut around));
+        if sink.key != sink.argument {
+            self.given.iter().for_each(|(key, value)| texts_of(key, value, DEPTH, &mut around));
         }
-        let texts = self.beside.iter().filter_map(|(_, value)| text(value));
-        let accounts = texts.flat_map(|text| whole(&folded(text))).filter_map(|way| match way {
-            Whole::One(account @ Typed::Identifier(_)) => Some(account),
-            _ => None,
-        });
+        if self.table.has_other_amounts(place.span, typed)
+            && !around
+                .iter()
+                .filter(|(key, _)| Sink { key, ..sink }.is_for_someone())
+                .all(|(_, name)| self.is_for(typed, place, &folded(name)))
+        {
+            return false;
+        }
+        let accounts =
+            around.iter().map(|(_, text)| text).flat_map(|text| whole(&folded(text))).filter_map(|way| match way {
+                Whole::One(account @ Typed::Identifier(_)) => Some(account),
+                _ => None,
+            });
         accounts.into_iter().all(|account| {
             let mut said = self.table.said(account).iter().filter(|said| said.span == place.span).peekable();
             said.peek().is_none() || said.any(|said| self.table.is_nearest(place.span, typed, said))
         })
+    }
+
+    /// Whether of all amounts this one stands nearest to the name that it is for, where its text has that.
+    fn is_for(&self, typed: Typed, place: &TypedPlace, name: &str) -> bool {
+        let here = |name: &str| -> Vec<(u32, usize)> {
+            let said = self.table.asked_at(name).filter(|said| said.span == place.span);
+            said.map(|said| (said.at, words(name).count())).collect()
+        };
+        let mut said = here(name);
+        if said.is_empty() {
+            said = words(name).filter(|word| weight(word.core) >= MIN_CHARS).flat_map(|word| here(word.core)).collect();
+        }
+        let all = placed(self.table.text(place.span));
+        let first = |at: u32| all.iter().take_while(|word| u32::try_from(word.at).is_ok_and(|own| own < at)).count();
+        said.is_empty()
+            || said.iter().any(|(at, words)| {
+                let first = first(*at);
+                self.table.is_nearest_to(place.span, typed, (first, first.saturating_add(*words), *at))
+            })
     }
 
     /// Whether a number counts what a text beside it names: two adults, of `{kind: adult, count: 2}`.
@@ -323,6 +377,17 @@ const fn text(value: &Value) -> Option<&String> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
+    }
+}
+
+/// The texts of a value and of the objects in it, each with its key.
+fn texts_of<'a>(key: &'a str, value: &'a Value, depth: usize, into: &mut Vec<(&'a str, &'a str)>) {
+    match value {
+        Value::Text(text) => into.push((key, text)),
+        Value::Object(map) if depth > 0 => {
+            map.iter().for_each(|(key, value)| texts_of(key, value, depth.saturating_sub(1), into));
+        }
+        _ => {}
     }
 }
 

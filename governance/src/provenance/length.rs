@@ -6,8 +6,8 @@ use super::{
     date,
     number::Number,
     numerals,
-    phrases::{AND_A_HALF, EVERY, FRACTIONS, HOW_OFTEN, LEADS, ONE, WORKING_DAYS},
-    tongues::{Unit, meaning},
+    phrases::{AND_A_HALF, EVERY, FRACTIONS, HOW_OFTEN, LEADS, ONE, TILL, WORKING_DAYS},
+    tongues::{FOR, Unit, meaning},
     typed::{Near, Typed},
 };
 
@@ -27,6 +27,8 @@ pub(super) struct Recurrence {
     days: u8,
 }
 
+/// So many words the days of a rhythm take at most.
+const MOST_STEPS: usize = 16;
 const MONDAY_TO_FRIDAY: u8 = 0b1_1111;
 
 impl Length {
@@ -190,11 +192,24 @@ fn recurrence(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
     let at_step = |step: usize| near.get(at.saturating_add(step), 0);
     let weekday = |word: &str| meaning(word).weekday.and_then(|day| u8::try_from(day).ok()).map(|day| 1_u8 << day);
     let next = at_step(1);
+    // What ends is another rhythm than what does not.
+    let ends = (1..9).any(|step| {
+        let (word, first, second) =
+            (at_step(step), at_step(step.saturating_add(1)), meaning(at_step(step.saturating_add(2))));
+        let day = matches!(second.unit, Some(Unit::Day | Unit::Week | Unit::Month | Unit::Year));
+        (TILL.contains(&word) && !first.starts_with(|c: char| c.is_ascii_digit())) || (FOR.contains(&word) && day)
+    });
+    if ends {
+        return;
+    }
     if WORKING_DAYS.contains(&next) {
         return found(Typed::Recurrence(Recurrence { every: 1, unit: Unit::Week, days: MONDAY_TO_FRIDAY }));
     }
     let (mut days, mut step) = (0_u8, 1_usize);
-    while let Some(day) = weekday(at_step(step)) {
+    // Nobody lists more days than a week has, with a word between each two.
+    while step < MOST_STEPS
+        && let Some(day) = weekday(at_step(step))
+    {
         days |= day;
         step = step.saturating_add(if weekday(at_step(step.saturating_add(1))).is_some() { 1 } else { 2 });
     }

@@ -54,6 +54,8 @@ impl Number {
             (Some(comma), Some(point)) if comma < point => grouped(body, ',', '.')?,
             (Some(_), Some(_)) => grouped(body, '.', ',')?,
             (None, Some(_)) if body.matches('.').count() > 1 => grouped(body, '.', ',')?,
+            // Of 1.200 nobody knows whether it is one and a fifth.
+            (None, Some(point)) if may_be_grouped(body, point) => return None,
             (None, Some(_)) => body.to_owned(),
             (Some(comma), None) => match body.len().saturating_sub(comma) {
                 2 | 3 if body.matches(',').count() == 1 => body.replace(',', "."),
@@ -166,6 +168,11 @@ pub(super) fn in_words(word: &str) -> Option<Number> {
         "one" => Some(Number::whole(1)),
         _ => numerals::worth(word).or_else(|| meaning(word).number).map(|value| Number::whole(value.into())),
     }
+}
+
+/// Whether the one point of a number may be that of thousands.
+fn may_be_grouped(text: &str, point: usize) -> bool {
+    (1..=3).contains(&point) && !text.starts_with('0') && text.len().saturating_sub(point) == 4
 }
 
 /// Takes grouping out of a number: groups of exactly three, and `point` before the fraction.

@@ -123,7 +123,7 @@ pub(super) const BEHIND: [&str; 12] =
     ["after", "later", "nach", "später", "après", "dopo", "después", "depois", "na", "po", "后", "後"];
 
 /// Stand before what is not meant.
-pub(super) const EXCEPT: [&str; 21] = [
+pub(super) const EXCEPT: [&str; 45] = [
     "not",
     "except",
     "excluding",
@@ -145,14 +145,64 @@ pub(super) const EXCEPT: [&str; 21] = [
     "oprócz",
     "nie",
     "除了",
+    "don't",
+    "don’t",
+    "dont",
+    "never",
+    "kein",
+    "keine",
+    "keinen",
+    "keiner",
+    "niemals",
+    "anstatt",
+    "anstelle",
+    "sans",
+    "pas",
+    "jamais",
+    "sin",
+    "nunca",
+    "senza",
+    "non",
+    "não",
+    "sem",
+    "geen",
+    "zonder",
+    "bez",
+    "nooit",
+];
+/// Beginnings of words that say of what stands beside them that it is to be no more.
+pub(super) const OFF: [&str; 17] = [
+    "off",
+    "disabl",
+    "deactivat",
+    "remov",
+    "stop",
+    "cancel",
+    "without",
+    "undo",
+    "lift",
+    "aus",
+    "deaktiv",
+    "désactiv",
+    "desactiv",
+    "disattiv",
+    "uit",
+    "wyłącz",
+    "no",
+];
+/// Beside such a word, parts of those that make it no denial: do not forget, no later than.
+pub(super) const NO_DENIAL: [&str; 18] = [
+    "forget", "hesitate", "disturb", "later", "more", "less", "only", "problem", "vergiss", "vergess", "vergeet",
+    "oubli", "olvid", "dimentic", "esque", "zapom", "stör", "dérang",
 ];
 /// Two words that stand before what is not meant.
-pub(super) const EXCEPT_TWO: [(&str, &str); 3] = [("instead", "of"), ("rather", "than"), ("other", "than")];
+pub(super) const EXCEPT_TWO: [(&str, &str); 4] =
+    [("instead", "of"), ("rather", "than"), ("other", "than"), ("apart", "from")];
 /// Stand before what is to stay as it is, if an `as` comes behind it.
 pub(super) const LEAVE: [&str; 2] = ["leave", "keep"];
 
 /// Which of several: the first, the second and so on.
-pub(super) const ORDINALS: [&[&str]; 5] = [
+pub(super) const ORDINALS: [&[&str]; 10] = [
     &[
         "first",
         "erste",
@@ -197,6 +247,11 @@ pub(super) const ORDINALS: [&[&str]; 5] = [
     ],
     &["fourth", "vierte", "vierten", "quatrième", "quarto", "quarta", "cuarto", "cuarta", "vierde", "czwarty"],
     &["fifth", "fünfte", "fünften", "cinquième", "quinto", "quinta", "vijfde", "piąty"],
+    &["sixth", "sechste", "sechsten", "sixième", "sesto", "sesta", "sexto", "sexta", "zesde", "szósty"],
+    &["seventh", "siebte", "siebten", "septième", "settimo", "séptimo", "séptima", "sétimo", "zevende", "siódmy"],
+    &["eighth", "achte", "achten", "huitième", "ottavo", "octavo", "octava", "oitavo", "achtste", "ósmy"],
+    &["ninth", "neunte", "neunten", "neuvième", "nono", "noveno", "novena", "negende", "dziewiąty"],
+    &["tenth", "zehnte", "zehnten", "dixième", "decimo", "décimo", "décima", "tiende", "dziesiąty"],
 ];
 /// The one with the lowest price.
 pub(super) const CHEAPEST: [&str; 14] = [
@@ -270,6 +325,57 @@ pub(super) const HUNDREDTHS: [&str; 12] = [
     "groszy",
     "øre",
     "p",
+];
+/// Say behind an hour that it is one of another place.
+pub(super) const ZONES: [&str; 22] = [
+    "utc", "gmt", "est", "edt", "cst", "cdt", "mst", "mdt", "pst", "pdt", "cet", "cest", "bst", "jst", "eet", "eest",
+    "aest", "aedt", "sgt", "hkt", "eastern", "pacific",
+];
+/// Stand before `time` where that is the hour here.
+pub(super) const HERE: [&str; 8] = ["my", "our", "local", "this", "same", "next", "the", "every"];
+/// Stand before a week and say which.
+pub(super) const NEXT: [&str; 6] = ["next", "nächste", "nächster", "volgende", "próxima", "prossima"];
+pub(super) const THIS: [&str; 5] = ["this", "diese", "dieser", "deze", "esta"];
+/// Stand between a week and a day of it.
+pub(super) const WITHIN: [&str; 5] = ["on", "am", "from", "op", "the"];
+/// Are a multiple of the number before them, and no number of their own.
+pub(super) const MULTIPLES: [&str; 31] = [
+    "million",
+    "millions",
+    "millionen",
+    "mio",
+    "mln",
+    "m",
+    "k",
+    "grand",
+    "billion",
+    "billions",
+    "milliarde",
+    "milliarden",
+    "milliard",
+    "milliards",
+    "millón",
+    "millones",
+    "milione",
+    "milioni",
+    "milhão",
+    "milhões",
+    "miljoen",
+    "milion",
+    "miliony",
+    "milionów",
+    "lakh",
+    "crore",
+    "万",
+    "億",
+    "亿",
+    "千",
+    "百",
+];
+/// And those that are numbers too.
+pub(super) const HUNDREDS: [&str; 16] = [
+    "hundred", "thousand", "hundert", "tausend", "cent", "cents", "mille", "mil", "cento", "cien", "mila", "honderd",
+    "duizend", "tysiąc", "tysiące", "tysięcy",
 ];
 /// Stand before the first of two hours.
 pub(super) const FROM_HOUR: [&str; 11] =

@@ -9,7 +9,7 @@ use super::{
     date::{Date, TurnTime},
     number::Number,
     numerals,
-    phrases::{CHEAPEST, EXCEPT, EXCEPT_TWO, FROM_A_DAY, LAST, LEAVE, THE},
+    phrases::{CHEAPEST, EXCEPT, EXCEPT_TWO, FROM_A_DAY, LAST, LEAVE, NO_DENIAL, THE},
     slots::singular,
     text::{folded, weight, words},
     tongues::meaning,
@@ -30,6 +30,10 @@ pub(super) struct Row {
     pub(super) has_code: bool,
     /// Whether a word of it is a person by the sign before it.
     pub(super) has_sign: bool,
+    /// What stands before the colon of a line such as `city: Oslo`, as a digest.
+    key: Option<u64>,
+    /// Whether it is the heading of what follows.
+    heads: bool,
     words: Vec<u64>,
     days: Vec<Date>,
     amounts: Vec<Typed>,
@@ -64,6 +68,8 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
         let mut row = Row { start, ..Row::default() };
         row.has_code = words(&line).any(|word| is_code(word.core));
         row.has_sign = words(&line).any(|word| word.core.starts_with('@'));
+        row.key = line.split_once(": ").filter(|(key, _)| !key.contains(' ')).map(|(key, _)| digest(key));
+        row.heads = line.ends_with(':');
         row.words = picking(&line).map(|(_, word)| digest(word)).collect();
         scan(&line, None, |mention| {
             if let Typed::Date(day) = mention.typed {
@@ -119,19 +125,6 @@ impl Picks {
 
     /// Whether row number `mine` is picked; none if the message picks nothing of this list.
     pub(super) fn picks(&self, rows: &[&Row], mine: usize, kind: &[u64]) -> Option<bool> {
-        match self.place {
-            Some(Which::Nth(place)) if place < rows.len() => return Some(place == mine),
-            Some(Which::Last) => return Some(mine.saturating_add(1) == rows.len()),
-            Some(Which::Cheapest) => {
-                let least = |row: &&Row| row.amounts.iter().filter_map(Typed::number).min_by(Number::compare);
-                let prices: Vec<Option<Number>> = rows.iter().map(least).collect();
-                let least = prices.iter().flatten().min_by(|one, other| one.compare(other));
-                if !prices.contains(&None) && least.is_some() {
-                    return Some(prices.get(mine).is_some_and(|own| own.as_ref() == least));
-                }
-            }
-            _ => {}
-        }
         let mut picked = vec![false; rows.len()];
         let mut left_out = vec![false; rows.len()];
         let common = |marks: &mut Vec<bool>, out: bool, has: &dyn Fn(&Row) -> bool| {
@@ -157,8 +150,52 @@ impl Picks {
         if left_out.get(mine) == Some(&true) {
             return Some(false);
         }
-        picked.contains(&true).then(|| picked.get(mine) == Some(&true))
+        match self.place {
+            Some(place) => Self::at_its_place(rows, mine, &picked, place),
+            None => picked.contains(&true).then(|| picked.get(mine) == Some(&true)),
+        }
     }
+
+    /// Whether row number `mine` is at the place that the message says. Where words pick rows too, both have to agree.
+    fn at_its_place(rows: &[&Row], mine: usize, picked: &[bool], place: Which) -> Option<bool> {
+        let any = picked.contains(&true);
+        let by_words: Vec<usize> = (0..rows.len()).filter(|at| picked.get(*at) == Some(&true)).collect();
+        let counted = counted(rows, mine);
+        let fallback = || if any { Some(by_words.contains(&mine)) } else { (rows.len() > 1).then_some(false) };
+        match place {
+            Which::Nth(_) | Which::Last => {
+                let at = |list: &[usize]| match place {
+                    Which::Nth(place) => list.get(place).copied(),
+                    _ => list.last().copied(),
+                };
+                match at(&counted) {
+                    Some(row) if !any || by_words == [row] => Some(row == mine),
+                    Some(row) => Some(row == mine && by_words.len() > 1 && at(&by_words) == Some(row)),
+                    None => fallback(),
+                }
+            }
+            Which::Cheapest => {
+                let among = if any { &by_words } else { &counted };
+                let least = |row: &&Row| row.amounts.iter().filter_map(Typed::number).min_by(Number::compare);
+                let prices: Option<Vec<(usize, Number)>> =
+                    among.iter().map(|at| Some((*at, least(rows.get(*at)?)?))).collect();
+                let Some(prices) = prices else {
+                    // Of what has no price nothing is the cheapest.
+                    return if rows.iter().any(|row| !row.amounts.is_empty()) { fallback() } else { None };
+                };
+                let lowest = prices.iter().map(|(_, price)| price).min_by(|one, other| one.compare(other))?;
+                Some(prices.iter().any(|(at, price)| *at == mine && price == lowest))
+            }
+        }
+    }
+}
+
+/// The rows among which a place is counted: those of the same key, of a list of fields; or those that name a record.
+fn counted(rows: &[&Row], mine: usize) -> Vec<usize> {
+    let key = rows.get(mine).and_then(|row| row.key);
+    let any = rows.iter().any(|row| row.has_code);
+    let counts = |row: &Row| if key.is_some() { row.key == key } else { !row.heads && (row.has_code || !any) };
+    rows.iter().enumerate().filter(|(_, row)| counts(row)).map(|(at, _)| at).collect()
 }
 
 /// The words of a text that can pick a row, each with where it begins.
@@ -187,7 +224,9 @@ fn which(near: Near<'_, '_>, at: usize) -> Option<Which> {
     // The first time, the third of May, the second floor: no place in a list.
     let other = meaning(after);
     let elsewhere = other.unit.is_some() || other.month.is_some() || matches!(after, "of" | "time" | "floor" | "name");
-    if !THE.contains(&before) || elsewhere {
+    // Of the English words, a second is a while.
+    let english = before == "a" && matches!(word, "first" | "second" | "third" | "fourth" | "fifth" | "last");
+    if !THE.contains(&before) || elsewhere || english {
         return None;
     }
     let place = meaning(word).ordinal.and_then(|place| usize::try_from(place).ok()?.checked_sub(1));
@@ -206,13 +245,25 @@ fn excluded(text: &str) -> Vec<(usize, usize)> {
                 || matches!(next.core, "but" | "aber" | "sondern" | "mais" | "ma" | "pero" | "maar" | "ale")
         })
     };
-    let mut found = Vec::new();
-    for (at, word) in all.iter().enumerate() {
-        let last = (at..all.len()).find(|at| breaks(*at)).unwrap_or(at);
+    // Backwards, so that a long text without a stop is read once.
+    let mut lasts = vec![0; all.len()];
+    let mut last = 0;
+    for (at, own) in lasts.iter_mut().enumerate().rev() {
+        last = if breaks(at) { at } else { last };
+        *own = last;
+    }
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for ((at, word), last) in all.iter().enumerate().zip(lasts) {
+        if found.last().is_some_and(|(_, to)| word.at < *to) {
+            continue;
+        }
         let leaves = LEAVE.contains(&word.core)
             && all.get(at..=last).is_some_and(|clause| clause.iter().any(|word| word.core == "as"));
-        let next = all.get(at.saturating_add(1)).map_or("", |next| next.core);
-        if leaves || EXCEPT_TWO.contains(&(word.core, next)) || EXCEPT.contains(&word.core) {
+        let near = |at: Option<usize>| at.and_then(|at| all.get(at)).map_or("", |next| next.core);
+        let (before, next) = (near(at.checked_sub(1)), near(at.checked_add(1)));
+        let other = |word: &str| NO_DENIAL.iter().any(|part| word.contains(part));
+        let denies = || EXCEPT.contains(&word.core) && !other(before) && !other(next);
+        if leaves || EXCEPT_TWO.contains(&(word.core, next)) || denies() {
             found.push((word.at, end(last)));
         }
     }

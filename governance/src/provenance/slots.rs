@@ -156,7 +156,16 @@ impl Sink<'_> {
 
     /// Whether the amount is in the hundredths of its currency, by the argument's name or what the schema says of it.
     pub(super) fn is_minor(&self) -> bool {
-        name_words(self.key).any(|own| MINOR.contains(&&*own)) || self.described(|word| MINOR.contains(&word))
+        name_words(self.key).any(|own| MINOR.contains(&&*own)) || self.is_described_minor()
+    }
+
+    /// Whether the schema says so: in cents, and neither per cent nor not in cents.
+    fn is_described_minor(&self) -> bool {
+        let property = self.tool.property(self.key);
+        let said: Vec<&str> =
+            property.map_or("", |property| &property.words).split(|c: char| !c.is_alphanumeric()).collect();
+        let denied = |at: usize| said.iter().take(at).rev().take(2).any(|word| matches!(*word, "not" | "per" | "no"));
+        said.iter().enumerate().any(|(at, word)| MINOR.contains(word) && !denied(at))
     }
 
     /// What the number is in seconds since 1970, if the argument takes a moment in such.
@@ -203,6 +212,12 @@ impl Sink<'_> {
         self.name().any(|own| STARTS.contains(&&*own))
     }
 
+    /// Whether the argument says when something begins, also in two words.
+    pub(super) fn opens(&self) -> bool {
+        let has = |wanted: &str| self.name().any(|own| own == wanted);
+        self.is_start() || (has("check") && has("in")) || self.name().any(|own| own.starts_with("arriv"))
+    }
+
     pub(super) fn is_end(&self) -> bool {
         !self.is_start() && self.name().any(|own| ENDS.contains(&&*own))
     }
@@ -232,6 +247,14 @@ impl Sink<'_> {
     /// Whether the value itself is a person, whatever its argument counts.
     pub(super) fn is_someone(&self) -> bool {
         name_words(self.key).any(|own| PERSONS.contains(&singular(&own)))
+    }
+
+    /// Whether the value is whom something is for, by its own key alone.
+    pub(super) fn is_for_someone(&self) -> bool {
+        const FOR_WHOM: [&str; 8] = ["to", "payee", "beneficiary", "creditor", "receiver", "name", "contact", "email"];
+        const FROM_WHOM: [&str; 4] = ["debtor", "from", "source", "sender"];
+        let has = |list: &[&str]| name_words(self.key).any(|own| list.contains(&singular(&own)));
+        (has(&FOR_WHOM) || has(&PERSONS)) && !has(&FROM_WHOM)
     }
 
     pub(super) fn may_be_when(&self) -> bool {
@@ -323,6 +346,13 @@ pub(super) fn cuts_a_quotation(text: &str, start: usize, end: usize) -> bool {
     let whole = before.trim_end().ends_with(['"', '“', '„', '«', '「', '\'', '‘'])
         && after.trim_start_matches(['.', ',', '!', '?', ';', ' ']).starts_with(['"', '”', '“', '»', '」', '\'', '’']);
     (straight || curly) && !whole
+}
+
+/// Whether a link goes on behind `end`, with a sign that is the end of other words.
+pub(super) fn cuts_a_link(text: &str, value: &str, end: usize) -> bool {
+    let mut rest = text.get(end..).unwrap_or_default().chars();
+    let goes_on = rest.next().is_some_and(|c| matches!(c, ',' | ';' | '(' | '[' | '{' | '\'' | '!' | ':'));
+    value.contains("://") && goes_on && rest.next().is_some_and(|c| c.is_alphanumeric() || matches!(c, '/' | '-' | '_'))
 }
 
 /// Whether a text has a quotation of several words.

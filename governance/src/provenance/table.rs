@@ -17,7 +17,7 @@ use super::{
 use crate::registry::Tool;
 
 /// What ends a clause, within a folded text.
-const CLAUSE_ENDS: [&str; 6] = [", ", "; ", ". ", " and ", " und ", " y "];
+const CLAUSE_ENDS: [&str; 8] = [", ", "; ", ". ", "? ", "! ", " and ", " und ", " y "];
 /// So many words the end of a clause is worth.
 const A_CLAUSE: usize = 20;
 
@@ -206,12 +206,30 @@ impl SpanTable {
     /// Whether of all amounts in its span this one is the nearest to `other`: by the words between, and sooner in the same
     /// clause than beyond its end. Of two that are as near, none is.
     pub(super) fn is_nearest(&self, span: u32, amount: Typed, other: &TypedPlace) -> bool {
+        self.is_nearest_to(span, amount, (other.at, other.end, other.byte))
+    }
+
+    /// The amount that begins at a word of a span.
+    pub(super) fn amount_at(&self, span: u32, word: usize) -> Option<Typed> {
+        let said = self.entered(span)?.amounts.iter().find(|(at, ..)| *at == word);
+        said.map(|(.., typed)| *typed)
+    }
+
+    /// Whether a span has more amounts than this one.
+    pub(super) fn has_other_amounts(&self, span: u32, amount: Typed) -> bool {
+        self.entered(span).is_some_and(|span| span.amounts.iter().any(|(.., typed)| *typed != amount))
+    }
+
+    /// Whether of all amounts in its span this one is the nearest to what begins at a word, ends before another, and begins
+    /// at a byte.
+    pub(super) fn is_nearest_to(&self, span: u32, amount: Typed, other: (usize, usize, u32)) -> bool {
         let Some(said) = self.entered(span) else { return false };
+        let (first, behind, start) = other;
         let gap = |(at, end, byte, _): &(usize, usize, usize, Typed)| {
-            let own = usize::try_from(other.byte).unwrap_or(usize::MAX);
+            let own = usize::try_from(start).unwrap_or(usize::MAX);
             let between = said.text.get(own.min(*byte)..own.max(*byte)).unwrap_or_default();
             let breaks = CLAUSE_ENDS.iter().map(|end| between.matches(end).count()).sum::<usize>();
-            let words = at.saturating_sub(other.end).max(other.at.saturating_sub(*end));
+            let words = at.saturating_sub(behind).max(first.saturating_sub(*end));
             words.saturating_add(breaks.saturating_mul(A_CLAUSE))
         };
         let least = |own: bool| said.amounts.iter().filter(|(.., typed)| (*typed == amount) == own).map(gap).min();
@@ -224,7 +242,10 @@ impl SpanTable {
     /// Whether the row of a list that the place is in is the one that the person's messages pick, the last of them first;
     /// none if they pick nothing of it.
     pub(super) fn picked(&self, place: Place, sink: Sink<'_>) -> Option<bool> {
-        let (list, mine) = self.list_of(place).filter(|(list, _)| list.len() <= rows::MOST_ROWS)?;
+        let (list, mine) = self.list_of(place)?;
+        if list.len() > rows::MOST_ROWS {
+            return Some(false);
+        }
         let (kind, mut said) = (sink.kind(), self.spans.iter().rev().filter_map(|span| span.picks.as_ref()));
         said.find_map(|picks| picks.picks(&list, mine, &kind))
     }

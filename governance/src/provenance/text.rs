@@ -12,9 +12,16 @@ pub(super) fn folded(text: &str) -> String {
     if text.is_ascii() {
         return collapsed(text.chars().map(|c| c.to_ascii_lowercase()), text.len());
     }
-    // Upper case first: a long s folds to an s only that way.
-    let folded = text.nfc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().map(figure);
+    let folded = text.nfc().flat_map(cased).nfc().map(figure);
     collapsed(folded, text.len())
+}
+
+/// Case folded. What turns into letters of ASCII only by way of upper case, such as a dotless i or a sharp s, is another
+/// letter: a host with it is another host.
+fn cased(c: char) -> impl Iterator<Item = char> {
+    let folds = c.is_ascii() || !c.to_uppercase().all(|upper| upper.is_ascii());
+    let folded = c.to_uppercase().filter(move |_| folds).flat_map(char::to_lowercase);
+    folded.chain((!folds).then_some(c))
 }
 
 /// The figures of Arabic and Persian are the same figures.

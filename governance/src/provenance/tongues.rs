@@ -606,7 +606,8 @@ pub(super) const AT: [&str; 9] = ["at", "um", "alle", "las", "às", "om", "godz"
 pub(super) const O_CLOCK: [&str; 8] = ["uhr", "h", "o'clock", "uur", "点", "點", "時", "时"];
 
 /// Say that an hour from 1 to 11 is one of the afternoon or evening.
-const AFTERNOON: [&str; 25] = [
+const AFTERNOON: [&str; 26] = [
+    "p.m",
     "afternoon",
     "evening",
     "tonight",
@@ -634,7 +635,8 @@ const AFTERNOON: [&str; 25] = [
     "مساء",
 ];
 /// And of the morning.
-const MORNING: [&str; 13] = [
+const MORNING: [&str; 14] = [
+    "a.m",
     "morning",
     "am",
     "früh",

@@ -5,7 +5,7 @@ use super::{
     length::{self, Length, Recurrence},
     number::{self, Currency, Number},
     numerals,
-    phrases::{AGED, AND_HUNDREDTHS, HUNDREDTHS, JOINS},
+    phrases::{AGED, AND_HUNDREDTHS, HUNDREDS, HUNDREDTHS, JOINS, MULTIPLES},
     text::{Word, is_wide, words},
     tongues::{Unit, meaning, unspaced},
     when::{Reading, is_of_a_day},
@@ -18,6 +18,8 @@ pub(super) enum Typed {
     Amount(Currency, Number),
     Currency(Currency),
     Date(Date),
+    /// The day on which something ends, of its first day and a length.
+    Until(Date),
     Time(Time),
     /// The number of an account, a card or a telephone, without the spaces in it: a digest of its letters and figures.
     Identifier(u64),
@@ -135,7 +137,10 @@ fn ends_a_sentence(text: &str, one: Option<&Word<'_>>, next: Option<&Word<'_>>) 
     let (Some(one), Some(next)) = (one, next) else { return false };
     let end = one.at.saturating_add(one.core.len());
     let between = text.get(end..next.at).unwrap_or_default();
-    let stop = between.contains('.') && one.core.chars().count() > 2 && !has_figure(one.core);
+    let stop = between.contains('.')
+        && !matches!(one.core, "a.m" | "p.m")
+        && one.core.chars().count() > 2
+        && !has_figure(one.core);
     stop || between.contains(['?', '!', '。', '？', '！', '؟'])
 }
 
@@ -154,6 +159,8 @@ fn parts(word: Word<'_>) -> impl Iterator<Item = Word<'_>> {
 
 /// So many groups of figures in a row are one number with spaces in it.
 const GROUPS: usize = 3;
+/// An IBAN has no more groups than this behind its first.
+const IBAN_GROUPS: usize = 8;
 /// A shorter run of letters and figures is no identifier.
 const IDENTIFIER: usize = 10;
 
@@ -173,6 +180,7 @@ fn groups<'a, 'b>(placed: &'b [Word<'a>], at: usize) -> &'b [Word<'a>] {
         [one, next] => next.at == end(one) && fits(next.core) && plain(one.core) && (!iban || one.core.len() == 4),
         _ => false,
     });
+    let joined = joined.take(if iban { IBAN_GROUPS } else { usize::MAX });
     let run = rest.get(..joined.count().saturating_add(1)).unwrap_or_default();
     // The next word may look like one more group: the check digits say where the number ends.
     let ends = |end: &usize| iban && checks(run.get(..*end).unwrap_or_default());
@@ -249,6 +257,12 @@ struct Said<'a> {
 fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said<'a>)) -> usize {
     let (word, one) = (near.get(at, 0), at.saturating_add(1));
     if let Some((currency, number)) = number::amount(word) {
+        if MULTIPLES.contains(&near.get(one, 0))
+            || HUNDREDS.contains(&near.get(one, 0))
+            || thousand(near, one).is_some()
+        {
+            return one;
+        }
         money(near, currency, number, one, found);
         return one;
     }
@@ -263,13 +277,17 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
         let bare = percent.unwrap_or(word);
         Number::parse(bare.strip_prefix('#').unwrap_or(bare)).or_else(|| number::in_words(bare))
     };
-    let Some((number, words)) = phrase.or_else(|| Some((bare()?, 1))) else {
+    let spaced = || thousands(near, at);
+    let Some((number, words)) = phrase.or_else(spaced).or_else(|| Some((bare()?, 1))) else {
         if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3) {
             found(Typed::Currency(currency), Said { money: true, end: one, after: near.get(at, 1) });
         }
         return one;
     };
     let end = at.saturating_add(words);
+    if is_multiplied(near, at, end) {
+        return end;
+    }
     if let Some(currency) = Currency::parse(near.get(end, 0)) {
         return money(near, currency, number, end.saturating_add(1), found);
     }
@@ -279,6 +297,33 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
     let after = if percent.is_some() { "%" } else { noun(near, at, end) };
     found(Typed::Number(number), Said { money: false, end, after });
     end
+}
+
+/// Whether a number is a part of a greater one that is not read: the two of two million, and what is behind a million.
+fn is_multiplied(near: Near<'_, '_>, at: usize, end: usize) -> bool {
+    let (before, word, after) = (near.get(at, -1), near.get(at, 0), near.get(end, 0));
+    let figures = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    MULTIPLES.contains(&after)
+        || (HUNDREDS.contains(&after) && !HUNDREDTHS.contains(&after) && figures(word))
+        || MULTIPLES.contains(&before)
+        || (HUNDREDS.contains(&word) && figures(before))
+}
+
+/// The group of three figures at `at`, where one space stands before it.
+fn thousand<'a>(near: Near<'a, '_>, at: usize) -> Option<&'a str> {
+    let (last, group) = (near.0.get(at.checked_sub(1)?)?, near.0.get(at)?);
+    let joined = group.at == last.at.saturating_add(last.core.len()).saturating_add(1);
+    let whole = group.core.split([',', '.']).next()?;
+    (joined && whole.len() == 3 && date::digits(whole).is_some()).then_some(group.core)
+}
+
+/// `1 200 €`: an amount with a space before its last three figures. Only of money: else it may be two numbers.
+fn thousands(near: Near<'_, '_>, at: usize) -> Option<(Number, usize)> {
+    let word = near.get(at, 0);
+    let group = thousand(near, at.saturating_add(1)).filter(|_| word.len() <= 3 && date::digits(word).is_some())?;
+    let money = Currency::parse(near.get(at, 2)).or_else(|| Currency::parse(near.get(at, -1)));
+    money?;
+    Some((Number::parse(&format!("{word}{group}"))?, 2))
 }
 
 /// An amount of money; `end` is the place behind it. Hundredths behind it belong to it.

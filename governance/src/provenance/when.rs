@@ -4,8 +4,8 @@ use super::{
     date::{self, Date, Time, TurnTime},
     length::Length,
     number::{self, Number},
-    phrases::{BEHIND, FROM_HOUR, TILL},
-    tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, meaning},
+    phrases::{BEHIND, FROM_HOUR, HERE, NEXT, THIS, TILL, WITHIN, ZONES},
+    tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, Unit, meaning},
     typed::{Near, Typed},
 };
 
@@ -40,15 +40,28 @@ impl Reading {
             found(Typed::Reckoned(time));
             found(Typed::Base(base));
         }
-        for date in self.dates(near, at) {
+        for (date, days) in self.dates(near, at) {
             self.last = Some(date);
             found(Typed::Date(date));
+            days.into_iter().for_each(|days| found(Typed::Until(date.plus(days))));
         }
         if let Some((day, clock)) = word.split_once('t')
-            && let (Some(day), Some((clock, _))) = (Date::iso(day), date::clock_and_offset(clock))
+            && let (Some(day), Some((clock, offset))) = (Date::iso(day), date::clock_and_offset(clock))
         {
-            found(Typed::Date(day));
-            found(Typed::Time(clock));
+            // An hour elsewhere is another hour here.
+            match (offset, self.now) {
+                (Some(offset), Some(now)) => {
+                    if let Some((day, clock)) = now.local(day, clock, offset) {
+                        found(Typed::Date(day));
+                        found(Typed::Time(clock));
+                    }
+                }
+                (Some(_), None) => found(Typed::Date(day)),
+                (None, _) => {
+                    found(Typed::Date(day));
+                    found(Typed::Time(clock));
+                }
+            }
         }
         self.soon(near, at, found);
     }
@@ -60,22 +73,20 @@ impl Reading {
         BEHIND.contains(&behind).then(|| self.time?.moved(minutes.into()))?
     }
 
-    fn dates(&mut self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
+    /// The days, each with how many days later something ends that begins on it.
+    fn dates(&mut self, near: Near<'_, '_>, at: usize) -> Vec<(Date, Vec<i64>)> {
         let word = near.get(at, 0);
-        let mut days: Vec<Date> = Vec::new();
+        let mut days: Vec<(Date, Vec<i64>)> = Vec::new();
         if let Some(date) = Date::figures(word) {
-            days.extend([date].into_iter().chain(stays(near, at, at.saturating_add(1)).map(|days| date.plus(days))));
+            days.push((date, stays(near, at, at.saturating_add(1)).collect()));
         }
-        days.extend(self.ideographic(near, at));
         let (of_month, behind) = self.of_month(near, at);
-        days.extend(
-            of_month
-                .iter()
-                .flat_map(|date| [*date].into_iter().chain(stays(near, at, behind).map(|days| date.plus(days)))),
-        );
-        days.extend(self.counted(near, at));
-        days.extend(self.ordinal(near, at));
-        days.extend(self.relative(near, at));
+        days.extend(of_month.iter().map(|date| (*date, stays(near, at, behind).collect())));
+        let mut others = self.ideographic(near, at);
+        others.extend(self.counted(near, at));
+        others.extend(self.ordinal(near, at));
+        others.extend(self.relative(near, at));
+        days.extend(others.into_iter().map(|date| (date, Vec::new())));
         days
     }
 
@@ -147,17 +158,42 @@ impl Reading {
             ("morgen", "am" | "guten" | "jeden") | ("mañana", "la") => None,
             _ => meaning(word).days,
         };
+        // A week from tomorrow is another day.
+        let counted = before == "from" && matches!(meaning(near.get(at, -2)).unit, Some(Unit::Week | Unit::Month));
         if let Some(days) = days {
-            return vec![today.plus(days)];
+            return if counted { Vec::new() } else { vec![today.plus(days)] };
         }
         let after = [near.get(at, 1), near.get(at, 2)];
-        let weekday = meaning(word).weekday;
+        let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at));
+        // Two days after Monday, and a week from tomorrow, are other days.
+        let counted = meaning(near.get(at, -2)).unit.is_some_and(|unit| match before {
+            "after" | "before" => matches!(unit, Unit::Day | Unit::Night | Unit::Week | Unit::Month),
+            "from" => matches!(unit, Unit::Week | Unit::Month),
+            _ => false,
+        });
+        if weekday.is_some() && counted {
+            return Vec::new();
+        }
+        let after_next = after == ["after", "next"] || after[0] == "week";
+        if weekday.is_some() && (after_next || in_weeks(near, at)) {
+            return Vec::new();
+        }
+        // Next week on Friday, and a week on Friday.
+        let week = |step: isize| meaning(near.get(at, step)).unit == Some(Unit::Week);
+        let step = if week(-1) { -2 } else { -3 };
+        if let (Some(day), true) = (weekday, week(-1) || (week(-2) && WITHIN.contains(&before))) {
+            return match near.get(at, step) {
+                said if NEXT.contains(&said) => vec![today.monday().plus(7_i64.saturating_add(day))],
+                said if THIS.contains(&said) => vec![today.monday().plus(day)],
+                _ => Vec::new(),
+            };
+        }
         weekday.map(|day| date::weekday_near(today, day, before, after)).unwrap_or_default()
     }
 
     /// `in 45 minutes`, `in 2 hours`: the day and the time.
     fn soon(&self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
-        let unit = meaning(near.get(at, 1)).unit.and_then(super::tongues::Unit::minutes);
+        let unit = meaning(near.get(at, 1)).unit.and_then(Unit::minutes);
         let minutes = unit.and_then(|unit| date::digits(near.get(at, 0))?.checked_mul(unit));
         let moment = self.now.zip(minutes).and_then(|(now, minutes)| now.later(minutes));
         let in_that = matches!(near.get(at, -1), "in" | "dans" | "tra" | "fra" | "en" | "em" | "over" | "za");
@@ -181,6 +217,48 @@ impl Reading {
     }
 }
 
+/// Whether the weekday at `at` has its date behind it, which then says which one it is.
+fn is_dated(near: Near<'_, '_>, at: usize) -> bool {
+    let word = |step: isize| near.get(at, step);
+    let ordinal =
+        |word: &str| ["st", "nd", "rd", "th"].iter().any(|end| word.strip_suffix(end).is_some_and(is_figures));
+    let steps = (1..=3).take_while(|step| !UNTIL.contains(&word(*step)));
+    let mut dated = steps.map(|step: isize| {
+        let (before, after) = (word(step.saturating_sub(1)), word(step.saturating_add(1)));
+        let day = |word: &str| day_of_month(word).is_some();
+        let month = meaning(word(step)).month.is_some() && ((step > 1 && day(before)) || day(after));
+        month || ordinal(word(step)) || Date::figures(word(step)).is_some()
+    });
+    dated.any(|dated| dated)
+}
+
+fn is_figures(word: &str) -> bool {
+    date::digits(word).is_some()
+}
+
+/// Friday in two weeks.
+fn in_weeks(near: Near<'_, '_>, at: usize) -> bool {
+    near.get(at, 1) == "in" && meaning(near.get(at, 3)).unit == Some(Unit::Week)
+}
+
+/// Whether the hour at `at` is one of another place: 3pm UTC, 15:00 London time.
+fn is_elsewhere(near: Near<'_, '_>, at: usize) -> bool {
+    let word = near.get(at, 0);
+    let step = if meaning(near.get(at, 1)).half.is_some() || O_CLOCK.contains(&near.get(at, 1)) { 2 } else { 1 };
+    let (zone, next) = (near.get(at, step), near.get(at, step.saturating_add(1)));
+    // In French est is a word.
+    let known = ZONES.contains(&zone) && (zone != "est" || !word.contains('h'));
+    known || (next == "time" && word.contains(|c: char| c.is_ascii_digit()) && !HERE.contains(&zone))
+}
+
+/// Whether the number at `at` is of minutes before or after an hour: at 10 past 3.
+fn is_of_an_hour(near: Near<'_, '_>, at: usize) -> bool {
+    let (after, hour) = (near.get(at, 1), near.get(at, 2));
+    let of = ["past", "to", "nach", "vor", "before", "after"].contains(&after);
+    meaning(after).unit == Some(Unit::Minute)
+        || (of && (Time::hour(hour).is_some() || meaning(hour).number.is_some() || number::in_words(hour).is_some()))
+}
+
 /// The day of a month that a word may be: `3`, `3rd`.
 fn day_of_month(word: &str) -> Option<u32> {
     let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
@@ -197,6 +275,9 @@ pub(super) fn is_of_a_day(near: Near<'_, '_>, at: usize) -> bool {
 /// Times of day.
 fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl FnMut(Time)) {
     let (word, before, after) = (near.get(at, 0), near.get(at, -1), near.get(at, 1));
+    if is_elsewhere(near, at) {
+        return;
+    }
     if let Some(time) = Time::parse(word) {
         return found(afternoon(near, at, time));
     }
@@ -217,7 +298,8 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
     }
     let said = AT.contains(&before) || O_CLOCK.contains(&after) || meaning(after).half.is_some();
     let dotted = || word.split_once('.').filter(|_| said).and_then(|(hour, minute)| Time::of(hour, minute));
-    let bare = || Time::hour(word).filter(|_| said).map(|time| minutes_after(near, at, time));
+    let bare =
+        || Time::hour(word).filter(|_| said && !is_of_an_hour(near, at)).map(|time| minutes_after(near, at, time));
     let time = Time::french(word).or_else(dotted).or_else(bare);
     time.map(|time| afternoon(near, at, time)).into_iter().for_each(found);
 }
@@ -264,7 +346,12 @@ fn afternoon(near: Near<'_, '_>, at: usize, time: Time) -> Time {
     let half = |step| meaning(near.get(at, step)).half;
     let small =
         matches!(near.get(at, 1), "this" | "in" | "de" | "del" | "da" | "di" | "po" | "'s" | "o'clock" | "uhr" | "uur");
-    let far = if small { half(2).or_else(|| half(3)) } else { None };
+    let clock = O_CLOCK.contains(&near.get(at, 1));
+    let far = if small { half(2).or_else(|| half(3)).or_else(|| half(4).filter(|_| clock)) } else { None };
+    if (near.get(at, 1), near.get(at, 2)) == ("at", "night") {
+        // Five at night is said of no hour, and twelve is the end of the day.
+        return if time.minute() < 720 && time.minute() >= 360 { time.later() } else { time };
+    }
     // Tonight, further back: a day and a part of it in one word.
     let tonight = || (-10..-1).rev().find(|step| half(*step).is_some() && meaning(near.get(at, *step)).days.is_some());
     match half(1).or(far).or_else(|| half(-1)).or_else(|| half(tonight()?)) {

@@ -346,3 +346,234 @@ fn a_unit_may_stand_beside_its_number_or_in_the_schema() {
         ],
     );
 }
+
+#[test]
+fn what_is_denied_is_not_said() {
+    let act = of(r#"{"amount":{},"start":{},"private":{"type":"boolean"},"to":{}}"#);
+    for (text, meant, not) in [
+        ("Pay Anna 30 EUR, not 50 EUR.", r#"{"amount":"EUR 30"}"#, r#"{"amount":"EUR 50"}"#),
+        ("Move it to Tuesday 3pm, not Monday.", r#"{"start":"2027-05-18T15:00"}"#, r#"{"start":"2027-05-17T15:00"}"#),
+        ("Don't book the 9am, book the 11am.", r#"{"start":"2027-05-12T11:00"}"#, r#"{"start":"2027-05-12T09:00"}"#),
+        ("To ana@x.example, never to bo@x.example.", r#"{"to":"ana@x.example"}"#, r#"{"to":"bo@x.example"}"#),
+        ("An ana@x.example, keine Kopie an bo@x.example", r#"{"to":"ana@x.example"}"#, r#"{"to":"bo@x.example"}"#),
+        ("To ana@x.example, and don't make it private", r#"{"to":"ana@x.example"}"#, r#"{"private":true}"#),
+        ("Don't forget to pay 30 EUR.", r#"{"amount":"EUR 30"}"#, r#"{"amount":"EUR 3"}"#),
+    ] {
+        let spans = said(text);
+        if !text.contains("11am") {
+            judge(&spans, &act, &[meant], &[]);
+        }
+        judge(&spans, &act, &[], &[not]);
+    }
+}
+
+#[test]
+fn a_letter_that_only_folds_to_another_is_another() {
+    judge(
+        &said("Write to anna@lind.example and to strasse@lind.example, Straße 5"),
+        &of(r#"{"to":{},"place":{}}"#),
+        &[r#"{"to":"Anna@Lind.example"}"#, r#"{"place":"Straße 5"}"#],
+        &[r#"{"to":"anna@lınd.example"}"#, r#"{"to":"straße@lind.example"}"#, r#"{"to":"ſtrasse@lind.example"}"#],
+    );
+}
+
+#[test]
+fn an_amount_as_a_text_keeps_its_currency_too() {
+    let pay = of(r#"{"amount":{},"currency":{},"amount_eur":{},"units":{"description":"in pence"},
+        "total":{"properties":{"value":{}}}}"#);
+    judge(
+        &said("My accounts are in EUR and in USD. Pay Bob 50 USD and Ann 20 dollars."),
+        &pay,
+        &[r#"{"amount":"50","currency":"USD"}"#, r#"{"amount":50,"currency":"dollars"}"#, r#"{"units":"5000"}"#],
+        &[
+            r#"{"amount":"50","currency":"EUR"}"#,
+            r#"{"amount":"50.00","currency":"EUR"}"#,
+            r#"{"amount_eur":"50"}"#,
+            r#"{"units":"50"}"#,
+            r#"{"total":{"value":50},"currency":"EUR"}"#,
+        ],
+    );
+    judge(
+        &said("Pay Bob 50 euros and Ann 20 dollars."),
+        &pay,
+        &[r#"{"amount":20,"currency":"dollars"}"#],
+        &[r#"{"amount":50,"currency":"dollars"}"#, r#"{"amount":20,"currency":"euros"}"#],
+    );
+}
+
+#[test]
+fn an_amount_goes_with_whom_it_is_for() {
+    let pay = of(r#"{"to":{},"payee":{},"amount":{},
+        "payments":{"items":{"properties":{"payee":{},"amount":{},"currency":{}}}}}"#);
+    judge(
+        &said("Send 500 EUR to bob@x.example and 20 EUR to anna@x.example."),
+        &pay,
+        &[r#"{"to":"bob@x.example","amount":"EUR 500"}"#, r#"{"to":"anna@x.example","amount":"EUR 20"}"#],
+        &[r#"{"to":"anna@x.example","amount":"EUR 500"}"#, r#"{"to":"bob@x.example","amount":"EUR 20"}"#],
+    );
+    judge(
+        &said("Pay Anna 50 euros and Bobby 500 euros."),
+        &pay,
+        &[r#"{"payee":"Bobby","amount":"EUR 500"}"#, r#"{"payments":[{"payee":"Anna","amount":50,"currency":"EUR"}]}"#],
+        &[
+            r#"{"payee":"Anna","amount":"EUR 500"}"#,
+            r#"{"payee":"Bobby","amount":50}"#,
+            r#"{"payments":[{"payee":"Anna","amount":500,"currency":"EUR"}]}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_number_is_not_a_piece_of_a_greater_one() {
+    for (text, not) in [
+        ("Pay 5 thousand euros", "EUR 1000"),
+        ("Pay one million two hundred euros", "EUR 200"),
+        ("Pay €1.5 million", "EUR 1.5"),
+        ("Vire 1 200 euros", "EUR 200"),
+        ("Pay € 1 200", "EUR 1"),
+        ("Przelej 12 500,00 zł", "PLN 500"),
+        ("Überweise 1.200 Euro", "EUR 1.2"),
+    ] {
+        judge(&said(text), &of(PAYMENT), &[], &[&format!("{{\"amount\":\"{not}\"}}")]);
+    }
+    judge(&said("Vire 1 200 euros"), &of(PAYMENT), &[r#"{"amount":"EUR 1200"}"#], &[]);
+}
+
+#[test]
+fn an_hour_is_the_one_that_its_words_make_it() {
+    for (text, meant, not) in [
+        ("Call tomorrow at 3 p.m. please", "12T15:00", "12T03:00"),
+        ("Call tomorrow at 3 o'clock in the afternoon", "12T15:00", "12T03:00"),
+        ("Call tomorrow at 8 at night", "12T20:00", "12T08:00"),
+        ("Call tomorrow at 10 past 3", "", "12T10:00"),
+        ("Call tomorrow at 20 minutes to 5", "", "12T20:00"),
+        ("Anruf morgen um 10 nach 3", "", "12T10:00"),
+        ("Call tomorrow at 3pm UTC", "", "12T15:00:00+02:00"),
+        ("Call tomorrow at 15:00 London time", "", "12T15:00:00+02:00"),
+        ("Book it for 2027-05-12T15:00:00Z", "12T17:00:00+02:00", "12T15:00:00+02:00"),
+        ("Thursday the 20th at 3pm", "20T15:00", "13T15:00"),
+        ("Thursday, 20 May at 3pm", "20T15:00", "13T15:00"),
+        ("Thursday, May 20 at 3pm", "20T15:00", "13T15:00"),
+        ("next week on Friday at 3pm", "21T15:00", "14T15:00"),
+        ("a week on Friday at 3pm", "", "14T15:00"),
+        ("Friday week at 3pm", "", "14T15:00"),
+        ("two days after Friday at 3pm", "", "14T15:00"),
+        ("two weeks from tomorrow at 3pm", "", "12T15:00"),
+        ("the Friday after next at 3pm", "", "14T15:00"),
+    ] {
+        let call = |when: &str| format!("{{\"until\":\"2027-05-{when}\"}}");
+        assert!(!is_trusted(&said(text), &of(EVENT), &call(not)), "{text}: {not}");
+        assert!(meant.is_empty() || is_trusted(&said(text), &of(EVENT), &call(meant)), "{text}: {meant}");
+    }
+}
+
+#[test]
+fn the_day_on_which_a_stay_ends_is_no_beginning() {
+    judge(
+        &said("a room for four nights from the 3rd of June"),
+        &of(r#"{"checkin":{},"check_in":{},"checkout":{},"nights":{},"interval":{},"start":{}}"#),
+        &[r#"{"checkin":"2027-06-03","checkout":"2027-06-07"}"#],
+        &[
+            r#"{"checkin":"2027-06-07","nights":4}"#,
+            r#"{"check_in":"2027-06-07"}"#,
+            r#"{"start":"2027-06-07T10:00"}"#,
+            r#"{"interval":"2027-06-07/P4D"}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_short_value_of_a_list_is_no_beginning_of_another_word() {
+    let act = of(r#"{"scope":{"enum":["single","all"]},"copy":{"enum":["no","yes"]},"mode":{"enum":["on","off"]},
+        "access":{"enum":["read","none"]}}"#);
+    judge(
+        &said("Do it now, allow what they offer once it is ready"),
+        &act,
+        &[],
+        &[r#"{"scope":"all"}"#, r#"{"copy":"no"}"#, r#"{"mode":"off"}"#, r#"{"mode":"on"}"#, r#"{"access":"read"}"#],
+    );
+}
+
+#[test]
+fn a_place_in_a_list_counts_its_records() {
+    let rows = "SK4T9Q Oslo\nWF2L7B Bergen\nTP6R2N Lisbon";
+    let headed = format!("3 bookings found:\n{rows}");
+    let fields =
+        "booking_ref: SK4T9Q\ncity: Oslo\n\nbooking_ref: WF2L7B\ncity: Bergen\n\nbooking_ref: TP6R2N\ncity: Lisbon\n\n";
+    let priced = "SK4T9Q EUR 90\nWF2L7B EUR 80\nTP6R2N EUR 85\nTotal";
+    for (text, rows, picked) in [
+        ("cancel the second one", &*headed, "WF2L7B"),
+        ("cancel the third one", fields, "TP6R2N"),
+        ("cancel the last one", &*format!("{rows}\nTotal"), "TP6R2N"),
+        ("Give me a second: cancel the Lisbon trip", rows, "TP6R2N"),
+        ("before the first meeting, cancel the Lisbon trip", rows, ""),
+        ("cancel the fourth one", rows, ""),
+        ("cancel the sixth one", rows, ""),
+        ("book the cheapest one", priced, "WF2L7B"),
+    ] {
+        let mut spans = said(text);
+        list(&mut spans, "booking_ref", rows);
+        for own in ["SK4T9Q", "WF2L7B", "TP6R2N"] {
+            let call = format!("{{\"booking_ref\":\"{own}\"}}");
+            let trusted = is_trusted(&spans, &of(r#"{"booking_ref":{}}"#), &call);
+            assert_eq!(trusted, own == picked, "{text}: {own}");
+        }
+    }
+}
+
+#[test]
+fn a_rhythm_with_an_end_is_none_without() {
+    let event = of(r#"{"rrule":{}}"#);
+    for text in ["every Monday at 9 until June", "every Monday for 4 weeks", "every Tuesday, not every Monday"] {
+        judge(&said(text), &event, &[], &[r#"{"rrule":"FREQ=WEEKLY;BYDAY=MO"}"#]);
+    }
+}
+
+#[test]
+fn what_is_to_be_off_is_not_on() {
+    let settings = of(r#"{"notifications":{},"auto_renew":{}}"#);
+    judge(
+        &said("turn off notifications and disable auto renew"),
+        &settings,
+        &[],
+        &[r#"{"notifications":true}"#, r#"{"auto_renew":true}"#],
+    );
+    judge(&said("turn on notifications"), &settings, &[r#"{"notifications":true}"#], &[r#"{"auto_renew":true}"#]);
+}
+
+#[test]
+fn hundredths_that_a_schema_denies_are_none() {
+    let pay = of(r#"{"amount":{"description":"in euros, not in cents"},"share":{"description":"in per cent"}}"#);
+    judge(&said("Pay 50 EUR"), &pay, &[r#"{"amount":50}"#], &[r#"{"amount":5000}"#, r#"{"share":5000}"#]);
+}
+
+#[test]
+fn a_link_is_not_a_piece_of_one() {
+    judge(
+        &said("see https://good.example/a,b and https://good.example/x;y=1, and (https://good.example/z)."),
+        &of(r#"{"url":{}}"#),
+        &[r#"{"url":"https://good.example/z"}"#],
+        &[r#"{"url":"https://good.example/a"}"#, r#"{"url":"https://good.example/x"}"#],
+    );
+}
+
+#[test]
+fn a_long_list_is_not_one_where_any_row_will_do() {
+    let rows: Vec<String> = (0..600).map(|at| format!("XX{at}A row{at}place")).collect();
+    let mut spans = said("cancel the Oslo trip");
+    list(&mut spans, "booking_ref", &format!("SK4T9Q Oslo\n{}", rows.join("\n")));
+    judge(&spans, &of(r#"{"booking_ref":{}}"#), &[], &[r#"{"booking_ref":"XX7A"}"#]);
+}
+
+#[test]
+fn a_long_text_is_read_once() {
+    for text in [
+        format!("de12 {}", "aaaa ".repeat(100_000)),
+        "de12 aaaa aaaa ".repeat(33_000),
+        "every monday monday ".repeat(33_000),
+        "do ".repeat(100_000),
+        "not ".repeat(100_000),
+    ] {
+        assert!(!is_trusted(&said(&text), &of(r#"{"to":{}}"#), r#"{"to":"DE12AAAA"}"#), "{}", text.len());
+    }
+}
