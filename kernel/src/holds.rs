@@ -15,11 +15,15 @@ use ephor_chain::{
 };
 use tokio::sync::watch;
 
+/// Who is told that something changed: at which seat, and whether below it as well.
+trait Told: Fn(&Seat, bool) + Send + Sync {}
+
+impl<F: Fn(&Seat, bool) + Send + Sync> Told for F {}
+
 /// The holds of a running kernel.
 pub(crate) struct Holds {
     state: Mutex<State>,
-    /// Called when something changed: at which seat, and whether below it as well.
-    told: OnceLock<Box<dyn Fn(&Seat, bool) + Send + Sync>>,
+    told: OnceLock<Box<dyn Told>>,
     /// Counts what changed, for whoever waits.
     changes: watch::Sender<u64>,
     /// Counts the calls that have passed, for whoever waits for them: nobody else is woken by each call.

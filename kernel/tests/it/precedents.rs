@@ -164,17 +164,17 @@ async fn nobody_makes_it_of_more_than_was_shown() {
     let mut me = asking().await;
     let first = me.call("a");
     let about = question(&mut me.seen).await;
-    let wrong: Vec<Box<dyn Fn(&mut Always)>> = vec![
-        Box::new(|always| always.tool = "t.other".parse().unwrap()),
-        Box::new(|always| always.reasons.push("tool-is-not-cleared-for-the-context".into())),
-        Box::new(|always| always.effects = EffectVector::MAX),
-        Box::new(|always| always.registration = ephor_base::Digest::of(b"another")),
-        Box::new(|always| always.seat = Seat::root("node").child("agents").child("another")),
-        Box::new(|always| always.seat = always.seat.child("below")),
-        Box::new(|always| always.free = vec!["path".into()]),
-        Box::new(|always| always.free = vec!["content".into()]),
-        Box::new(|always| always.until = Timestamp(0)),
-        Box::new(|always| always.until = always.until.plus(Duration::from_secs(90 * 86_400))),
+    let wrong: [fn(&mut Always); 10] = [
+        |always| always.tool = "t.other".parse().unwrap(),
+        |always| always.reasons.push("tool-is-not-cleared-for-the-context".into()),
+        |always| always.effects = EffectVector::MAX,
+        |always| always.registration = ephor_base::Digest::of(b"another"),
+        |always| always.seat = Seat::root("node").child("agents").child("another"),
+        |always| always.seat = always.seat.child("below"),
+        |always| always.free = vec!["path".into()],
+        |always| always.free = vec!["content".into()],
+        |always| always.until = Timestamp(0),
+        |always| always.until = always.until.plus(Duration::from_secs(90 * 86_400)),
     ];
     for (number, change) in wrong.iter().enumerate() {
         let bad = me.rule(statement(&me.world, &about, Decision::Permit, change)).await;

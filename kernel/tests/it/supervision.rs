@@ -203,8 +203,7 @@ async fn a_killed_supervisor_leaves_no_child_and_its_successor_takes_orders() {
 /// Why the session is over, as whoever watches hears it; nothing follows.
 async fn over(seen: &mut tokio::sync::mpsc::Receiver<Seen>) -> Option<String> {
     let mut why = None;
-    while let Some(seen) = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await.expect("it waits for ever")
-    {
+    while let Some(seen) = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await.unwrap() {
         assert_eq!(why, None, "it was the last thing");
         why = if let Seen::Over { why } = seen { Some(why) } else { None };
     }
