@@ -31,7 +31,7 @@
 //!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
 //! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
-//! - [`standing`]: what stands until it is taken back: holds, dead letters, schedules; [`operators`]: who may operate the node.
+//! - [`mod@standing`]: what stands until it is taken back: holds, dead letters, schedules; [`operators`]: who may operate the node.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
 //!   which; [`protection`]: the passphrase.
