@@ -4,7 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
@@ -165,21 +165,26 @@ fn a_home_with_something_in_it_and_a_folder_that_is_no_backup_are_refused() {
     other.run(&["backup", &folder]).failed(&["neither empty nor a backup of this log"]);
 }
 
-/// Interrupts what has worked for so long since it began, unless it is over. It is looked at while it is held, so that it cannot
-/// end unseen however busy the machine is.
+/// Interrupts what has worked for so long since it began, unless it is over. It works by small steps, and is held while this
+/// looks and rests: so it cannot end unseen, however busy the machine is.
 fn interrupted(running: Running, delay: Duration, has_begun: impl Fn() -> bool, is_over: impl Fn() -> bool) -> Ran {
-    let (step, mut worked) = (Duration::from_micros(300), Duration::ZERO);
+    let (step, mut worked) = (Duration::from_micros(150), Duration::ZERO);
     for _ in 0..100_000 {
         running.signal(Signal::STOP);
         let is_in_the_middle = has_begun() && !is_over();
         if is_in_the_middle && worked >= delay {
             running.signal(Signal::INT);
         }
+        // Whoever has to wait for a core waits here.
+        thread::sleep(step);
+        let began = Instant::now();
         running.signal(Signal::CONT);
         if is_over() || (is_in_the_middle && worked >= delay) {
             return running.ended();
         }
-        thread::sleep(step);
+        while began.elapsed() < step {
+            std::hint::spin_loop();
+        }
         worked += if is_in_the_middle { step } else { Duration::ZERO };
     }
     panic!("it neither begins nor ends")
@@ -188,7 +193,7 @@ fn interrupted(running: Running, delay: Duration, has_begun: impl Fn() -> bool, 
 #[test]
 fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
     let (place, _) = used();
-    for number in 0..3 {
+    for number in 0..6 {
         place.pipe(&["run", &format!("list the files, {number}")], &"words ".repeat(100_000)).succeeded();
     }
     place.node_is_gone();
@@ -226,7 +231,7 @@ fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
 #[test]
 fn an_interrupted_restore_leaves_a_home_that_says_to_go_on() {
     let (place, folder) = used();
-    for number in 0..3 {
+    for number in 0..6 {
         place.pipe(&["run", &format!("list the files, {number}")], &"words ".repeat(100_000)).succeeded();
     }
     place.run(&["backup", &folder]).succeeded();
