@@ -23,6 +23,7 @@ use ephor_base::{
 use crate::{
     checkpoint::{Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
+    document::Wanted,
     durable,
     error::OpenError,
     history::{self, History, Measure},
@@ -301,7 +302,8 @@ impl Home<'_> {
     fn document(&self, size: u64, wanted: Digest) -> Option<Vec<u8>> {
         let (folder, files) = (&self.config.folder, self.files);
         let read = read(folder, files).up_to(size).map_while(Result::ok);
-        if let Some(text) = assembled(read.map(|stored| stored.entry.fact), wanted) {
+        let mut parts = Wanted::new(wanted);
+        if let Some(text) = read.map(|stored| stored.entry.fact).find_map(|fact| parts.take(fact)) {
             return Some(text);
         }
         let (_, published) = marks::read_published(folder, &**files).ok().flatten()?;
@@ -310,7 +312,8 @@ impl Home<'_> {
         let bundles = (first..published.size().div_ceil(WIDTH)).map(|bundle| bundle.saturating_mul(WIDTH));
         let items = bundles.filter_map(|from| bundle_items(&published, from, None).ok()).flatten();
         let entries = items.map(|item| item.entry).filter(|entry| entry.seq.0 < size);
-        assembled(entries.map(|entry| entry.fact), wanted)
+        let mut parts = Wanted::new(wanted);
+        entries.map(|entry| entry.fact).find_map(|fact| parts.take(fact))
     }
 
     /// How many entries the old chain had at least, as far as its marks can still be read.
@@ -436,25 +439,6 @@ impl Home<'_> {
             _ => Err(io("reading the new chain")(io::ErrorKind::InvalidData.into())),
         }
     }
-}
-
-/// A document that stands among these facts in parts. Whatever they are, it is the one that is wanted.
-fn assembled(facts: impl Iterator<Item = Fact>, wanted: Digest) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    for fact in facts {
-        let Fact::Document { digest, part, of, bytes } = fact else { continue };
-        if digest != wanted {
-            continue;
-        }
-        if part == 0 {
-            text.clear();
-        }
-        text.extend(bytes);
-        if part.saturating_add(1) == of && Digest::of(&text) == wanted {
-            return Some(text);
-        }
-    }
-    None
 }
 
 fn io(doing: &'static str) -> impl FnOnce(io::Error) -> AcceptError {

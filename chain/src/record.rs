@@ -585,22 +585,7 @@ pub struct Restart {
     pub started: Option<Pid>,
 }
 
-/// The most bytes of a document in one entry, so that it stays well below the limit of an entry.
-const DOCUMENT_PART: usize = 48 << 10;
-
 impl Fact {
-    /// A document, in as many entries as it takes.
-    pub fn document(bytes: &[u8]) -> impl Iterator<Item = Self> {
-        let digest = Digest::of(bytes);
-        let of = u32::try_from(bytes.len().div_ceil(DOCUMENT_PART)).unwrap_or(u32::MAX);
-        (0..).zip(bytes.chunks(DOCUMENT_PART)).map(move |(part, bytes)| Self::Document {
-            digest,
-            part,
-            of,
-            bytes: bytes.to_vec(),
-        })
-    }
-
     /// The kind in one word, as in the JSON form.
     #[must_use]
     pub const fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use ephor_base::Digest;
-use ephor_chain::{Entries, Fact};
+use ephor_chain::{Entries, Fact, Wanted};
 use ephor_governance::{Constitution, Environment};
 
 use crate::{home::Home, terminal::plain};
@@ -60,19 +60,9 @@ pub(crate) fn on_record(
 
 /// A text that stands on the record in parts.
 fn document(entries: Entries, wanted: Digest) -> anyhow::Result<Option<String>> {
-    let mut text = Vec::new();
+    let mut parts = Wanted::new(wanted);
     for stored in entries {
-        let Fact::Document { digest, part, of, bytes } = stored.context("see `ephor chain verify`")?.entry.fact else {
-            continue;
-        };
-        if digest != wanted {
-            continue;
-        }
-        if part == 0 {
-            text.clear();
-        }
-        text.extend(bytes);
-        if part.saturating_add(1) == of && Digest::of(&text) == wanted {
+        if let Some(text) = parts.take(stored.context("see `ephor chain verify`")?.entry.fact) {
             return Ok(String::from_utf8(text).ok());
         }
     }
