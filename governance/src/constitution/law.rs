@@ -1,8 +1,10 @@
 //! The constitution over the tools of a node, cut into slices when it is loaded.
 //!
-//! A decision evaluates only the policies whose scope could match: those for its target, and of these the ones for
-//! anybody, for its seat, its role and its namespace. Cedar's answer over disjoint slices joins to the answer over all:
-//! any forbid denies, else any permit permits.
+//! A decision looks only at the policies whose scope could match: those for its target, and of these the ones for
+//! anybody, for its seat, its role and its namespace. A policy that is nothing but such a scope says the same of every case
+//! there, and is not evaluated again; Cedar evaluates the others. Its answers over disjoint slices join to the answer over
+//! all: any forbid denies, else any permit permits. Permits are evaluated apart from forbids, because Cedar names only what
+//! decided, and every policy that applies is a reason here.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -10,8 +12,8 @@ use std::{
 };
 
 use cedar_policy::{
-    ActionConstraint, Authorizer, Context, Decision as Cedar, Entities, Entity, EntityId, EntityTypeName, EntityUid,
-    Policy, PolicySet, PrincipalConstraint, Request, ResourceConstraint, Response, RestrictedExpression,
+    ActionConstraint, Authorizer, Context, Effect, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy,
+    PolicySet, PrincipalConstraint, Request, ResourceConstraint, Response, RestrictedExpression,
 };
 use ephor_base::{Capability, Confidentiality, Decision, EffectVector, ToolName};
 
@@ -67,11 +69,15 @@ struct Target {
     reads: Reads,
 }
 
-/// Those of them for one scope of principals: the permits and forbids, and apart from them what asks a person.
+/// Those of them for one scope of principals.
 #[derive(Debug, Default)]
 struct Slice {
-    law: PolicySet,
-    questions: PolicySet,
+    /// What those say that have no condition.
+    always: Vec<Article>,
+    /// What depends on the case.
+    permits: PolicySet,
+    /// What depends on the case, to deny or to ask a person.
+    forbids: PolicySet,
 }
 
 /// The attributes of the context that the policies of a target read.
@@ -150,20 +156,15 @@ impl Law {
 
     fn weigh(&self, target: &Target, principal: &Principal, facts: &Facts) -> Vec<Article> {
         let Some(request) = target.request(principal, facts) else { return vec![deny("law-cannot-be-applied")] };
-        let (mut found, mut permitted) = (Vec::new(), false);
+        let mut found = Vec::new();
         for slice in principal.scopes.iter().filter_map(|scope| target.slices.get(scope)) {
-            if !slice.law.is_empty() {
-                let answer = self.authorizer.is_authorized(&request, &slice.law, &principal.entities);
-                let decision = if answer.decision() == Cedar::Allow { Decision::Permit } else { Decision::Deny };
-                permitted |= decision == Decision::Permit;
-                take_in(&answer, decision, &mut found);
-            }
-            if !slice.questions.is_empty() {
-                let answer = self.authorizer.is_authorized(&request, &slice.questions, &principal.entities);
-                take_in(&answer, Decision::Defer, &mut found);
+            found.extend_from_slice(&slice.always);
+            for policies in [&slice.permits, &slice.forbids].into_iter().filter(|policies| !policies.is_empty()) {
+                let answer = self.authorizer.is_authorized(&request, policies, &principal.entities);
+                take_in(&answer, policies, &mut found);
             }
         }
-        if !permitted && !found.iter().any(|article| article.decision == Decision::Deny) {
+        if found.iter().all(|article| article.decision == Decision::Defer) {
             found.push(deny("no-article-allows-it"));
         }
         found.sort_by(|one, other| (one.decision, &one.code).cmp(&(other.decision, &other.code)));
@@ -171,12 +172,24 @@ impl Law {
     }
 }
 
-/// The policies that decided, each with what it says. One that failed might have forbidden.
-fn take_in(answer: &Response, decision: Decision, found: &mut Vec<Article>) {
+/// The policies that apply, each with what it says. One that failed might have forbidden.
+fn take_in(answer: &Response, policies: &PolicySet, found: &mut Vec<Article>) {
     let diagnostics = answer.diagnostics();
-    found.extend(diagnostics.reason().map(|id| Article { decision, code: id.to_string() }));
+    found.extend(diagnostics.reason().filter_map(|id| policies.policy(id)).map(Article::of));
     if diagnostics.errors().next().is_some() {
         found.push(deny("law-cannot-be-applied"));
+    }
+}
+
+impl Article {
+    /// What a policy says where it applies.
+    fn of(policy: &Policy) -> Self {
+        let decision = match (policy.effect(), policy.annotation("decision")) {
+            (Effect::Permit, _) => Decision::Permit,
+            (Effect::Forbid, Some(_)) => Decision::Defer,
+            (Effect::Forbid, None) => Decision::Deny,
+        };
+        Self { decision, code: policy.id().to_string() }
     }
 }
 
@@ -219,16 +232,19 @@ impl Target {
     }
 
     fn take_in(&mut self, policy: &Policy) -> Result<(), BadConstitution> {
-        let scope = match policy.principal_constraint() {
-            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
-            PrincipalConstraint::In(who) | PrincipalConstraint::Eq(who) | PrincipalConstraint::IsIn(_, who) => {
-                Some(who)
-            }
+        let (scope, is_met) = match policy.principal_constraint() {
+            PrincipalConstraint::Any => (None, true),
+            PrincipalConstraint::In(who) => (Some(who), true),
+            PrincipalConstraint::Is(_) => (None, false),
+            PrincipalConstraint::Eq(who) | PrincipalConstraint::IsIn(_, who) => (Some(who), false),
         };
         self.reads.take_in(policy);
         let slice = self.slices.entry(Scope(scope)).or_default();
-        let asks = policy.annotation("decision").is_some();
-        let policies = if asks { &mut slice.questions } else { &mut slice.law };
+        if is_met && !policy.has_non_scope_constraint() {
+            slice.always.push(Article::of(policy));
+            return Ok(());
+        }
+        let policies = if policy.effect() == Effect::Permit { &mut slice.permits } else { &mut slice.forbids };
         policies.add(policy.clone()).map_err(|error| fault(&error))
     }
 
