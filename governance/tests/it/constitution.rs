@@ -1,7 +1,13 @@
 //! The constitution: read strictly, cut without a change of meaning.
 
-use ephor_base::{Capability, Decision};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use cedar_policy::{
+    Authorizer, Context, Effect, Entities, Entity, Policy, PolicySet, Request, RestrictedExpression, Schema,
+};
+use ephor_base::{Branch, Capability, Decision, EffectVector};
 use ephor_governance::{BadConstitution, Constitution, Environment, Ruled};
+use proptest::{prelude::ProptestConfig, proptest, sample::subsequence};
 
 use crate::world::{Given, RULINGS, law};
 
@@ -130,4 +136,109 @@ fn the_digest_of_the_constitution_stands_in_every_decision() {
     let other = Given::good().decide_under(&format!("{} ", law(Decision::Permit))).verdict;
     assert_eq!((one.decision, other.decision), (Decision::Permit, Decision::Permit));
     assert_ne!(one.policy, other.policy);
+}
+
+const SCOPES: [&str; 18] = [
+    "principal, action, resource",
+    r#"principal == Seat::"node/a", action, resource"#,
+    r#"principal == Seat::"node/b", action, resource"#,
+    r#"principal in Seat::"node/a", action, resource"#,
+    r#"principal in Role::"agent", action, resource"#,
+    r#"principal in Role::"clerk", action, resource"#,
+    r#"principal in Namespace::"default", action == Action::"run", resource"#,
+    r#"principal in Namespace::"other", action, resource"#,
+    r#"principal is Seat, action, resource"#,
+    r#"principal is Seat in Role::"agent", action, resource"#,
+    r#"principal is Seat in Namespace::"other", action, resource"#,
+    r#"principal, action in [Action::"ask", Action::"run"], resource"#,
+    r#"principal, action == Action::"ask", resource"#,
+    r#"principal, action, resource == Tool::"t.tool""#,
+    r#"principal, action, resource == Tool::"t.other""#,
+    r#"principal, action, resource in Capability::"outside.act""#,
+    r#"principal, action, resource in Capability::"fs.read""#,
+    r#"principal in Role::"agent", action == Action::"run", resource is Tool in Capability::"outside.act""#,
+];
+const CONDITIONS: [&str; 6] = [
+    "",
+    "when { context.risk > 5 }",
+    "unless { context.tainted }",
+    r#"when { principal in Role::"clerk" }"#,
+    r#"when { context has privacy && context["privacy"] < 100 }"#,
+    "when { context.security + 9223372036854775807 > 0 }",
+];
+
+/// Every policy of these parts, each with a name of its own.
+fn articles() -> Vec<String> {
+    let heads = ["permit", "forbid", "@decision(\"defer\") forbid"];
+    let all = SCOPES.iter().flat_map(|scope| CONDITIONS.map(|condition| (*scope, condition)));
+    let all = all.flat_map(|(scope, condition)| heads.map(|head| (head, scope, condition)));
+    let policy = |(number, (head, scope, condition))| match head {
+        "permit" | "forbid" => format!("@id(\"a-{number}\") {head} ({scope}) {condition};"),
+        _ => format!("@id(\"a-{number}\") @decision(\"defer\") forbid ({scope}) {condition};"),
+    };
+    all.enumerate().map(policy).collect()
+}
+
+/// What Cedar by itself says of a case, one policy after another over the whole world.
+fn by_cedar(law: &str, effects: &EffectVector) -> BTreeSet<(Decision, String)> {
+    let uid = |text: &str| text.parse().unwrap();
+    let seat = HashSet::from([uid("Role::\"agent\""), uid("Namespace::\"default\"")]);
+    let tool = HashSet::from([uid("Capability::\"outside.act\"")]);
+    let attributes = HashMap::from([
+        ("consequential".to_owned(), RestrictedExpression::new_bool(true)),
+        ("clearance".to_owned(), RestrictedExpression::new_long(2)),
+    ]);
+    let world = [
+        Entity::new_no_attrs(uid("Seat::\"node/a\""), seat),
+        Entity::new(uid("Tool::\"t.tool\""), attributes, tool).unwrap(),
+    ];
+    let (schema, _) = Schema::from_cedarschema_str(Constitution::schema_text()).unwrap();
+    let world = schema.action_entities().unwrap().add_entities(world, None).unwrap();
+    let world: &Entities = &world;
+    let long = |name: &str, value: u16| (name.to_owned(), RestrictedExpression::new_long(value.into()));
+    let known = |name: &str, value| (name.to_owned(), RestrictedExpression::new_bool(value));
+    let context = effects.components().map(|(name, value)| long(name, value.value())).into_iter().chain([
+        ("environment".to_owned(), RestrictedExpression::new_string("dev".to_owned())),
+        long("confidentiality", 0),
+        known("untrusted", false),
+        known("tainted", true),
+        known("pinned", true),
+    ]);
+    let context = Context::from_pairs(context).unwrap();
+    let (who, what) = (uid("Seat::\"node/a\""), uid("Tool::\"t.tool\""));
+    let request = Request::new(who, uid("Action::\"run\""), what, context, None).unwrap();
+    let says = |policy: &Policy| {
+        let alone = PolicySet::from_policies([policy.clone()]).unwrap();
+        let answer = Authorizer::new().is_authorized(&request, &alone, world);
+        if answer.diagnostics().errors().next().is_some() {
+            return Some((Decision::Deny, "law-cannot-be-applied".to_owned()));
+        }
+        let decision = match (policy.effect(), policy.annotation("decision")) {
+            (Effect::Permit, _) => Decision::Permit,
+            (Effect::Forbid, None) => Decision::Deny,
+            (Effect::Forbid, Some(_)) => Decision::Defer,
+        };
+        let name = policy.annotation("id").unwrap().to_owned();
+        answer.diagnostics().reason().next().map(|_| (decision, name))
+    };
+    let law: PolicySet = law.parse().unwrap();
+    let mut said: BTreeSet<(Decision, String)> = law.policies().filter_map(says).collect();
+    if said.iter().all(|(decision, _)| *decision == Decision::Defer) {
+        said.insert((Decision::Deny, "no-article-allows-it".to_owned()));
+    }
+    said
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_law_in_slices_says_what_cedar_says_of_the_whole(articles in subsequence(articles(), 0..24), risk in 0..12_u16) {
+        let law = articles.join("\n");
+        let given = Given { effects: [risk, 0, 0, 0, 0], ..Given::good() };
+        let verdict = given.decide_under(&law).verdict;
+        let legislative = verdict.reasons.iter().filter(|reason| reason.branch == Branch::Legislative);
+        let said: BTreeSet<_> = legislative.map(|reason| (reason.decision, reason.code.clone())).collect();
+        assert_eq!(said, by_cedar(&law, &verdict.effects), "{law}");
+    }
 }
