@@ -5,7 +5,8 @@ use std::time::Duration;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// An amount of each thing that runs out. Zero means zero, never "unlimited".
+/// An amount of each thing that runs out. Zero means zero, never "unlimited". In JSON what is as great as can be counted is
+/// `null`, since few readers of JSON know numbers beyond 2⁵³.
 ///
 /// The last three are of seats rather than of calls. Encoded, zeros of them at the end are left out, so that the budget of
 /// a call reads as it did before there were any.
@@ -14,24 +15,31 @@ use serde::{Deserialize, Serialize};
 pub struct Budget {
     /// Model tokens, in and out together.
     #[n(0)]
+    #[serde(with = "counted")]
     pub tokens: u64,
     /// Money, in millionths of a US dollar.
     #[n(1)]
+    #[serde(with = "counted")]
     pub micro_usd: u64,
     /// Time in drivers, in milliseconds.
     #[n(2)]
+    #[serde(with = "counted")]
     pub wall_ms: u64,
     /// Calls of tools.
     #[n(3)]
+    #[serde(with = "counted")]
     pub tool_calls: u64,
     /// Messages taken into mailboxes.
     #[cbor(n(4), with = "sparse", has_nil)]
+    #[serde(with = "counted")]
     pub messages: u64,
     /// Seats below, however deep, that are there at the same time.
     #[cbor(n(5), with = "sparse", has_nil)]
+    #[serde(with = "counted")]
     pub children: u64,
     /// How many generations there may be below. Nobody uses it up: a child has one less than its parent.
     #[cbor(n(6), with = "sparse", has_nil)]
+    #[serde(with = "counted")]
     pub depth: u64,
 }
 
@@ -58,6 +66,20 @@ mod sparse {
 
     pub(super) const fn is_nil(number: &u64) -> bool {
         *number == 0
+    }
+}
+
+/// A number in JSON, with `null` for the greatest.
+mod counted {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn serialize<S: Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+        Some(*number).filter(|number| *number < u64::MAX).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(u64::MAX))
     }
 }
 
@@ -242,5 +264,16 @@ mod tests {
         }
         assert!(cbor::from_slice::<Budget>(&[0x85, 1, 2, 3, 4, 0]).is_err(), "a zero at the end");
         assert!(cbor::from_slice::<Budget>(&[0x86, 1, 2, 3, 4, 0xf6, 6]).is_err(), "null is no number");
+    }
+    #[test]
+    fn in_json_null_is_as_much_as_can_be_counted_and_nothing_may_be_missing() {
+        let text = serde_json::to_string(&Budget { tokens: 0, micro_usd: 7, ..Budget::MAX }).unwrap();
+        assert!(
+            text.contains(r#""tokens":0"#) && text.contains(r#""wall_ms":null"#) && !text.contains("1844"),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Budget>(&text).unwrap(), Budget { tokens: 0, micro_usd: 7, ..Budget::MAX });
+        let without = text.replace(r#""wall_ms":null,"#, "");
+        assert!(serde_json::from_str::<Budget>(&without).is_err(), "{without}");
     }
 }

@@ -120,7 +120,7 @@ pub enum NotStarted {
     #[error("{0}")]
     BudgetSpent(Exhausted),
     /// An operator stopped it, and nothing begins there until it is resumed.
-    #[error("it is {}; `ephor resume` lets it go on", held_as(*.0))]
+    #[error("it is {}; `ephor ps` shows what is, and `ephor resume` of that, or with --all, lets it go on", held_as(*.0))]
     Held(HoldKind),
     /// The constitution cannot take the seat in.
     #[error("the constitution cannot take the seat in: {0}")]

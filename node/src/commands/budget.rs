@@ -45,11 +45,12 @@ pub(super) fn table(account: &AccountView) -> String {
         }
         let _: Result<(), _> = writeln!(
             text,
-            "  {:<12} {}  {} of {}",
+            "  {:<12} {}  {}{}",
             resource.name(),
             bar(limit, used, reserved),
             amount(resource, used),
-            amount(resource, limit)
+            // Nobody set a limit to what is as great as can be counted.
+            if limit == u64::MAX { ", no limit".to_owned() } else { format!(" of {}", amount(resource, limit)) }
         );
     }
     text
