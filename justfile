@@ -86,6 +86,10 @@ sim SEEDS='10000' *ARGUMENTS:
 bench-governance:
     cargo test --release -p ephor-governance --test figures -- --ignored --nocapture --test-threads 1
 
+# The evidence about conduct: false alarms of honest histories, and the delay to detection of what drifts
+bench-conduct:
+    cargo test --release -p ephor-governance --test conduct -- --nocapture --test-threads 1
+
 # Prompt injection: every attack in every task, as a table of stopped against asked
 bench-injection:
     cargo test --release -p ephor-governance --test injection -- --nocapture --test-threads 1
