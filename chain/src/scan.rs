@@ -188,14 +188,19 @@ impl Scan {
             if self.end.is_some() || !self.enter()? {
                 return Ok(None);
             }
-            let found = match self.find()? {
-                Found::Broken if self.goes_on()? => self.find()?,
-                found => found,
-            };
+            let (mut found, mut follows) = (self.find()?, false);
+            if matches!(found, Found::Broken) {
+                follows = self.goes_on()?;
+                // A node that runs may have finished it before it wrote what follows.
+                if follows {
+                    found = self.find()?;
+                }
+            }
             match found {
                 Found::Frame(header, bytes) => return self.take(header, &bytes).map(Some),
-                Found::Nothing => self.leave(Tail::Whole)?,
-                Found::Broken => self.leave(Tail::Broken(self.finding(Damage::Batch)))?,
+                Found::Nothing => self.leave(Tail::Whole),
+                Found::Broken if follows || !self.is_last() => return Err(self.finding(Damage::Batch).into()),
+                Found::Broken => self.leave(Tail::Broken(self.finding(Damage::Batch))),
             }
         }
     }
@@ -257,29 +262,25 @@ impl Scan {
         }
     }
 
-    /// Whether a whole frame follows a broken one. If the node is running, it may have finished the broken one before
-    /// that, so then it is worth a second look.
+    /// Whether a whole frame follows a broken one.
     fn goes_on(&self) -> Result<bool, ScanError> {
         let Some(current) = &self.current else { return Ok(false) };
         frame_follows(current.format, &*current.file, current.offset).map_err(ScanError::io(&current.name))
     }
 
-    /// Finishes a segment. Only in the last one may anything be broken, and only at its very end.
-    fn leave(&mut self, tail: Tail) -> Result<(), ScanError> {
-        let follows = matches!(tail, Tail::Broken(_)) && self.goes_on()?;
-        let Some(current) = self.current.take() else { return Ok(()) };
-        self.used = self.used.saturating_add(current.offset);
-        let last = self.next_segment >= self.segments.len();
-        if let Tail::Broken(finding) = &tail
-            && (!last || follows)
-        {
-            return Err(finding.clone().into());
-        }
+    /// Whether no segment follows the one that is read.
+    const fn is_last(&self) -> bool {
+        self.next_segment >= self.segments.len()
+    }
+
+    /// Finishes a segment. Only the last one may end in something broken.
+    fn leave(&mut self, tail: Tail) {
+        let last = self.is_last();
+        let Some(Current { first, format, offset, length, .. }) = self.current.take() else { return };
+        self.used = self.used.saturating_add(offset);
         if last {
-            let Current { first, format, offset, length, .. } = current;
             self.end = Some(End { first, format, offset, length, tail });
         }
-        Ok(())
     }
 
     /// Takes a frame with a right checksum in. Whatever is wrong from here on is no accident of a crash.

@@ -1,8 +1,22 @@
 //! The life of a log, through the public face.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::common::{self, World, block_on, intent, memory::Memory, message, outcome, plain, subject, tag, verdict};
+use crate::common::{
+    self, World, block_on,
+    hooked::{Before, Hooked},
+    intent,
+    memory::Memory,
+    message, outcome, plain, subject, tag, verdict,
+};
 use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
 use ephor_chain::{
     Against, AppendError, Checkpoint, Content, Fact, Head, Log, Private, Record, Vault,
@@ -134,6 +148,40 @@ fn a_log_that_is_being_written_can_be_verified() {
     }
     writer.join().unwrap();
     assert_eq!(world.verify(world.pinned()).unwrap().head.size, 203);
+}
+
+#[test]
+fn a_batch_that_is_finished_between_any_two_reads_is_no_damage() {
+    let (memory, world) = world();
+    let (log, _) = world.open().unwrap();
+    let journal = memory.paths().into_iter().find(|path| path.starts_with("/home/chain/journal")).unwrap();
+    let sizes = ["one", "two", "three"].map(|text| {
+        block_on(log.append(message(1, text))).unwrap();
+        memory.get(&journal).iter().rposition(|byte| *byte != 0).unwrap()
+    });
+    let whole = memory.get(&journal);
+    // A writer that has written half of the last batch but one.
+    let mut torn = whole.clone();
+    torn[sizes[0].midpoint(sizes[1])..].fill(0);
+    drop(log);
+
+    let mut seen = BTreeSet::new();
+    for reads in 0.. {
+        let (here, after, at) = (memory.copy(), Arc::new(AtomicBool::new(false)), journal.clone());
+        here.put(&journal, torn.clone());
+        let (files, writer, bytes, was) = (here.files(), here.clone(), whole.clone(), Arc::clone(&after));
+        let hook = move || {
+            writer.overwrite(&at, bytes);
+            was.store(true, Ordering::Relaxed);
+        };
+        let reader = world.with_files(Hooked::files(files, Before::Read(reads), &journal, hook));
+        let report = reader.verify(None).unwrap_or_else(|error| panic!("finished before read {reads}: {error}"));
+        seen.insert(report.head.size);
+        if !after.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    assert_eq!(seen, [3, 5].into(), "without the torn batch, or with it and the one behind it");
 }
 
 #[test]

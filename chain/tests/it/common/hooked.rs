@@ -13,6 +13,8 @@ use ephor_base::files::{File, Files, Open};
 pub(crate) enum Before {
     Open,
     Remove,
+    /// A read, after so many others.
+    Read(u64),
 }
 
 type Hook = Box<dyn FnOnce() + Send>;
@@ -21,7 +23,14 @@ type Hook = Box<dyn FnOnce() + Send>;
 pub(crate) struct Hooked {
     inner: Arc<dyn Files>,
     at: (Before, PathBuf),
-    hook: Mutex<Option<Hook>>,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+/// A file whose reads are counted.
+struct Counted {
+    inner: Arc<dyn File>,
+    left: Mutex<u64>,
+    hook: Arc<Mutex<Option<Hook>>>,
 }
 
 impl Hooked {
@@ -31,7 +40,7 @@ impl Hooked {
         path: &Path,
         hook: impl FnOnce() + Send + 'static,
     ) -> Arc<dyn Files> {
-        Arc::new(Self { inner, at: (what, path.to_owned()), hook: Mutex::new(Some(Box::new(hook))) })
+        Arc::new(Self { inner, at: (what, path.to_owned()), hook: Arc::new(Mutex::new(Some(Box::new(hook)))) })
     }
 
     fn reach(&self, what: Before, path: &Path) {
@@ -46,7 +55,13 @@ impl Hooked {
 impl Files for Hooked {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         self.reach(Before::Open, path);
-        self.inner.open(path, how)
+        let inner = self.inner.open(path, how)?;
+        match self.at {
+            (Before::Read(after), ref hooked) if hooked == path => {
+                Ok(Arc::new(Counted { inner, left: Mutex::new(after), hook: Arc::clone(&self.hook) }))
+            }
+            _ => Ok(inner),
+        }
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -76,5 +91,41 @@ impl Files for Hooked {
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
         self.inner.remove_folder(folder)
+    }
+}
+
+impl File for Counted {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut left = self.left.lock().unwrap();
+        let due = if *left == 0 { self.hook.lock().unwrap().take() } else { None };
+        *left = left.saturating_sub(1);
+        if let Some(hook) = due {
+            hook();
+        }
+        self.inner.read_at(into, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.inner.write_at(bytes, offset)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.inner.set_len(length)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.inner.allocate(length)
+    }
+
+    fn prime(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.inner.prime(offset, length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.inner.sync_data()
     }
 }

@@ -275,6 +275,13 @@ impl Memory {
         state.kept.insert(path.to_owned(), node);
     }
 
+    /// Other bytes in a file that may be open.
+    pub(crate) fn overwrite(&self, path: &Path, bytes: Vec<u8>) {
+        let mut state = self.0.lock().unwrap();
+        let node = state.names[path];
+        state.nodes[node].now = bytes;
+    }
+
     /// As `put`, with its folders.
     pub(crate) fn put_deep(&self, path: &Path, bytes: Vec<u8>) {
         for folder in path.ancestors().skip(1).filter(|folder| !is_given(folder)) {
