@@ -4,17 +4,24 @@
 //! `derive`. All else is untrusted: what an attacker wrote, what is encoded, invented or paraphrased, however fair.
 //! Spans are indexed once, when they enter ([`SpanTable`]); a decision only looks up.
 
+mod access;
+mod call;
 mod carried;
 mod date;
+mod denials;
 mod derive;
+mod extremes;
 mod forms;
 mod index;
 mod length;
+mod moments;
+mod names;
 mod number;
 mod numerals;
 mod phrases;
 mod rows;
 mod slots;
+mod sums;
 mod table;
 mod text;
 mod tongues;

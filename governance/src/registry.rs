@@ -158,7 +158,7 @@ impl Tool {
             serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
         let declared = declared(&schema).map_err(fault)?;
         let mut properties = BTreeMap::new();
-        collect_properties(&schema, &mut properties);
+        collect_properties(&schema, &schema, &mut properties);
         let schema = jsonschema::validator_for(&schema).map_err(|error| fault(error.to_string()))?;
         Ok(Self { registration, schema, declared, properties })
     }
@@ -192,7 +192,9 @@ impl Tool {
 
     /// The arguments that are listed as critical.
     pub(crate) fn critical(&self) -> impl Iterator<Item = &str> {
-        self.registration.consequential.iter().map(String::as_str)
+        let all = self.registration.consequential.iter().any(|own| own == ALL);
+        let declared = self.declared.keys().filter(move |_| all);
+        self.registration.consequential.iter().chain(declared).map(String::as_str)
     }
 
     /// Whether the schema itself gives `value` for the argument `name`, as its default or constant.
@@ -235,20 +237,29 @@ fn declared(schema: &serde_json::Value) -> Result<BTreeMap<String, Option<Value>
     properties.iter().map(|(name, declaration)| Ok((name.clone(), value(declaration)?))).collect()
 }
 
-fn collect_properties(schema: &serde_json::Value, into: &mut BTreeMap<String, Property>) {
+fn collect_properties(root: &serde_json::Value, schema: &serde_json::Value, into: &mut BTreeMap<String, Property>) {
     match schema {
         serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
             if let (true, Some(properties)) = (key == "properties", value.as_object()) {
-                properties.iter().for_each(|(name, schema)| describe(schema, into.entry(name.clone()).or_default()));
+                properties
+                    .iter()
+                    .for_each(|(name, schema)| describe(root, schema, into.entry(name.clone()).or_default()));
             }
-            collect_properties(value, into);
+            collect_properties(root, value, into);
         }),
-        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_properties(value, into)),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_properties(root, value, into)),
         _ => {}
     }
 }
 
-fn describe(schema: &serde_json::Value, into: &mut Property) {
+fn describe(root: &serde_json::Value, schema: &serde_json::Value, into: &mut Property) {
+    // Once: a schema that refers to itself says no more.
+    let referred = schema.get("$ref").and_then(serde_json::Value::as_str).and_then(|at| at.strip_prefix('#'));
+    let referred = referred.and_then(|at| root.pointer(at));
+    [Some(schema), referred].into_iter().flatten().for_each(|schema| describe_one(schema, into));
+}
+
+fn describe_one(schema: &serde_json::Value, into: &mut Property) {
     for key in ["description", "format", "title"] {
         if let Some(text) = schema.get(key).and_then(serde_json::Value::as_str) {
             into.words.push(' ');

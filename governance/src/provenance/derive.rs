@@ -99,7 +99,11 @@ pub(super) struct Walk<'a, 'f> {
 impl<'a> Walk<'a, '_> {
     fn value(&mut self, sink: Sink<'a>, value: &'a Value, depth: usize) {
         match value {
-            Value::Null => {}
+            Value::Null => {
+                if self.leaves_out(sink) {
+                    self.doubt(None);
+                }
+            }
             // Yes has the words of its name to be found; no has none.
             Value::Bool(yes) => match self.flag(sink).filter(|_| *yes) {
                 Some(origin) => self.trust(&origin),
@@ -115,9 +119,10 @@ impl<'a> Walk<'a, '_> {
             },
             Value::Text(text) => self.text(sink, &folded(text)),
             Value::List(_) | Value::Object(_) if depth >= MAX_DEPTH => self.doubt(None),
+            Value::List(values) if values.is_empty() && self.leaves_out(sink) => self.doubt(None),
             Value::List(values) => values.iter().for_each(|value| {
                 // What is said once is meant once.
-                let is_row = matches!(value, Value::Object(_));
+                let is_row = matches!(value, Value::Object(_) | Value::Text(_));
                 let alike = values.iter().filter(|other| is_row && *other == value).count();
                 let count = Number::whole(i128::try_from(alike).unwrap_or(i128::MAX));
                 if alike > 1 && self.typed(sink, Typed::Number(count), "").is_none() {
@@ -185,7 +190,7 @@ impl<'a> Walk<'a, '_> {
             Some(Said::Yes(origin)) => return self.trust(&origin),
             said => said.is_some(),
         };
-        if excluded || self.is_taken(sink, value) {
+        if excluded || self.is_taken(sink, value) || self.ends_too_soon(sink, value) {
             return self.doubt(self.table.doubted(value, None).map(str::to_owned));
         }
         let found = self.token(sink, value).or_else(|| self.meaning(sink, value)).or_else(|| self.form(sink, value));
@@ -256,7 +261,8 @@ impl<'a> Walk<'a, '_> {
             // Where the names of records come from a list, a word of the request only picks one.
             let listed = sink.is_identifier() && self.table.is_sourced(sink);
             let person = sink.is_place() && self.table.names_a_person(value, sink);
-            let near = || beside(text, start, end).iter().any(|word| sink.says(word));
+            let name = || sink.is_for_someone() && self.table.is_written_as_a_name(place.span, value);
+            let near = || beside(text, start, end).iter().any(|word| sink.says(word)) || name();
             let said = !listed && !person && meant() && (long || near());
             self.asked.set(self.asked.get() || said);
             said
@@ -296,7 +302,7 @@ impl<'a> Walk<'a, '_> {
         let times = times.filter(|(said, bound)| self.is_said(sink, Typed::Time(time), value, said, *bound));
         let times = times.filter(|(said, _)| self.is_that_time(sink, said, time));
         let (place, _) = times.chain(reckoned).find(|(said, _)| {
-            if !self.table.in_order(said.span, day, time) {
+            if !self.table.in_order(said, day, time) {
                 return false;
             }
             if self.table.has_day(said.span, Some(said.sentence)) {
@@ -319,7 +325,7 @@ impl<'a> Walk<'a, '_> {
         if bound {
             return !sink.is_unfit(value) && self.is_of_the_row(sink, value, place.place());
         }
-        if self.table.is_excluded(place.place()) {
+        if self.table.is_excluded(place.place()) || (place.money && self.table.is_old(place)) {
             return false;
         }
         let fits = || match typed {

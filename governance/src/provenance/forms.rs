@@ -7,6 +7,7 @@
 use ephor_base::arguments::Value;
 
 use super::{
+    access,
     date::{Moment, Time, between},
     derive::{MIN_CHARS, Walk},
     index::{Place, TypedPlace},
@@ -26,7 +27,7 @@ const REACH: usize = 3;
 /// How many between a number and the name it is said of: fifteen percent of all of my salary.
 const FAR: usize = 5;
 /// How deep the start of a call is looked for.
-const DEPTH: usize = 4;
+pub(super) const DEPTH: usize = 4;
 
 /// Whether one of the values that a schema lists was said.
 pub(super) enum Said {
@@ -61,6 +62,8 @@ impl<'a> Walk<'a, '_> {
             .or_else(end)
             .or_else(name)
             .or_else(|| self.next_to(sink, value))
+            .or_else(|| self.whole_day(sink, value))
+            .or_else(|| self.today(sink, value))
             .or_else(|| if sink.is_of_a_link() { self.typed(sink, as_segment(value)?, value) } else { None })
     }
 
@@ -143,6 +146,9 @@ impl<'a> Walk<'a, '_> {
         if options.len() < 2 || !value.chars().all(char::is_alphabetic) || !options.iter().any(|own| own == value) {
             return None;
         }
+        if access::are_levels(options) {
+            return self.access(options, value);
+        }
         let (mut said, mut not, mut another) = (None, false, false);
         for (span, text) in self.table.asked() {
             for word in words(text) {
@@ -166,6 +172,30 @@ impl<'a> Walk<'a, '_> {
             }
             None if not => Some(Said::Not),
             _ => None,
+        }
+    }
+
+    /// A level of access that somebody said, by whatever name, and no higher one that they did not.
+    fn access(&self, options: &[String], value: &str) -> Option<Said> {
+        let own = access::level(value)?;
+        let (mut said, mut not, mut highest) = (None, false, 0);
+        for (span, text) in self.table.asked() {
+            for word in placed(text) {
+                let Some(level) = access::said(word.core) else { continue };
+                let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                let excluded = self.table.is_excluded(place);
+                not |= excluded && level == own;
+                if !excluded && options.iter().any(|option| access::level(option) == Some(level)) {
+                    highest = highest.max(level);
+                    said = said.or_else(|| (level == own).then_some(span));
+                }
+            }
+        }
+        match said {
+            // To read and write is to write.
+            Some(span) if highest == own => Some(Said::Yes(self.table.origin(span).to_owned())),
+            Some(_) => Some(Said::Not),
+            None => not.then_some(Said::Not),
         }
     }
 
@@ -364,7 +394,10 @@ impl<'a> Walk<'a, '_> {
         let person = sink.is_someone() && !value.contains('@') && !figures && self.table.has_sign(place);
         let picked = self.table.picked(place, sink);
         let day = is_when(value) && !sink.may_be_when() && self.table.has_code(place);
+        // How much is paid is never one of several.
         let fits = picked != Some(false)
+            && (!sink.is_money() || self.table.is_the_only_one(place, sink))
+            && self.is_of_the_record(sink, place)
             && !person
             && !day
             && (figures || !sink.is_identifier() || !self.table.has_code(place));
@@ -392,7 +425,7 @@ fn texts_of<'a>(key: &'a str, value: &'a Value, depth: usize, into: &mut Vec<(&'
 }
 
 /// The texts of a value that say when something begins.
-fn starts_of<'a>(sink: Sink<'a>, value: &'a Value, depth: usize, into: &mut Vec<(Sink<'a>, &'a str)>) {
+pub(super) fn starts_of<'a>(sink: Sink<'a>, value: &'a Value, depth: usize, into: &mut Vec<(Sink<'a>, &'a str)>) {
     match value {
         Value::Text(text) if sink.is_start() => into.push((sink, text)),
         Value::Object(map) if depth > 0 => map.iter().for_each(|(key, value)| {

@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    date::{Date, Time, TurnTime},
+    date::TurnTime,
+    moments::{Said, When},
     text::{stands_alone, words},
     typed::{Mention, Typed, scan},
 };
@@ -25,8 +26,8 @@ impl BuildHasher for Fixed {
 /// How many places of one word are kept. A value that is only found beyond them is untrusted.
 const MOST_PLACES: usize = 256;
 
-/// So many days, and so many times, of one span are kept in order.
-const MOST_MOMENTS: usize = 8;
+/// So many days and times of one span are kept in order.
+const MOST_MOMENTS: usize = 64;
 
 /// Where a word stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,9 +66,8 @@ pub(super) struct Holds {
     pub(super) amounts: Vec<(usize, usize, usize, Typed)>,
     /// Days: the sentences that do, in order.
     pub(super) days: Vec<u32>,
-    /// The days and the times, each once, in order.
-    pub(super) dates: Vec<Date>,
-    pub(super) times: Vec<Time>,
+    /// The days and the times, in order.
+    pub(super) moments: Vec<Said>,
 }
 
 /// The words and typed values of some spans.
@@ -99,14 +99,13 @@ impl Index {
             if matches!(typed, Typed::Date(_)) && holds.days.last() != Some(&sentence) {
                 holds.days.push(sentence);
             }
-            match typed {
-                Typed::Date(day) if holds.dates.len() < MOST_MOMENTS && !holds.dates.contains(&day) => {
-                    holds.dates.push(day)
-                }
-                Typed::Time(time) if holds.times.len() < MOST_MOMENTS && !holds.times.contains(&time) => {
-                    holds.times.push(time)
-                }
-                _ => {}
+            let when = match typed {
+                Typed::Date(day) => Some(When::Day(day)),
+                Typed::Time(time) => Some(When::Time(time)),
+                _ => None,
+            };
+            if holds.moments.len() < MOST_MOMENTS {
+                holds.moments.extend(when.map(|when| Said { sentence, at, when }));
             }
             let places = self.typed.entry(typed).or_default();
             if places.len() < MOST_PLACES {

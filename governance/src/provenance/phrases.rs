@@ -123,7 +123,7 @@ pub(super) const BEHIND: [&str; 12] =
     ["after", "later", "nach", "später", "après", "dopo", "después", "depois", "na", "po", "后", "後"];
 
 /// Stand before what is not meant.
-pub(super) const EXCEPT: [&str; 45] = [
+pub(super) const EXCEPT: [&str; 57] = [
     "not",
     "except",
     "excluding",
@@ -169,6 +169,18 @@ pub(super) const EXCEPT: [&str; 45] = [
     "zonder",
     "bez",
     "nooit",
+    "لا",
+    "ولا",
+    "ليس",
+    "وليس",
+    "بدون",
+    "باستثناء",
+    "عدا",
+    "سوى",
+    "عدم",
+    "لم",
+    "لن",
+    "غير",
 ];
 /// Beginnings of words that say of what stands beside them that it is to be no more.
 pub(super) const OFF: [&str; 17] = [
@@ -191,9 +203,27 @@ pub(super) const OFF: [&str; 17] = [
     "no",
 ];
 /// Beside such a word, parts of those that make it no denial: do not forget, no later than.
-pub(super) const NO_DENIAL: [&str; 18] = [
-    "forget", "hesitate", "disturb", "later", "more", "less", "only", "problem", "vergiss", "vergess", "vergeet",
-    "oubli", "olvid", "dimentic", "esque", "zapom", "stör", "dérang",
+pub(super) const NO_DENIAL: [&str; 20] = [
+    "forget",
+    "hesitate",
+    "disturb",
+    "later",
+    "more",
+    "less",
+    "only",
+    "problem",
+    "vergiss",
+    "vergess",
+    "vergeet",
+    "oubli",
+    "olvid",
+    "dimentic",
+    "esque",
+    "zapom",
+    "stör",
+    "dérang",
+    "تنس",
+    "تتردد",
 ];
 /// Two words that stand before what is not meant.
 pub(super) const EXCEPT_TWO: [(&str, &str); 4] =

@@ -2,15 +2,18 @@
 //!
 //! A source that is declared trusted for an argument gives several values, and only some of them were meant. A row is
 //! picked by what it has in common with the request and not with every other row: a word, an amount of money, a day that
-//! the request says something is from, or its place in the list. Where the request picks rows, no other row vouches; where
-//! it excludes one, that one does not. Only the trusted part of a row counts, so that nobody else can make it be picked.
+//! the request says something is from, its place in the list, or that it is the largest or newest. Where the request picks
+//! rows, no other row vouches; where it excludes one, that one does not. Only the trusted part of a row counts, so that
+//! nobody else can make it be picked. A row is a line, or a record that begins with a dash and takes several lines.
 
 use super::{
-    date::{Date, TurnTime},
+    date::{Date, Time, TurnTime},
+    denials::excluded,
+    extremes::{Extreme, Measure, measured},
     number::Number,
     numerals,
-    phrases::{CHEAPEST, EXCEPT, EXCEPT_TWO, FROM_A_DAY, LAST, LEAVE, NO_DENIAL, THE},
-    slots::singular,
+    phrases::{CHEAPEST, FROM_A_DAY, LAST, THE},
+    slots::{Sink, singular},
     text::{folded, weight, words},
     tongues::meaning,
     typed::{Near, Typed, digest, placed, scan},
@@ -36,7 +39,36 @@ pub(super) struct Row {
     heads: bool,
     words: Vec<u64>,
     days: Vec<Date>,
+    times: Vec<Time>,
     amounts: Vec<Typed>,
+    lines: Vec<Line>,
+    part: Part,
+    /// Whether its first line is of somebody whom nobody trusts.
+    pub(super) is_doubtful: bool,
+}
+
+/// A line of a row that has a key before its value.
+#[derive(Clone, Debug)]
+struct Line {
+    start: usize,
+    key: Box<str>,
+    measure: Option<Measure>,
+}
+
+/// How a line goes together with those around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Part {
+    /// By itself.
+    #[default]
+    Alone,
+    /// Lines that are set in behind it belong to it.
+    Opens,
+    /// It has the name of a record after its key: what comes with other keys belongs to it.
+    Names,
+    /// It has another key.
+    Field,
+    /// Set in: it belongs to what opened a record before it, if anything did.
+    SetIn,
 }
 
 /// What a message says that may pick a row.
@@ -46,8 +78,10 @@ pub(super) struct Picks {
     words: Vec<(u64, bool)>,
     amounts: Vec<Typed>,
     days: Vec<Date>,
+    times: Vec<Time>,
     weekdays: Vec<i64>,
     place: Option<Which>,
+    extreme: Option<Extreme>,
     /// The bytes of the folded text that say what is not meant.
     excluded: Vec<(usize, usize)>,
 }
@@ -60,21 +94,57 @@ enum Which {
     Cheapest,
 }
 
-/// The rows of a list: its lines.
+/// The rows of a list: its lines, and those that are set in with the one that they belong to.
 pub(super) fn rows(text: &str) -> Vec<Row> {
     let mut start = 0_usize;
-    let mut rows = Vec::new();
-    for line in text.lines().map(folded).map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()) {
-        let mut row = Row { start, ..Row::default() };
-        row.has_code = words(&line).any(|word| is_code(word.core));
-        row.has_sign = words(&line).any(|word| word.core.starts_with('@'));
+    let mut rows: Vec<Row> = Vec::new();
+    for raw in text.lines() {
+        let line = folded(raw);
+        let line = line.trim_end();
+        if line.is_empty() {
+            continue;
+        }
+        let mut row = Row::of(line, start);
+        row.part = if raw.starts_with([' ', '\t']) {
+            Part::SetIn
+        } else if raw.starts_with("- ") {
+            Part::Opens
+        } else {
+            row.part_by_key()
+        };
+        start = start.saturating_add(line.len()).saturating_add(1);
+        match rows.last_mut() {
+            Some(last) if row.joins(last) => last.take_in(&row),
+            _ => rows.push(row),
+        }
+    }
+    rows
+}
+
+/// The row that a text begins which nobody is trusted for, if it begins one.
+pub(super) fn doubtful(text: &str) -> Vec<Row> {
+    let opens = text.starts_with("- ");
+    opens.then(|| Row { part: Part::Opens, is_doubtful: true, ..Row::default() }).into_iter().collect()
+}
+
+impl Row {
+    /// The row that is the folded line, which begins at the byte `start`.
+    fn of(line: &str, start: usize) -> Self {
+        let mut row = Self { start, ..Self::default() };
+        row.has_code = words(line).any(|word| is_code(word.core));
+        row.has_sign = words(line).any(|word| word.core.starts_with('@'));
         row.key = line.split_once(": ").filter(|(key, _)| !key.contains(' ')).map(|(key, _)| digest(key));
         row.heads = line.ends_with(':');
-        row.words = picking(&line).map(|(_, word)| digest(word)).collect();
-        scan(&line, None, |mention| {
-            if let Typed::Date(day) = mention.typed {
-                row.days.push(day);
-            }
+        row.words = picking(line, 2).map(|(_, word)| digest(word)).collect();
+        let bare = line.strip_prefix("- ").unwrap_or(line);
+        let (key, value) = bare.split_once(": ").unwrap_or((bare.strip_suffix(':').unwrap_or_default(), ""));
+        if !key.is_empty() && !key.contains(' ') {
+            row.lines.push(Line { start, key: key.into(), measure: measured(value) });
+        }
+        scan(line, None, |mention| match mention.typed {
+            Typed::Date(day) => row.days.push(day),
+            Typed::Time(time) => row.times.push(time),
+            _ => {}
         });
         // Of 41/day, the amount.
         scan(&line.replace('/', " "), None, |mention| {
@@ -82,10 +152,66 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
                 row.amounts.push(mention.typed);
             }
         });
-        rows.push(row);
-        start = start.saturating_add(line.len()).saturating_add(1);
+        row
     }
-    rows
+
+    /// Whether it is of the record that the row before it begins.
+    pub(super) fn joins(&self, last: &Self) -> bool {
+        match (self.part, last.part) {
+            (Part::SetIn, Part::Opens | Part::Names) => true,
+            (Part::Field, Part::Names) => {
+                !self.lines.iter().any(|line| last.lines.iter().any(|own| own.key == line.key))
+            }
+            _ => false,
+        }
+    }
+
+    fn part_by_key(&self) -> Part {
+        match self.lines.first() {
+            Some(line) if Sink::names_a_record(&line.key) => Part::Names,
+            Some(_) => Part::Field,
+            None => Part::Alone,
+        }
+    }
+
+    /// Takes in one more line of the same record.
+    pub(super) fn take_in(&mut self, row: &Self) {
+        self.has_code |= row.has_code;
+        self.has_sign |= row.has_sign;
+        (self.key, self.heads) = (None, false);
+        self.words.extend(&row.words);
+        self.days.extend(&row.days);
+        self.times.extend(&row.times);
+        self.amounts.extend(&row.amounts);
+        self.lines.extend(row.lines.iter().cloned());
+    }
+
+    /// Whether nothing is known of it.
+    pub(super) const fn is_blank(&self) -> bool {
+        self.is_doubtful && self.words.is_empty() && self.lines.is_empty()
+    }
+
+    /// Whether its values have keys before them, and it is no single line.
+    pub(super) fn is_record(&self) -> bool {
+        self.lines.len() > 1
+    }
+
+    /// The key of the line that the byte `at` is in, of a row of one span.
+    pub(super) fn key_at(&self, at: usize) -> Option<&str> {
+        self.lines.iter().rev().find(|line| line.start <= at).map(|line| &*line.key)
+    }
+
+    /// Whether a value with this key may be what `sink` is called: no other key of the record is called so more.
+    pub(super) fn fits(&self, key: Option<&str>, sink: Sink<'_>) -> bool {
+        let own = key.map_or(0, |key| sink.shares(key));
+        own >= self.lines.iter().map(|line| sink.shares(&line.key)).max().unwrap_or(0)
+            && key.is_none_or(|key| !sink.is_of_another_kind(key))
+    }
+
+    /// How much the record has of what `extreme` compares.
+    fn measure(&self, extreme: &Extreme) -> Option<Measure> {
+        self.lines.iter().filter(|line| extreme.compares(&line.key)).find_map(|line| line.measure)
+    }
 }
 
 /// Whether a word has letters and figures and is no day, time or sum.
@@ -95,16 +221,18 @@ pub(super) fn is_code(word: &str) -> bool {
 }
 
 impl Picks {
-    /// What the folded text of a message picks. `now` is when its turn began.
-    pub(super) fn of(text: &str, now: Option<TurnTime>) -> Self {
+    /// What the folded text of a message picks. `names` are the short words that it writes as names, and `now` is when its turn began.
+    pub(super) fn of(text: &str, names: &[Box<str>], now: Option<TurnTime>) -> Self {
         let excluded = excluded(text);
         let out = |at: usize| excluded.iter().any(|(from, to)| (*from..*to).contains(&at));
-        let words = picking(text).map(|(at, word)| (digest(word), out(at))).collect();
+        let fits = |word: &str| weight(word) >= PICKS || names.iter().any(|name| **name == *word);
+        let words = picking(text, 2).filter(|(_, word)| fits(word)).map(|(at, word)| (digest(word), out(at))).collect();
         let mut picks = Self { words, ..Self::default() };
         let list = placed(text);
         let near = Near::of(&list);
         for at in 0..list.len() {
             picks.place = picks.place.or_else(|| which(near, at));
+            picks.extreme = picks.extreme.take().or_else(|| Extreme::read(near, at));
             if FROM_A_DAY.contains(&near.get(at, -1)) {
                 picks.weekdays.extend(meaning(near.get(at, 0)).weekday);
             }
@@ -112,6 +240,9 @@ impl Picks {
         scan(text, now, |mention| match mention.typed {
             Typed::Date(day) if FROM_A_DAY.contains(&mention.before) => picks.days.push(day),
             Typed::Amount(..) => picks.amounts.push(mention.typed),
+            Typed::Time(time) if !excluded.iter().any(|(from, to)| (*from..*to).contains(&mention.byte)) => {
+                picks.times.push(time);
+            }
             _ => {}
         });
         picks.excluded = excluded;
@@ -143,6 +274,9 @@ impl Picks {
         for day in &self.days {
             common(&mut picked, false, &|row| row.days.contains(day));
         }
+        for time in &self.times {
+            common(&mut picked, false, &|row| row.times.contains(time));
+        }
         for weekday in &self.weekdays {
             common(&mut picked, false, &|row| row.days.iter().any(|day| day.weekday() == *weekday));
         }
@@ -150,10 +284,27 @@ impl Picks {
         if left_out.get(mine) == Some(&true) {
             return Some(false);
         }
+        if let Some(extreme) = self.extreme.as_ref().filter(|extreme| extreme.is_of(kind)) {
+            return Some(Self::is_extreme(rows, mine, &picked, extreme));
+        }
         match self.place {
+            Some(_) if rows.iter().any(|row| row.is_doubtful) => Some(false),
             Some(place) => Self::at_its_place(rows, mine, &picked, place),
             None => picked.contains(&true).then(|| picked.get(mine) == Some(&true)),
         }
+    }
+
+    /// Whether row number `mine` has the most or the least of something, of those that words pick. Where that cannot be
+    /// told, none has.
+    fn is_extreme(rows: &[&Row], mine: usize, picked: &[bool], extreme: &Extreme) -> bool {
+        let any = picked.contains(&true);
+        let among = || rows.iter().enumerate().filter(|(at, _)| !any || picked.get(*at) == Some(&true));
+        if any && among().count() == 1 {
+            return picked.get(mine) == Some(&true);
+        }
+        let measures: Option<Vec<(usize, Measure)>> =
+            among().map(|(at, row)| Some((at, row.measure(extreme)?))).collect();
+        extreme.of(&measures.unwrap_or_default()) == Some(mine)
     }
 
     /// Whether row number `mine` is at the place that the message says. Where words pick rows too, both have to agree.
@@ -199,14 +350,14 @@ fn counted(rows: &[&Row], mine: usize) -> Vec<usize> {
 }
 
 /// The words of a text that can pick a row, each with where it begins.
-fn picking(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn picking(text: &str, least: usize) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0_usize;
     text.split_inclusive(|c: char| !c.is_alphanumeric()).filter_map(move |part| {
         let begin = at;
         at = at.saturating_add(part.len());
         let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
         let year = word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
-        (weight(word) >= PICKS && !year).then(|| (begin, singular(word)))
+        (weight(word) >= least && !year).then(|| (begin, singular(word)))
     })
 }
 
@@ -231,41 +382,4 @@ fn which(near: Near<'_, '_>, at: usize) -> Option<Which> {
     }
     let place = meaning(word).ordinal.and_then(|place| usize::try_from(place).ok()?.checked_sub(1));
     place.map(Which::Nth).or_else(|| LAST.contains(&word).then_some(Which::Last))
-}
-
-/// What a text says is not meant: from a word such as `not` or `except` to the end of the clause.
-fn excluded(text: &str) -> Vec<(usize, usize)> {
-    let all: Vec<_> = words(text).collect();
-    let end = |at: usize| all.get(at).map_or(text.len(), |word| word.at.saturating_add(word.core.len()));
-    let breaks = |at: usize| {
-        let next = all.get(at.saturating_add(1));
-        next.is_none_or(|next| {
-            let between = text.get(end(at)..next.at).unwrap_or_default();
-            between.contains([',', ';', '.', '!', '?', ':', '(', '—', '。', '、', '，'])
-                || matches!(next.core, "but" | "aber" | "sondern" | "mais" | "ma" | "pero" | "maar" | "ale")
-        })
-    };
-    // Backwards, so that a long text without a stop is read once.
-    let mut lasts = vec![0; all.len()];
-    let mut last = 0;
-    for (at, own) in lasts.iter_mut().enumerate().rev() {
-        last = if breaks(at) { at } else { last };
-        *own = last;
-    }
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    for ((at, word), last) in all.iter().enumerate().zip(lasts) {
-        if found.last().is_some_and(|(_, to)| word.at < *to) {
-            continue;
-        }
-        let leaves = LEAVE.contains(&word.core)
-            && all.get(at..=last).is_some_and(|clause| clause.iter().any(|word| word.core == "as"));
-        let near = |at: Option<usize>| at.and_then(|at| all.get(at)).map_or("", |next| next.core);
-        let (before, next) = (near(at.checked_sub(1)), near(at.checked_add(1)));
-        let other = |word: &str| NO_DENIAL.iter().any(|part| word.contains(part));
-        let denies = || EXCEPT.contains(&word.core) && !other(before) && !other(next);
-        if leaves || EXCEPT_TWO.contains(&(word.core, next)) || denies() {
-            found.push((word.at, end(last)));
-        }
-    }
-    found
 }

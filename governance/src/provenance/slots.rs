@@ -30,7 +30,7 @@ const MONEY: [&str; 12] =
 /// Words that say that an argument is the number of a thing.
 const IDENTIFIERS: [&str; 10] = ["id", "ids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
-const PERSONS: [&str; 11] = [
+const PERSONS: [&str; 12] = [
     "handle",
     "user",
     "member",
@@ -42,6 +42,7 @@ const PERSONS: [&str; 11] = [
     "owner",
     "passenger",
     "guest",
+    "participant",
 ];
 /// Words that say that an argument is an account, or whose it is.
 const ACCOUNTS: [&str; 8] = ["iban", "account", "acct", "bank", "payee", "beneficiary", "creditor", "debtor"];
@@ -141,6 +142,35 @@ impl Sink<'_> {
         names.map(|own| digest(singular(&own))).collect()
     }
 
+    /// How many words of the argument's own name a key of a record has.
+    pub(super) fn shares(&self, key: &str) -> usize {
+        name_words(key).filter(|word| name_words(self.key).any(|own| alike(singular(&own), singular(word)))).count()
+    }
+
+    /// Whether a key says that its value is the name of a record and the argument is a sum, or the other way round.
+    pub(super) fn is_of_another_kind(&self, key: &str) -> bool {
+        let names = Self::names_a_record(key);
+        let sums = name_words(key).any(|own| MONEY.contains(&&*own));
+        self.shares(key) == 0 && ((names && self.is_money()) || (sums && self.is_identifier()))
+    }
+
+    /// Whether a key is that of the name of a record.
+    pub(super) fn names_a_record(key: &str) -> bool {
+        name_words(key).last().is_some_and(|last| IDENTIFIERS.contains(&&*last))
+    }
+
+    /// Whether the argument is the day on which a sum is paid.
+    pub(super) fn is_day_of_payment(&self) -> bool {
+        const DAYS: [&str; 7] = ["date", "execution", "value", "payment", "transfer", "on", "transaction"];
+        let mut own = name_words(self.key);
+        name_words(self.key).any(|own| own == "date") && own.all(|own| DAYS.contains(&&*own))
+    }
+
+    /// Whether the argument is whom something goes to, or who takes part.
+    pub(super) fn is_for_persons(&self) -> bool {
+        names_persons(self.key) || name_words(self.key).any(|own| matches!(&*own, "cc" | "bcc"))
+    }
+
     /// Whether the argument is a text that is read by people.
     pub(super) fn is_wording(&self) -> bool {
         const WORDING: [&str; 8] = ["text", "message", "content", "body", "title", "topic", "question", "subject"];
@@ -209,17 +239,18 @@ impl Sink<'_> {
     }
 
     pub(super) fn is_start(&self) -> bool {
-        self.name().any(|own| STARTS.contains(&&*own))
+        let has = |wanted: &str| self.name().any(|own| own == wanted);
+        self.name().any(|own| STARTS.contains(&&*own)) || (has("check") && has("in"))
     }
 
     /// Whether the argument says when something begins, also in two words.
     pub(super) fn opens(&self) -> bool {
-        let has = |wanted: &str| self.name().any(|own| own == wanted);
-        self.is_start() || (has("check") && has("in")) || self.name().any(|own| own.starts_with("arriv"))
+        self.is_start() || self.name().any(|own| own.starts_with("arriv"))
     }
 
     pub(super) fn is_end(&self) -> bool {
-        !self.is_start() && self.name().any(|own| ENDS.contains(&&*own))
+        let has = |wanted: &str| self.name().any(|own| own == wanted);
+        !self.is_start() && (self.name().any(|own| ENDS.contains(&&*own)) || (has("check") && has("out")))
     }
 
     /// What one of the things that the argument counts is, if it counts any.
@@ -297,7 +328,7 @@ impl Sink<'_> {
         let signed = || text.starts_with('@') || text.contains(" @");
         quoted
             || (unsigned && !text.get(start..end).is_some_and(|value| value.contains('@')) && signed())
-            || self.is_for_another(before)
+            || (self.is_for_another(before) && !ends_a_clause(text, start))
     }
 
     /// Whether `word` names another argument that matters.
@@ -322,6 +353,11 @@ impl Sink<'_> {
     fn name(&self) -> impl Iterator<Item = Cow<'_, str>> {
         name_words(self.argument).chain(name_words(self.key))
     }
+}
+
+/// Whether a clause ends right before the byte `start`.
+fn ends_a_clause(text: &str, start: usize) -> bool {
+    text.get(..start).is_some_and(|before| before.trim_end().ends_with([',', ';', '.', '!', '?']))
 }
 
 /// The words directly before and after `text[start..end]`; empty where there is none nearby.
@@ -437,7 +473,7 @@ fn is_iban(value: &str) -> bool {
 }
 
 /// The words of a name such as `event_id` or `eventId`, in lower case.
-fn name_words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+pub(super) fn name_words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let plain = !name.contains(char::is_uppercase);
     let borrowed = plain.then(|| name.split(|c: char| !c.is_alphanumeric()).map(Cow::Borrowed));
     let made = (!plain).then(|| camel_words(name).into_iter().map(Cow::Owned));

@@ -1,6 +1,6 @@
 //! The spans of a session as governance sees them: each indexed once, when it enters.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use ephor_base::{Arguments, Confidentiality, Integrity, Label, Registration, Source, arguments::Value};
 
@@ -9,10 +9,13 @@ use super::{
     date::{Date, Time, TurnTime},
     derive::{self, Finding},
     index::{Holds, Index, Place, TypedPlace},
+    moments::{Moments, Said, When},
+    names::short_names,
     rows::{self, Picks, Row},
     slots::{Sink, names_persons},
+    sums,
     text::folded,
-    typed::Typed,
+    typed::{Typed, placed},
 };
 use crate::registry::Tool;
 
@@ -46,8 +49,28 @@ struct Entered {
     rows: Vec<Row>,
     /// The sentences of it that speak of a day.
     days: Vec<u32>,
-    /// The days and the times that it speaks of, each once, in order.
-    moments: (Vec<Date>, Vec<Time>),
+    /// The days and the times that it speaks of, in order.
+    moments: Vec<Said>,
+    /// The short words that it writes as names.
+    names: Vec<Box<str>>,
+}
+
+/// What one tool has given, as rows.
+struct List<'a> {
+    rows: Vec<Cow<'a, Row>>,
+    /// Which of them a place is in.
+    mine: usize,
+    /// Its first span.
+    first: usize,
+}
+
+/// A record of a list.
+pub(super) struct Record<'a> {
+    pub(super) row: Cow<'a, Row>,
+    /// What stands before the value that was asked for.
+    pub(super) key: Option<&'a str>,
+    /// Which list, and which record of it.
+    pub(super) number: (usize, usize),
 }
 
 /// What a span may vouch for.
@@ -91,7 +114,12 @@ impl SpanTable {
             return self.enter_result(label, text, registration, carried);
         }
         let standing = Standing::Untrusted;
-        self.push(text, format!("tool:{}", registration.name).into(), standing, carried, label.confidentiality)
+        let origin = format!("tool:{}", registration.name).into();
+        let at = self.push(text, origin, standing, carried, label.confidentiality);
+        if let Some(span) = self.spans.get_mut(at) {
+            span.rows = rows::doubtful(text);
+        }
+        at
     }
 
     fn push(
@@ -103,12 +131,13 @@ impl SpanTable {
         confidentiality: Confidentiality,
     ) -> usize {
         let rows = if matches!(standing, Standing::For(_)) { rows::rows(text) } else { Vec::new() };
+        let names = if &*origin == "user" { short_names(text) } else { Vec::new() };
         let (text, at) = (folded(text), self.spans.len());
         let picks = (standing == Standing::Trusted && carried == Carried::default() && &*origin == "user")
-            .then(|| Picks::of(&text, self.now));
+            .then(|| Picks::of(&text, &names, self.now));
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
-        let Holds { amounts, days, dates, times } = holds;
+        let Holds { amounts, days, moments } = holds;
         let amounts = if standing == Standing::Untrusted { Vec::new() } else { amounts };
         self.spans.push(Entered {
             text,
@@ -120,7 +149,8 @@ impl SpanTable {
             picks,
             rows,
             days,
-            moments: (dates, times),
+            moments,
+            names,
         });
         at
     }
@@ -150,9 +180,12 @@ impl SpanTable {
     #[must_use]
     pub fn findings(&self, tool: &Tool, arguments: &Arguments) -> Vec<Finding> {
         let critical = |name: &str| tool.is_critical(name);
-        let given = arguments.iter().filter(|(name, value)| critical(name) && !matches!(value, Value::Null));
-        let given: Vec<(&str, &Value)> = given.collect();
-        given.iter().map(|(name, value)| derive::finding(self, tool, name, value, &given)).collect()
+        let (nothing, given): (Vec<_>, Vec<_>) =
+            arguments.iter().filter(|(name, _)| critical(name)).partition(|(_, value)| matches!(value, Value::Null));
+        let finding = |(name, value): &(&str, &_)| derive::finding(self, tool, name, value, &given);
+        // Nothing at all is only worth a word where somebody is left out by it.
+        let left_out = nothing.iter().map(finding).filter(|finding| !finding.trusted);
+        given.iter().map(finding).chain(left_out).collect()
     }
 
     /// The spans that vouch for the folded `value` as an argument for `sink`, as tokens.
@@ -215,6 +248,13 @@ impl SpanTable {
         said.map(|(.., typed)| *typed)
     }
 
+    /// Whether a sum of money at a place is one of before.
+    pub(super) fn is_old(&self, place: &TypedPlace) -> bool {
+        let Some(span) = self.entered(place.span) else { return false };
+        let others: Vec<usize> = span.amounts.iter().map(|(at, ..)| *at).filter(|at| *at != place.at).collect();
+        sums::is_old(&placed(&span.text), place.at, &others)
+    }
+
     /// Whether a span has more amounts than this one.
     pub(super) fn has_other_amounts(&self, span: u32, amount: Typed) -> bool {
         self.entered(span).is_some_and(|span| span.amounts.iter().any(|(.., typed)| *typed != amount))
@@ -242,37 +282,78 @@ impl SpanTable {
     /// Whether the row of a list that the place is in is the one that the person's messages pick, the last of them first;
     /// none if they pick nothing of it.
     pub(super) fn picked(&self, place: Place, sink: Sink<'_>) -> Option<bool> {
-        let (list, mine) = self.list_of(place)?;
-        if list.len() > rows::MOST_ROWS {
+        let List { rows, mine, .. } = self.list_of(place)?;
+        if rows.len() > rows::MOST_ROWS {
             return Some(false);
         }
-        let (kind, mut said) = (sink.kind(), self.spans.iter().rev().filter_map(|span| span.picks.as_ref()));
-        said.find_map(|picks| picks.picks(&list, mine, &kind))
+        let list: Vec<&Row> = rows.iter().map(|row| &**row).collect();
+        self.picks_of(&list, mine, &sink.kind())
+    }
+
+    /// Whether a person's words pick the row that the place is in and no other of its list.
+    pub(super) fn is_the_only_one(&self, place: Place, sink: Sink<'_>) -> bool {
+        let Some(List { rows, mine, .. }) = self.list_of(place) else { return false };
+        let (list, kind): (Vec<&Row>, _) = (rows.iter().map(|row| &**row).collect(), sink.kind());
+        rows.len() <= rows::MOST_ROWS
+            && self.picks_of(&list, mine, &kind) == Some(true)
+            && (0..rows.len()).filter(|at| *at != mine).all(|at| self.picks_of(&list, at, &kind) != Some(true))
+    }
+
+    /// What the last message that picks anything of a list says of one of its rows.
+    fn picks_of(&self, list: &[&Row], mine: usize, kind: &[u64]) -> Option<bool> {
+        self.spans.iter().rev().filter_map(|span| span.picks.as_ref()).find_map(|picks| picks.picks(list, mine, kind))
     }
 
     /// The rows of the list that the place is in, and which of them it is in: what one tool has given without another between.
-    fn list_of(&self, place: Place) -> Option<(Vec<&Row>, usize)> {
+    fn list_of(&self, place: Place) -> Option<List<'_>> {
         let at = usize::try_from(place.span).ok()?;
         let origin = &self.spans.get(at)?.origin;
         let same = |span: &&Entered| span.origin == *origin;
         let before = self.spans.get(..at)?.iter().rev().take_while(same).count();
-        let list = self.spans.get(at.checked_sub(before)?..)?.iter().take_while(same);
-        let (mut rows, mut mine) = (Vec::new(), None);
+        let first = at.checked_sub(before)?;
+        let list = self.spans.get(first..)?.iter().take_while(same);
+        let (mut rows, mut mine) = (Vec::<Cow<'_, Row>>::new(), None);
         for (number, span) in list.enumerate() {
-            let own = number == before;
             for row in &span.rows {
-                if own && row.start <= usize::try_from(place.at).ok()? {
-                    mine = Some(rows.len());
+                match rows.last_mut() {
+                    Some(last) if row.joins(last) => last.to_mut().take_in(row),
+                    _ => rows.push(Cow::Borrowed(row)),
                 }
-                rows.push(row);
+                if number == before && row.start <= usize::try_from(place.at).ok()? {
+                    mine = Some(rows.len().saturating_sub(1));
+                }
             }
         }
-        Some((rows, mine?))
+        let mine = mine?;
+        let blank = rows.get(..mine)?.iter().filter(|row| row.is_blank()).count();
+        rows.retain(|row| !row.is_blank());
+        Some(List { rows, mine: mine.saturating_sub(blank), first })
+    }
+
+    /// The record that the place is in and the key of its line, if its values have keys.
+    pub(super) fn record(&self, place: Place) -> Option<Record<'_>> {
+        let List { rows, mine, first } = self.list_of(place)?;
+        let row = rows.into_iter().nth(mine).filter(|row| row.is_record())?;
+        let at = usize::try_from(place.at).ok()?;
+        let own = self.entered(place.span)?.rows.iter().rev().find(|row| row.start <= at)?;
+        Some(Record { row, key: own.key_at(at), number: (first, mine) })
+    }
+
+    /// Whether a person's words pick a row of a list that is declared for `sink`.
+    pub(super) fn has_picked(&self, sink: Sink<'_>) -> bool {
+        let spans = self.spans.iter().zip(0..).filter(|(span, _)| match &span.standing {
+            Standing::For(entries) => entries.iter().any(|entry| sink.is(entry)),
+            Standing::Trusted | Standing::Untrusted => false,
+        });
+        spans.into_iter().any(|(span, number)| {
+            let places = span.rows.iter().filter_map(|row| u32::try_from(row.start).ok());
+            places.map(|at| Place { span: number, at }).any(|place| self.picked(place, sink) == Some(true))
+        })
     }
 
     /// Whether the row that the place is in has a word with letters and figures.
     pub(super) fn has_code(&self, place: Place) -> bool {
-        self.list_of(place).is_some_and(|(rows, mine)| rows.get(mine).is_some_and(|row| row.has_code))
+        self.list_of(place).is_some_and(|list| list.rows.get(list.mine).is_some_and(|row| row.has_code))
     }
 
     /// The sentence that the place is in, of a folded text.
@@ -287,7 +368,7 @@ impl SpanTable {
 
     /// Whether the row that the place is in has the sign of a person, as `@ana`.
     pub(super) fn has_sign(&self, place: Place) -> bool {
-        self.list_of(place).is_some_and(|(rows, mine)| rows.get(mine).is_some_and(|row| row.has_sign))
+        self.list_of(place).is_some_and(|list| list.rows.get(list.mine).is_some_and(|row| row.has_sign))
     }
 
     /// Every place of a typed value in spans that vouch for anything.
@@ -342,12 +423,34 @@ impl SpanTable {
         })
     }
 
-    /// Whether a span that speaks of as many days as times has these two at the same place of each.
-    pub(super) fn in_order(&self, span: u32, day: Date, time: Time) -> bool {
-        let Some((days, times)) = self.entered(span).map(|span| &span.moments) else { return false };
-        let place = |at: Option<usize>| at.unwrap_or(usize::MAX);
-        let (of_day, of_time) = (days.iter().position(|own| *own == day), times.iter().position(|own| *own == time));
-        days.len() != times.len() || days.len() < 2 || of_day.is_none() || place(of_day) == place(of_time)
+    /// Whether a time goes with that day where the text, or the sentence of the time, speaks of several days: of as many
+    /// days as times, each with the one in its place, and else with the day it stands nearest to.
+    pub(super) fn in_order(&self, said: &TypedPlace, day: Date, time: Time) -> bool {
+        let Some(all) = self.entered(said.span).map(|span| &span.moments) else { return false };
+        let own = self.has_day(said.span, Some(said.sentence)).then_some(said.sentence);
+        Moments::of(all, own).goes_with(day, time, said.at)
+    }
+
+    /// Whether a person has written a short word as a name is written.
+    pub(super) fn is_written_as_a_name(&self, span: u32, word: &str) -> bool {
+        self.entered(span).is_some_and(|span| span.names.iter().any(|name| **name == *word))
+    }
+
+    /// The day of the turn, where no person speaks of any day.
+    pub(super) fn today_unless_said(&self) -> Option<Date> {
+        let mut asked = self.spans.iter().filter(|span| span.picks.is_some());
+        asked.all(|span| span.days.is_empty()).then_some(self.now?.today)
+    }
+
+    /// Whether a person's words speak of a time in the sentence of a place.
+    pub(super) fn has_time(&self, span: u32, sentence: u32) -> bool {
+        let time = |said: &Said| said.sentence == sentence && matches!(said.when, When::Time(_));
+        self.entered(span).is_some_and(|span| span.moments.iter().any(time))
+    }
+
+    /// Whether a span speaks of more than one day.
+    pub(super) fn has_days(&self, span: u32) -> bool {
+        self.entered(span).is_some_and(|span| Moments::of(&span.moments, None).has_days())
     }
 
     /// The day on which `time` comes next.

@@ -6,6 +6,7 @@ use super::{
     number::{self, Currency, Number},
     numerals,
     phrases::{AGED, AND_HUNDREDTHS, HUNDREDS, HUNDREDTHS, JOINS, MULTIPLES},
+    sums,
     text::{Word, is_wide, words},
     tongues::{Unit, meaning, unspaced},
     when::{Reading, is_of_a_day},
@@ -140,7 +141,7 @@ fn ends_a_sentence(text: &str, one: Option<&Word<'_>>, next: Option<&Word<'_>>) 
     let stop = between.contains('.')
         && !matches!(one.core, "a.m" | "p.m")
         && one.core.chars().count() > 2
-        && !has_figure(one.core);
+        && (!has_figure(one.core) || one.core.contains(':') || Date::iso(one.core).is_some());
     stop || between.contains(['?', '!', '。', '？', '！', '؟'])
 }
 
@@ -257,7 +258,8 @@ struct Said<'a> {
 fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said<'a>)) -> usize {
     let (word, one) = (near.get(at, 0), at.saturating_add(1));
     if let Some((currency, number)) = number::amount(word) {
-        if MULTIPLES.contains(&near.get(one, 0))
+        if sums::is_part(near, at)
+            || MULTIPLES.contains(&near.get(one, 0))
             || HUNDREDS.contains(&near.get(one, 0))
             || thousand(near, one).is_some()
         {
@@ -285,7 +287,7 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
         return one;
     };
     let end = at.saturating_add(words);
-    if is_multiplied(near, at, end) {
+    if is_multiplied(near, at, end) || sums::is_part(near, at) || sums::is_weight(near, at, end) {
         return end;
     }
     if let Some(currency) = Currency::parse(near.get(end, 0)) {

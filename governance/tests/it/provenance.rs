@@ -232,10 +232,11 @@ fn a_short_value_comes_only_from_a_place_bound_to_the_argument() {
         assert!(trusted(&said(text), name, value), "{text}");
     }
     for (text, name, value) in [
-        ("ask Bob", "to", r#""Bob""#),
+        ("ask bob", "to", r#""Bob""#),
+        ("Bob it is", "to", r#""Bob""#),
         ("room 7", "n", "7"),
         ("write to Bob", "when", r#""Bob""#),
-        ("to the Bob", "to", r#""Bob""#),
+        ("to the bob", "to", r#""Bob""#),
     ] {
         assert!(!trusted(&said(text), name, value), "{text}");
     }

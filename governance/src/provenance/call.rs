@@ -1,0 +1,179 @@
+//! What the parts of one call have to be to each other, and what follows from one for another.
+
+use ephor_base::arguments::Value;
+
+use super::{
+    date::{Moment, Time, between},
+    derive::Walk,
+    forms::{DEPTH, starts_of},
+    index::Place,
+    number::Number,
+    slots::Sink,
+    table::Record,
+    text::folded,
+    typed::{Typed, Whole, whole},
+};
+
+impl<'a> Walk<'a, '_> {
+    /// Whether the value ends what begins no sooner in the same call: at the same moment, or on the same day where a person
+    /// has said another one too.
+    pub(super) fn ends_too_soon(&self, sink: Sink<'a>, value: &str) -> bool {
+        let Some(end) = moment(value).filter(|_| sink.is_end()) else { return false };
+        self.starts(sink).into_iter().any(|start| {
+            let day = end.clock.is_none() && start.clock.is_none() && start.day == end.day;
+            let several = || self.table.asked().any(|(span, _)| self.table.has_days(span));
+            match (start.clock, end.clock) {
+                (Some((_, one)), Some((_, other))) if one != other => false,
+                _ if day => several(),
+                _ if start.clock.is_some() != end.clock.is_some() => end.day < start.day,
+                _ => {
+                    between(start, end).is_none()
+                        && (end.day, end.clock.map(time)) <= (start.day, start.clock.map(time))
+                }
+            }
+        })
+    }
+
+    /// The moments at which something begins in the same call.
+    fn starts(&self, sink: Sink<'a>) -> Vec<Moment> {
+        let mut starts = Vec::new();
+        for (name, given) in self.given {
+            starts_of(Sink { argument: name, key: name, ..sink }, given, DEPTH, &mut starts);
+        }
+        starts.into_iter().filter_map(|(_, start)| moment(&folded(start))).collect()
+    }
+
+    /// A midnight, or a minute before the next: of a day that was said without any hour, where the call has both.
+    pub(super) fn whole_day(&self, sink: Sink<'a>, value: &str) -> Option<String> {
+        let own = moment(value)?;
+        let other = |start: bool| {
+            let fits = |sink: Sink<'_>| if start { sink.is_start() } else { sink.is_end() };
+            let named = self
+                .given
+                .iter()
+                .filter(|(name, _)| *name != sink.argument && fits(Sink { argument: name, key: name, ..sink }));
+            named.filter_map(|(_, value)| moment(&folded(text(value)?))).next()
+        };
+        let (start, end) = if sink.is_start() {
+            (own, other(false)?)
+        } else if sink.is_end() {
+            (other(true)?, own)
+        } else {
+            return None;
+        };
+        let (from, to) = (start.clock?.0.minute(), end.clock?.0.minute());
+        let last = (end.day == start.day && to == LAST_MINUTE) || (end.day == start.day.plus(1) && to == 0);
+        if from != 0 || !last {
+            return None;
+        }
+        let places = self.table.vouching_typed(Typed::Date(start.day), value, sink);
+        let mut places = places.filter(|(place, _)| !self.table.is_excluded(place.place()));
+        let (place, _) = places.find(|(place, _)| !self.table.has_time(place.span, place.sentence))?;
+        self.asked.set(true);
+        Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// The day of the turn, for a sum that is to be paid where nobody speaks of any day.
+    pub(super) fn today(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+        let pays = |(name, value): &&(&str, &Value)| {
+            Sink { argument: name, key: name, ..sink }.is_money() && !matches!(value, Value::Bool(_))
+        };
+        if !sink.is_day_of_payment() || !self.given.iter().any(|given| pays(&given)) {
+            return None;
+        }
+        let today = self.table.today_unless_said()?;
+        let is_today = whole(value).iter().any(|way| matches!(way, Whole::One(Typed::Date(day)) if *day == today));
+        is_today.then(|| "turn".to_owned())
+    }
+
+    /// Whether nothing is given for an argument that takes people, though a person has named some, or picked some of a list,
+    /// and the call has none of them.
+    pub(super) fn leaves_out(&self, sink: Sink<'_>) -> bool {
+        if !sink.is_for_persons() {
+            return false;
+        }
+        let others: Vec<String> = self.given.iter().flat_map(|(_, value)| texts(value)).map(folded).collect();
+        let is_address = |word: &str| word.split_once('@').is_some_and(|(_, host)| !host.is_empty());
+        let named = self.table.asked().any(|(span, said)| {
+            super::text::words(said).filter(|word| is_address(word.core)).any(|word| {
+                let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                !self.table.is_excluded(place) && !others.iter().any(|other| other == word.core)
+            })
+        });
+        let called = || {
+            self.table.asked().any(|(span, said)| {
+                super::text::words(said).any(|word| {
+                    let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                    sink.says(word.core) && !self.table.is_excluded(place)
+                })
+            })
+        };
+        named || (sink.is_someone() && called()) || (others.is_empty() && self.table.has_picked(sink))
+    }
+
+    /// Whether a value of a list with keys has the key that is meant, and whether the other values of the call that the list
+    /// has too are of the same record. Those with the same key, such as two accounts, may be of two.
+    pub(super) fn is_of_the_record(&self, sink: Sink<'_>, place: Place) -> bool {
+        let Some(own) = self.table.record(place) else { return true };
+        if !own.row.fits(own.key, sink) {
+            return false;
+        }
+        let others = self.given.iter().filter(|(name, _)| *name != sink.argument);
+        others.into_iter().all(|(name, value)| {
+            let records = self.records(Sink { argument: name, key: name, ..sink }, value);
+            let mut here = records.iter().filter(|record| record.number.0 == own.number.0).peekable();
+            here.peek().is_none() || here.any(|record| record.number == own.number || record.key == own.key)
+        })
+    }
+
+    /// The records that a value may be of.
+    fn records(&self, sink: Sink<'a>, value: &'a Value) -> Vec<Record<'a>> {
+        let (text, number) = match value {
+            Value::Text(text) => (folded(text), None),
+            Value::Integer(number) => (number.to_string(), Some(Number::whole(*number))),
+            Value::Float(number) => (number.to_string(), Number::of(*number)),
+            _ => return Vec::new(),
+        };
+        let bound: Vec<Place> = match number {
+            Some(number) => {
+                let places = self.table.vouching_typed(Typed::Number(number), &text, sink);
+                places.filter(|(_, bound)| *bound).map(|(place, _)| place.place()).collect()
+            }
+            None => self.table.vouching(&text, sink).filter(|(_, bound)| *bound).map(|(place, _)| place).collect(),
+        };
+        let records = bound.into_iter().filter_map(|place| self.table.record(place));
+        records.filter(|record| record.row.fits(record.key, sink)).collect()
+    }
+}
+
+/// The last minute of a day.
+const LAST_MINUTE: u32 = 1439;
+
+const fn time((time, _): (Time, Option<i32>)) -> Time {
+    time
+}
+
+/// A day, or a day and a time.
+fn moment(value: &str) -> Option<Moment> {
+    whole(value).into_iter().find_map(|way| match way {
+        Whole::Moment(day, time, offset) => Some(Moment { day, clock: Some((time, offset)) }),
+        Whole::One(Typed::Date(day)) => Some(Moment { day, clock: None }),
+        Whole::One(_) => None,
+    })
+}
+
+const fn text(value: &Value) -> Option<&String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The texts of a value, and of the lists in it.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Text(text) => vec![text],
+        Value::List(values) => values.iter().filter_map(text).map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Which of several days a time of day goes with.
+
+use super::date::{Date, Time};
+
+/// A day is written over up to three words, of which the first counts.
+const DAY_WORDS: usize = 2;
+
+/// So many words further on the next of several days begins.
+const TOGETHER: usize = 4;
+
+/// A day or a time that a text speaks of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub(super) sentence: u32,
+    /// At which word it begins.
+    pub(super) at: usize,
+    pub(super) when: When,
+}
+
+/// A day, or a time of day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    Day(Date),
+    Time(Time),
+}
+
+/// The days and the times of a text, or of one sentence of it, in order. A day may be one of two.
+pub(super) struct Moments {
+    days: Vec<(usize, Vec<Date>)>,
+    times: Vec<(usize, Time)>,
+}
+
+impl Moments {
+    /// Those of one sentence, or of all.
+    pub(super) fn of(all: &[Said], sentence: Option<u32>) -> Self {
+        let mut moments = Self { days: Vec::new(), times: Vec::new() };
+        for said in all.iter().filter(|said| sentence.is_none_or(|own| said.sentence == own)) {
+            match said.when {
+                When::Time(time) => moments.times.push((said.at, time)),
+                When::Day(day) => {
+                    let known = sentence.is_none() && moments.days.iter().any(|(_, days)| days.contains(&day));
+                    match moments.days.last_mut() {
+                        Some((at, days)) if *at == said.at => days.push(day),
+                        _ if known => {}
+                        _ => moments.days.push((said.at, vec![day])),
+                    }
+                }
+            }
+        }
+        moments
+    }
+
+    /// Whether there are several days.
+    pub(super) fn has_days(&self) -> bool {
+        self.days.len() > 1
+    }
+
+    /// Whether the time that stands at a word goes with this day. A day that is not of the text may.
+    pub(super) fn goes_with(&self, day: Date, time: Time, at: usize) -> bool {
+        let of_day = |days: &Vec<Date>| days.contains(&day);
+        let several = self.days.iter().any(|(_, days)| !of_day(days));
+        if !several || !self.days.iter().any(|(_, days)| of_day(days)) {
+            return true;
+        }
+        let gap = |(own, _): &&(usize, Vec<Date>)| {
+            if *own > at { own.saturating_sub(at) } else { at.saturating_sub(*own).saturating_sub(DAY_WORDS) }
+        };
+        let mut times: Vec<Time> = Vec::new();
+        self.times.iter().for_each(|(_, time)| {
+            if !times.contains(time) {
+                times.push(*time)
+            }
+        });
+        if self.days.len() == times.len() {
+            let place = times.iter().position(|own| *own == time);
+            return place.and_then(|place| self.days.get(place)).is_some_and(|(_, days)| of_day(days));
+        }
+        let Some((nearest, _)) = self.days.iter().min_by_key(gap) else { return true };
+        self.days.iter().any(|(own, days)| of_day(days) && self.is_together(*own, *nearest))
+    }
+
+    /// Whether two days are said together, as the first and the last of several are: no time and few words are between.
+    fn is_together(&self, one: usize, other: usize) -> bool {
+        let (from, to) = (one.min(other), one.max(other));
+        let within: Vec<usize> = self.days.iter().map(|(at, _)| *at).filter(|at| (from..=to).contains(at)).collect();
+        let close = within.windows(2).all(|pair| matches!(pair, [a, b] if b.saturating_sub(*a) <= TOGETHER));
+        close && !self.times.iter().any(|(at, _)| (from..to).contains(at))
+    }
+}
