@@ -64,6 +64,7 @@ use crate::{
     kernel::NotStarted,
     ledger::Ledger,
     seen::{Question, Watchers},
+    timers::Timers,
     warrant::Warrant,
 };
 
@@ -133,6 +134,8 @@ struct Parts {
     secrets: Arc<dyn Secrets>,
     /// Time.
     clock: Arc<dyn Clock>,
+    /// One wheel of timers, on that clock.
+    timers: Timers,
     /// Who watches which session.
     watchers: Arc<Watchers>,
     /// How long things may take.
@@ -319,7 +322,9 @@ pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
         let DoorParts { log, gate, drivers, secrets, clock, watchers, patience } = parts;
-        let parts = Parts { log, drivers, secrets, clock, watchers, patience };
+        let time = clock.clone();
+        let timers = Timers::of_machine(move || time.monotonic());
+        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience };
         let precedents = precedents::Precedents::load(&parts.log);
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
@@ -382,6 +387,11 @@ impl Door {
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// What whoever waits for a time waits on: here, and in every process.
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.parts.timers
     }
 
     /// The system call. The call runs in a task of its own, which outlives the caller.

@@ -10,6 +10,7 @@ use ephor_base::{ExitReason, Pid, Seat, SessionId};
 use ephor_kernel::{
     runtime::{Address, Body, Host, Incoming, Later, Life, News, NotSent, Process, Runtime, Told, What},
     supervisor::Intensity,
+    timers::Timers,
 };
 use tokio::time::Instant;
 
@@ -31,9 +32,7 @@ pub(crate) struct World(Arc<Inner>);
 struct Inner {
     model: Mutex<Model>,
     runtime: OnceLock<Runtime<World>>,
-    /// What time it was when the node booted.
-    before: Duration,
-    booted: Instant,
+    timers: Timers,
     /// Every incarnation, also those that are over.
     ghosts: Mutex<Vec<Arc<Process<World>>>>,
     suspended: Mutex<BTreeMap<String, Address<World>>>,
@@ -41,12 +40,14 @@ struct Inner {
 }
 
 impl World {
+    /// A world in which `before` has passed when the node boots.
     pub(crate) fn new(model: Model, before: Duration) -> Self {
+        let booted = Instant::now();
+        let clock = move || before + booted.elapsed();
         Self(Arc::new(Inner {
             model: Mutex::new(model),
             runtime: OnceLock::new(),
-            before,
-            booted: Instant::now(),
+            timers: Timers::by_hand(clock),
             ghosts: Mutex::default(),
             suspended: Mutex::default(),
             is_up: false.into(),
@@ -55,6 +56,7 @@ impl World {
     pub(crate) fn boot(&self, first: Pid) -> Runtime<Self> {
         // Nobody is watched: a simulated time does not pass while somebody works.
         let runtime = Runtime::new(self.clone(), first, Duration::MAX);
+        drop(tokio::spawn(self.0.timers.kept(tokio::time::sleep)));
         self.0.runtime.get_or_init(|| runtime).clone()
     }
     /// From now on the record fails now and then.
@@ -136,8 +138,8 @@ pub(crate) fn intensity_of(child: &str) -> Intensity {
 
 impl Host for World {
     type Message = Message;
-    fn now(&self) -> Duration {
-        self.0.before + self.0.booted.elapsed()
+    fn timers(&self) -> &Timers {
+        &self.0.timers
     }
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
         let told: Vec<_> =
@@ -257,7 +259,7 @@ async fn act(world: &World, process: &Process<World>, message: Message) -> Optio
         Word::Normal => return Some(ExitReason::Normal),
         Word::Error => return Some(ExitReason::Error("told to".to_owned())),
         Word::Panic => panic!("told to"),
-        Word::Works(time) => tokio::time::sleep(time).await,
+        Word::Works(time) => process.sleep(time).await,
         Word::Link(_) => {
             let pair = (pid.min(whom), pid.max(whom));
             if whom != pid && world.model().pairs.insert(pair) {
