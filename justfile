@@ -77,9 +77,8 @@ bench-start:
 diff-otp SCENARIOS='10000' *ARGUMENTS:
     EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
 
-# The runtime of processes and the tree of budgets in simulation, SEEDS times; `just sim 1 --seed 91` plays one and shows it
+# The runtime of processes and their budgets in simulation, SEEDS times; `just sim 1 --seed 91` plays one and shows it
 sim SEEDS='10000' *ARGUMENTS:
-    PROPTEST_CASES={{ SEEDS }} cargo test --release -p ephor-kernel --lib no_life_of_a_tree
     cargo test --release -p ephor-kernel --test sim -- --seeds {{ SEEDS }} {{ ARGUMENTS }}
 
 # The figures of governance: a decision among 1,000 rules, provenance over 1 MB, memory over ten million decisions

@@ -260,9 +260,9 @@ impl Kernel {
     /// Stops or kills: after the record if that is quick, and otherwise before it.
     async fn end(&self, act: &Act, place: Place) -> Acted {
         // One that waits for the disk does not hold this one up.
-        let turn = tokio::time::timeout(URGENT, self.acting().lock()).await;
+        let turn = self.door().timers().within(URGENT, self.acting().lock()).await;
         let mut written = std::pin::pin!(self.door().log().append(record(act, &place)));
-        let early = tokio::time::timeout(URGENT, &mut written).await;
+        let early = self.door().timers().within(URGENT, &mut written).await;
         let sessions;
         if act.signal == Signal::Stop {
             // First the hold: whatever is opened from here on sees it.
@@ -282,8 +282,8 @@ impl Kernel {
             self.kill_at(&place.seat, place.pid, place.tree);
         }
         let written = match early {
-            Ok(written) => written,
-            Err(_) => written.await,
+            Some(written) => written,
+            None => written.await,
         };
         let recorded = written.map(|receipt| receipt.seq).map_err(|error| error.to_string());
         if let Err(error) = &recorded {

@@ -3,7 +3,6 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use ephor_base::{Action, EndReason, Envelope, ExitReason, ReplyAction, Seat, SessionId};
@@ -19,6 +18,7 @@ use crate::{
     runtime::{Host, Later, News, Process, SeatKey, Told, What},
     seen::Seen,
     supervisor::Cause,
+    timers::Timers,
 };
 
 /// From so many restarts in one go on they stand in one record. Fewer stand each by itself, as any exit and any start does.
@@ -41,8 +41,8 @@ enum Line {
 impl Host for Chronicle {
     type Message = Envelope;
 
-    fn now(&self) -> Duration {
-        self.door.clock().monotonic()
+    fn timers(&self) -> &Timers {
+        self.door.timers()
     }
 
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {

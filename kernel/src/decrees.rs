@@ -118,7 +118,7 @@ impl Kernel {
     /// What `operator` may do now; nothing for whoever is not in office.
     #[must_use]
     pub fn role(&self, operator: OperatorId) -> Option<Role> {
-        self.door().log().standing(|standing| standing.operators().role(operator))
+        self.door().role(operator)
     }
 
     /// Whether `signature` is that of `operator`, who is in office, over `message`.

@@ -33,7 +33,7 @@ use ephor_base::{
     Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
-    AppendError, Because, Log, Reused, Veil,
+    AppendError, Because, Log, Reused, Role, Veil,
     record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
@@ -54,7 +54,7 @@ pub(crate) use session::{Parked, Session, Turn};
 pub(crate) use tickets::{Answer, Instant};
 
 use inbox::{Following, Inbox};
-use law::{Decreeing, Enacting, Law, Under};
+use law::{Among, Decreeing, Enacting, Law, Under};
 use ruling::Approvers;
 
 use crate::{
@@ -64,6 +64,7 @@ use crate::{
     kernel::NotStarted,
     ledger::Ledger,
     seen::{Question, Watchers},
+    timers::Timers,
     warrant::Warrant,
 };
 
@@ -133,6 +134,8 @@ struct Parts {
     secrets: Arc<dyn Secrets>,
     /// Time.
     clock: Arc<dyn Clock>,
+    /// One wheel of timers, on that clock.
+    timers: Timers,
     /// Who watches which session.
     watchers: Arc<Watchers>,
     /// How long things may take.
@@ -192,12 +195,17 @@ pub(crate) struct Link {
 impl Link {
     /// The log, as the session follows it. With `at` it takes only what still holds.
     pub(crate) fn log(&self, log: &Log, at: Option<u64>) -> Log {
-        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None }))
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None, among: None }))
     }
 
     /// As [`Link::log`], for what was decided under a law: it takes that only while the law is in force.
     fn log_under(&self, log: &Log, at: Option<u64>, under: Under) -> Log {
-        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some(under) }))
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some(under), among: None }))
+    }
+
+    /// As [`Link::log`], for what somebody sends who has to be in office: it takes that only while they still are.
+    fn log_among(&self, log: &Log, at: Option<u64>, among: Option<Among>) -> Log {
+        log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None, among }))
     }
 }
 
@@ -319,7 +327,9 @@ pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
         let DoorParts { log, gate, drivers, secrets, clock, watchers, patience } = parts;
-        let parts = Parts { log, drivers, secrets, clock, watchers, patience };
+        let time = clock.clone();
+        let timers = Timers::of_machine(move || time.monotonic());
+        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience };
         let precedents = precedents::Precedents::load(&parts.log);
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
@@ -361,6 +371,11 @@ impl Door {
         link.log(self.log(), None).append(record).await
     }
 
+    /// What an operator may do now; nothing for whoever is not in office.
+    pub(crate) fn role(&self, operator: OperatorId) -> Option<Role> {
+        self.log().standing(|standing| standing.operators().role(operator))
+    }
+
     /// Who may answer now.
     pub(crate) fn approvers(&self) -> Approvers {
         self.log().standing(|standing| Approvers::of(standing.operators()))
@@ -382,6 +397,11 @@ impl Door {
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// What whoever waits for a time waits on: here, and in every process.
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.parts.timers
     }
 
     /// The system call. The call runs in a task of its own, which outlives the caller.
@@ -475,18 +495,20 @@ impl Door {
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
         let said =
             |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true, scope: scope.clone() };
-        let accepted = self.record_message(session, seat, by, said, parts).await;
+        let fires = matches!(because, Some(Because::Fire { .. }));
+        let accepted = self.record_message(session, seat, (by, fires), said, parts).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;
         Ok(Envelope { id, session, operator, accepted, seq: receipt.seq, spans })
     }
 
-    /// Records a message whose parts become the next spans of its session.
+    /// Records a message whose parts become the next spans of its session. What fires by itself is sent while whoever it is sent for may
+    /// send, and not behind their dismissal on the record.
     async fn record_message(
         &self,
         session: SessionId,
         seat: Seat,
-        by: Option<OperatorId>,
+        (by, fires): (Option<OperatorId>, bool),
         said: impl Fn(Vec<SpanId>) -> Fact,
         parts: Vec<Part>,
     ) -> Result<(Receipt, OperatorId, Timestamp, Vec<SpanId>), NotAccepted> {
@@ -497,10 +519,14 @@ impl Door {
             });
             let (spans, at, operator) = place.ok_or(NotAccepted::NoSession(session))?;
             let (who, seat) = (by.or(Some(operator)), Some(seat.clone()));
+            let among = fires.then(|| Among::now(&self.law));
+            if fires && who.and_then(|who| self.role(who)) < Some(Role::Operator) {
+                return Err(NotAccepted::Again("whoever it is sent for may not send any more"));
+            }
             let subject = Subject { session: Some(session), operator: who, seat, ..Subject::default() };
             let record = Record { subject, fact: said(spans.clone()), content: Some(Content::Parts(parts.clone())) };
             let accepted = self.clock().now();
-            match link.log(self.log(), Some(at)).append(record).await {
+            match link.log_among(self.log(), Some(at), among).append(record).await {
                 Ok(receipt) => return Ok((receipt, operator, accepted, spans)),
                 Err(AppendError::Overtaken) => {}
                 Err(AppendError::Misplaced(why)) => return Err(NotAccepted::Again(why)),

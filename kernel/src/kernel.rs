@@ -411,7 +411,7 @@ impl Kernel {
         self.door().with_session(session, |session| session.left = Some(Vec::new()));
         let over = self.door().with_session(session, |session| session.turn.as_ref().map(Turn::over)).flatten();
         if let Some(over) = over.filter(|_| self.cancel_turn(session)) {
-            let _late: Result<(), _> = tokio::time::timeout(SHUTDOWN, over.cancelled()).await;
+            let _late: Option<()> = self.door().timers().within(SHUTDOWN, over.cancelled()).await;
         }
         self.abandon(session, &home.group, home.agent.seat()).await;
     }

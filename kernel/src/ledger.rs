@@ -13,9 +13,9 @@ use ephor_base::{Budget, Exhausted, Resource, Seat};
 #[cfg(test)]
 mod tests;
 
-/// The accounts of all seats, by seat. It finds purses and makes none but the first.
+/// The accounts of all seats, by seat. It finds purses and makes none but the first. A node has one, which only its door can reach.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<HashMap<Seat, Weak<Node>>>);
+pub struct Ledger(Mutex<HashMap<Seat, Weak<Node>>>);
 
 /// One seat's account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl Account {
 /// The budget of a seat. Not `Clone`: dropping it closes the account, gives back the child it was, and leaves what it
 /// used with the seats above.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub struct Purse {
     seat: Seat,
     node: Arc<Node>,
     ledger: Arc<Ledger>,
@@ -49,7 +49,7 @@ pub(crate) struct Purse {
 
 /// Budget set aside. Settle it; one that is dropped counts as used in full, so that nothing leaks out.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     /// None where nothing was set aside.
     node: Option<Arc<Node>>,
     amount: Budget,
@@ -74,7 +74,8 @@ struct State {
 
 impl Ledger {
     /// The purse of a root: the one that is carved from nothing.
-    pub(crate) fn root(self: &Arc<Self>, seat: Seat, limit: Budget) -> Purse {
+    #[must_use]
+    pub fn root(self: &Arc<Self>, seat: Seat, limit: Budget) -> Purse {
         self.enter(seat, Node::new(None, limit), None)
     }
 
@@ -85,12 +86,16 @@ impl Ledger {
     }
 
     /// The account of `seat`; none after its purse is gone.
-    pub(crate) fn account(&self, seat: &Seat) -> Option<Account> {
+    #[must_use]
+    pub fn account(&self, seat: &Seat) -> Option<Account> {
         self.find(seat).map(|node| node.account())
     }
 
     /// Sets `amount` aside on `seat` and every seat above it, or on none. Without an account there is nothing to use.
-    pub(crate) fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation, Exhausted> {
+    ///
+    /// # Errors
+    /// [`Exhausted`]: there or above is less left. Nothing was set aside.
+    pub fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation, Exhausted> {
         match self.find(seat) {
             Some(node) => node.reserve(amount),
             None => Budget::ZERO.covers(&amount).map(|()| Reservation { node: None, amount, used: amount }),
@@ -98,14 +103,15 @@ impl Ledger {
     }
 
     /// Whether what once ran out could be set aside on `seat` now.
-    pub(crate) fn would_cover(&self, seat: &Seat, spent: Exhausted) -> bool {
+    #[must_use]
+    pub fn would_cover(&self, seat: &Seat, spent: Exhausted) -> bool {
         let reserved = self.reserve(seat, Budget::of(spent.resource, spent.needed));
         // It was a question.
         reserved.map(|reserved| reserved.settle(Budget::ZERO)).is_ok()
     }
 
     /// Books what `seat` used before its account was there, here and above.
-    pub(crate) fn charge(&self, seat: &Seat, used: &Budget) {
+    pub fn charge(&self, seat: &Seat, used: &Budget) {
         if let Some(node) = self.find(seat) {
             node.book(&Budget::ZERO, used);
         }
@@ -113,7 +119,7 @@ impl Ledger {
 
     /// Gives `seat` another limit; says what it may use now, which is no more than the seats above it may. What it has
     /// used stays used.
-    pub(crate) fn grant(&self, seat: &Seat, limit: Budget) -> Option<Account> {
+    pub fn grant(&self, seat: &Seat, limit: Budget) -> Option<Account> {
         let node = self.find(seat)?;
         node.state().given = limit;
         Some(node.account())
@@ -134,7 +140,7 @@ impl Purse {
     ///
     /// # Errors
     /// [`Exhausted`]: there may be no more children here, or none so deep. Nothing was made.
-    pub(crate) fn carve(&self, seat: Seat, asked: Budget) -> Result<Self, Exhausted> {
+    pub fn carve(&self, seat: Seat, asked: Budget) -> Result<Self, Exhausted> {
         let given = self.node.account().limit;
         let Some(depth) = given.depth.checked_sub(1) else {
             return Err(Exhausted { resource: Resource::Depth, needed: 1, left: 0 });
@@ -224,12 +230,14 @@ impl State {
 }
 
 impl Reservation {
-    pub(crate) const fn amount(&self) -> Budget {
+    /// What is set aside.
+    #[must_use]
+    pub const fn amount(&self) -> Budget {
         self.amount
     }
 
     /// Books `used` and frees the rest.
-    pub(crate) fn settle(mut self, used: Budget) {
+    pub fn settle(mut self, used: Budget) {
         self.used = used;
     }
 

@@ -114,7 +114,8 @@ impl Kernel {
     /// Sends a message because a schedule was due at the instant `at`. That instant is used up by it.
     ///
     /// # Errors
-    /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before.
+    /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before, or whoever the session
+    /// is for may not send any more.
     pub async fn fire(
         &self,
         session: SessionId,

@@ -19,7 +19,7 @@ pub mod driver;
 mod holds;
 mod judgments;
 mod kernel;
-mod ledger;
+pub mod ledger;
 mod letters;
 pub mod links;
 mod process;

@@ -124,9 +124,9 @@ impl Process {
         }
     }
 
-    /// Waits for `time`.
+    /// Waits until `time` has passed by the clock of the node.
     pub async fn sleep(&self, time: Duration) {
-        tokio::time::sleep(time).await;
+        self.0.sleep(time).await;
     }
 
     /// Tells whoever watches that the turn entered `state`.

@@ -1,252 +1,322 @@
-//! One wheel for all timers: pure, on whatever clock it is told the time of.
+//! Timers: one wheel for whatever waits in a runtime, on the clock it is given.
 //!
-//! A hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels", scheme 6 and 7): levels
-//! of 64 slots, each slot of a level as wide as the whole level below. Setting and cancelling take the same few steps
-//! however many timers there are; a timer moves down at most once a level before it fires.
-//!
-//! A timer never fires early. Those that are due together fire in the order of their deadlines, and of equal deadlines in the
-//! order in which they were set. A clock that goes back fires nothing twice: time here never goes back.
+//! [`Wheel`] is pure. [`Timers`] is the one that the processes, the supervisors and the door of a runtime share. What is due is woken
+//! by whoever brings the time, and by no thread that works: by a thread of its own, or in a simulation by whoever moves the clock.
+//! So a process that does not yield holds up no timer of others, and nobody whom a timer woke waits in the slot of its thread.
 
-use std::time::Duration;
+mod wheel;
 
-/// The slots of a level: as many as a word has bits.
-const SLOTS: u64 = 64;
-/// The bits of a tick that one level looks at.
-const BITS: u32 = 6;
-/// The levels: 64⁶ milliseconds are two years. What is due later waits in the last level for as many rounds as it takes.
-const LEVELS: u32 = 6;
-/// Nowhere.
-const NONE: u32 = u32::MAX;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
 
-/// A timer that was set. It names that one for good: places are used again, names are not.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TimerId {
-    place: u32,
-    generation: u32,
+use ephor_base::Pid;
+use tokio::{sync::Notify, task::coop};
+
+pub use wheel::{TimerId, Wheel};
+
+use crate::supervisor::Timer;
+
+/// How long the thread waits at most: not every system can wait for ever.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// The timers of one runtime. Cheap to clone: every clone is the same timers.
+#[derive(Clone)]
+pub struct Timers(Arc<Owned>);
+
+/// What ends with the last clone.
+struct Owned(Arc<Shared>);
+
+struct Shared {
+    clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    state: Mutex<State>,
+    /// For the thread that brings the time: it is to come earlier than it meant to.
+    sooner: Condvar,
+    /// The same, for a task that does.
+    notified: Notify,
 }
 
-/// Timers by their deadlines, in ticks of a millisecond. `T` is what each of them is for.
-#[derive(Debug)]
-pub struct Wheel<T> {
-    /// Everything up to this tick has fired.
-    now: u64,
-    levels: Vec<Level>,
-    cells: Vec<Cell<T>>,
-    /// The first cell that is free; each free one names the next.
-    free: u32,
-    set: u64,
-    live: usize,
+struct State {
+    wheel: Wheel<Ring>,
+    /// When whoever brings the time comes without being told; none, if he waits to be told.
+    awaited: Option<Duration>,
+    keeper: Keeper,
 }
 
-/// One level.
-#[derive(Debug)]
-struct Level {
-    /// A bit for each slot that has timers.
-    occupied: u64,
-    /// The first timer of each slot.
-    slots: [u32; SLOTS as usize],
+/// Who brings the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// Whoever owns the timers.
+    Owner,
+    /// A thread, from the first timer on.
+    Unborn,
+    Thread,
+    /// Nobody any more.
+    Gone,
 }
 
-/// A timer, or room for one.
-#[derive(Debug)]
-struct Cell<T> {
-    generation: u32,
-    before: u32,
-    after: u32,
-    level: u32,
-    slot: u32,
-    deadline: u64,
-    /// Counts the timers that were set, so that equal deadlines have an order.
-    order: u64,
-    what: Option<T>,
+/// What a timer does.
+enum Ring {
+    Wake(Waker),
+    Tell(Arc<dyn Desk>, Pid, Timer),
 }
 
-impl<T> Default for Wheel<T> {
-    fn default() -> Self {
-        Self::at(Duration::ZERO)
-    }
+/// Where an incarnation of a supervisor hears of its timers.
+pub(crate) trait Desk: Send + Sync {
+    /// One of them fired. The incarnation may be over.
+    fn fired(&self, pid: Pid, timer: Timer);
 }
 
-impl<T> Wheel<T> {
-    /// A wheel without timers, whose time begins at `now`.
+impl Timers {
+    /// Timers on a clock that goes as the machine's does, though it may leap: a thread waits for them. Any thread may read the clock.
     #[must_use]
-    pub fn at(now: Duration) -> Self {
-        let levels = (0..LEVELS).map(|_| Level { occupied: 0, slots: [NONE; SLOTS as usize] }).collect();
-        Self { now: floor(now), levels, cells: Vec::new(), free: NONE, set: 0, live: 0 }
+    pub fn of_machine(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self::new(clock, Keeper::Unborn)
+    }
+
+    /// Timers on a clock of the caller's own, who calls [`Timers::tick`] or polls [`Timers::kept`].
+    #[must_use]
+    pub fn by_hand(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self::new(clock, Keeper::Owner)
+    }
+
+    fn new(clock: impl Fn() -> Duration + Send + Sync + 'static, keeper: Keeper) -> Self {
+        let state = Mutex::new(State { wheel: Wheel::at(clock()), awaited: None, keeper });
+        let (sooner, notified) = (Condvar::new(), Notify::new());
+        Self(Arc::new(Owned(Arc::new(Shared { clock: Box::new(clock), state, sooner, notified }))))
+    }
+
+    /// The time since some fixed moment.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        (self.shared().clock)()
     }
 
     /// How many timers are set.
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.live
+    pub fn len(&self) -> usize {
+        self.shared().state().wheel.len()
     }
 
     /// Whether no timer is set.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.live == 0
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// Sets a timer for the time `deadline`. One whose time has come already fires with the next step.
-    pub fn set(&mut self, deadline: Duration, what: T) -> TimerId {
-        let (deadline, order) = (ceiling(deadline), self.set);
-        self.set = self.set.wrapping_add(1);
-        self.live = self.live.saturating_add(1);
-        let place = self.take_cell();
-        let mut id = TimerId { place, generation: 0 };
-        if let Some(cell) = self.cell(place) {
-            (cell.deadline, cell.order, cell.what, id.generation) = (deadline, order, Some(what), cell.generation);
+    /// Resolves when `time` has passed from now, and never earlier. A timer is set when it is polled first, and taken back when it is
+    /// dropped.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        Sleep { timers: self.clone(), deadline: self.now().saturating_add(time), timer: None }
+    }
+
+    /// What `work` comes to; none, if that takes longer than `time`.
+    pub async fn within<F: Future>(&self, time: Duration, work: F) -> Option<F::Output> {
+        let late = self.sleep(time);
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = late => None,
         }
-        self.file(place);
-        id
     }
 
-    /// Takes a timer back; gives what it was for, if it has not fired.
-    pub fn cancel(&mut self, id: TimerId) -> Option<T> {
-        self.cell(id.place).filter(|cell| cell.generation == id.generation && cell.what.is_some())?;
-        self.unfile(id.place);
-        self.give_cell(id.place)
+    /// Fires what is due, in the order of deadlines; says when to come again, unless an earlier timer is set meanwhile. None, if there
+    /// is nothing to come for.
+    #[expect(clippy::must_use_candidate, reason = "who moves the clock by himself knows when he comes again")]
+    pub fn tick(&self) -> Option<Duration> {
+        self.shared().tick()
     }
 
-    /// When a step has something to do next: no timer is due before that. It may be earlier than the first deadline, if
-    /// timers have to move down.
-    #[must_use]
-    pub fn next(&self) -> Option<Duration> {
-        self.upcoming().map(|(tick, ..)| Duration::from_millis(tick))
-    }
-
-    /// Time has come to `now`: takes out every timer whose deadline is not later.
-    pub fn step(&mut self, now: Duration) -> Vec<T> {
-        let (until, mut fired) = (floor(now).max(self.now), Vec::new());
-        while let Some((tick, level, slot)) = self.upcoming().filter(|(tick, ..)| *tick <= until) {
-            self.now = self.now.max(tick);
-            self.empty(level, slot, until, &mut fired);
-        }
-        self.now = until;
-        fired.sort_by_key(|(deadline, order, _)| (*deadline, *order));
-        fired.into_iter().map(|(.., what)| what).collect()
-    }
-
-    /// The slot that comes next, and the tick it begins at.
-    fn upcoming(&self) -> Option<(u64, u32, u32)> {
-        (0..).zip(&self.levels).filter_map(|(level, wheel)| self.next_slot(level, wheel)).min()
-    }
-
-    /// The next slot of a level that has timers: those behind the hand belong to the next round.
-    fn next_slot(&self, level: u32, wheel: &Level) -> Option<(u64, u32, u32)> {
-        if wheel.occupied == 0 {
-            return None;
-        }
-        let width = BITS.saturating_mul(level);
-        let hand = (self.now >> width) % SLOTS;
-        let turned = wheel.occupied.rotate_right(u32::try_from(hand).unwrap_or(0));
-        let ahead = u64::from(turned.trailing_zeros());
-        let slot = (hand.saturating_add(ahead)) % SLOTS;
-        let tick = ((self.now >> width).saturating_add(ahead)) << width;
-        Some((tick.max(self.now), level, u32::try_from(slot).unwrap_or(0)))
-    }
-
-    /// Takes all timers out of a slot: those that are due fire, the others are filed again, lower down.
-    fn empty(&mut self, level: u32, slot: u32, until: u64, fired: &mut Vec<(u64, u64, T)>) {
-        let mut at = self.head(level, slot);
-        let mut later = Vec::new();
-        while let Some(cell) = self.cells.get(at as usize) {
-            let (next, due) = (cell.after, cell.deadline <= until);
-            let (deadline, order) = (cell.deadline, cell.order);
-            self.unfile(at);
-            if !due {
-                later.push(at);
-            } else if let Some(what) = self.give_cell(at) {
-                fired.push((deadline, order, what));
+    /// Fires whatever is due when it is: `rest` waits for so much time of the clock. It ends with the last clone, and is none.
+    pub fn kept<R, W>(&self, rest: R) -> impl Future<Output = ()> + use<R, W>
+    where
+        R: Fn(Duration) -> W,
+        W: Future<Output = ()>,
+    {
+        let shared = self.shared().clone();
+        async move {
+            loop {
+                let next = shared.tick();
+                if shared.state().keeper == Keeper::Gone {
+                    return;
+                }
+                let comes = async {
+                    match next {
+                        Some(next) => rest(next.saturating_sub((shared.clock)())).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = shared.notified.notified() => {}
+                    () = comes => {}
+                }
             }
-            at = next;
-        }
-        later.into_iter().for_each(|place| self.file(place));
-    }
-
-    fn head(&self, level: u32, slot: u32) -> u32 {
-        self.levels.get(level as usize).and_then(|level| level.slots.get(slot as usize)).copied().unwrap_or(NONE)
-    }
-
-    /// Puts a timer at the head of the slot it belongs to, seen from now.
-    fn file(&mut self, place: u32) {
-        let now = self.now;
-        let Some(cell) = self.cell(place) else { return };
-        let deadline = cell.deadline.max(now);
-        // The highest bit in which deadline and now differ says how far away it is.
-        let level = (63 - ((deadline ^ now) | 1).leading_zeros()) / BITS;
-        let level = level.min(LEVELS - 1);
-        // What is further away than the last level reaches comes round before it is due, and is filed again.
-        let reach = now.saturating_add((SLOTS - 1) << (BITS * (LEVELS - 1)));
-        let slot = u32::try_from((deadline.min(reach) >> BITS.saturating_mul(level)) % SLOTS).unwrap_or(0);
-        (cell.level, cell.slot, cell.before) = (level, slot, NONE);
-        let head = self.head(level, slot);
-        if let Some(cell) = self.cell(place) {
-            cell.after = head;
-        }
-        if let Some(next) = self.cell(head) {
-            next.before = place;
-        }
-        self.point(level, slot, place);
-    }
-
-    /// Takes a timer out of its slot.
-    fn unfile(&mut self, place: u32) {
-        let Some(cell) = self.cell(place) else { return };
-        let (before, after, level, slot) = (cell.before, cell.after, cell.level, cell.slot);
-        if let Some(next) = self.cell(after) {
-            next.before = before;
-        }
-        match self.cell(before) {
-            Some(last) => last.after = after,
-            None => self.point(level, slot, after),
         }
     }
 
-    fn point(&mut self, level: u32, slot: u32, to: u32) {
-        let Some(level) = self.levels.get_mut(level as usize) else { return };
-        if let Some(head) = level.slots.get_mut(slot as usize) {
-            *head = to;
-        }
-        let bit = 1u64 << slot;
-        level.occupied = if to == NONE { level.occupied & !bit } else { level.occupied | bit };
+    /// Tells an incarnation of a supervisor when `time` has passed.
+    pub(crate) fn tell(&self, time: Duration, desk: Arc<dyn Desk>, pid: Pid, timer: Timer) -> TimerId {
+        self.shared().set(self.now().saturating_add(time), Ring::Tell(desk, pid, timer))
     }
 
-    fn cell(&mut self, place: u32) -> Option<&mut Cell<T>> {
-        self.cells.get_mut(place as usize)
+    /// Takes a timer back, if it has not fired.
+    pub(crate) fn cancel(&self, timer: TimerId) {
+        self.shared().cancel(timer);
     }
 
-    fn take_cell(&mut self) -> u32 {
-        let place = self.free;
-        if let Some(cell) = self.cell(place) {
-            let next = cell.after;
-            self.free = next;
-            return place;
-        }
-        let new = u32::try_from(self.cells.len()).unwrap_or(NONE);
-        let (before, after, level, slot) = (NONE, NONE, 0, 0);
-        self.cells.push(Cell { generation: 0, before, after, level, slot, deadline: 0, order: 0, what: None });
-        new
-    }
-
-    fn give_cell(&mut self, place: u32) -> Option<T> {
-        let free = self.free;
-        let cell = self.cells.get_mut(place as usize)?;
-        let what = cell.what.take()?;
-        (cell.generation, cell.after) = (cell.generation.wrapping_add(1), free);
-        self.free = place;
-        self.live = self.live.saturating_sub(1);
-        Some(what)
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.0
     }
 }
 
-/// The last tick that has begun.
-fn floor(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.state().keeper = Keeper::Gone;
+        self.0.call();
+    }
 }
 
-/// The first tick that is not earlier.
-fn ceiling(time: Duration) -> u64 {
-    let whole = floor(time);
-    if Duration::from_millis(whole) < time { whole.saturating_add(1) } else { whole }
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever brings the time is to look again.
+    fn call(&self) {
+        self.sooner.notify_one();
+        self.notified.notify_one();
+    }
+
+    fn set(self: &Arc<Self>, deadline: Duration, ring: Ring) -> TimerId {
+        let mut state = self.state();
+        let timer = state.wheel.set(deadline, ring);
+        let is_sooner = state.awaited.is_none_or(|awaited| deadline < awaited);
+        if is_sooner {
+            state.awaited = Some(deadline);
+        }
+        let is_unborn = state.keeper == Keeper::Unborn;
+        if is_unborn {
+            state.keeper = Keeper::Thread;
+        }
+        drop(state);
+        if is_unborn {
+            self.start();
+        } else if is_sooner {
+            self.call();
+        }
+        timer
+    }
+
+    /// What it was for is dropped behind the lock.
+    fn cancel(&self, timer: TimerId) {
+        let ring = self.state().wheel.cancel(timer);
+        drop(ring);
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        loop {
+            let mut state = self.state();
+            let due = state.wheel.step((self.clock)());
+            if due.is_empty() {
+                state.awaited = state.wheel.next();
+                return state.awaited;
+            }
+            // What is set while these ring is seen afterwards.
+            state.awaited = Some(Duration::ZERO);
+            drop(state);
+            due.into_iter().for_each(Ring::ring);
+        }
+    }
+
+    /// Starts the thread that waits. If there cannot be one, the next timer tries again.
+    fn start(self: &Arc<Self>) {
+        let shared = self.clone();
+        let waits = move || shared.wait();
+        if let Err(error) = std::thread::Builder::new().name("ephor-timers".to_owned()).spawn(waits) {
+            tracing::error!(%error, "there is no thread for timers, and none fires before there is");
+            let mut state = self.state();
+            if state.keeper == Keeper::Thread {
+                state.keeper = Keeper::Unborn;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        loop {
+            let _next = self.tick();
+            let state = self.state();
+            if state.keeper == Keeper::Gone {
+                return;
+            }
+            // Whoever has set an earlier one since the tick has left it there, and calls from here on.
+            let time = state.awaited.map_or(LONGEST, |next| next.saturating_sub((self.clock)()).min(LONGEST));
+            drop(self.sooner.wait_timeout(state, time));
+        }
+    }
+}
+
+impl Ring {
+    fn ring(self) {
+        match self {
+            Self::Wake(task) => task.wake(),
+            Self::Tell(desk, pid, timer) => desk.fired(pid, timer),
+        }
+    }
+}
+
+/// A wait for a time.
+#[must_use = "nobody waits before it is polled"]
+pub struct Sleep {
+    /// Time goes on as long as anybody waits.
+    timers: Timers,
+    deadline: Duration,
+    timer: Option<TimerId>,
+}
+
+impl Sleep {
+    /// Whether the time has come. If not, `task` is woken then.
+    fn is_over(&mut self, task: &Waker) -> bool {
+        let Some(timer) = self.timer else {
+            let is_over = self.timers.now() >= self.deadline;
+            if !is_over {
+                self.timer = Some(self.timers.shared().set(self.deadline, Ring::Wake(task.clone())));
+            }
+            return is_over;
+        };
+        let mut state = self.timers.shared().state();
+        let before = match state.wheel.at_mut(timer) {
+            Some(Ring::Wake(known)) if !known.will_wake(task) => std::mem::replace(known, task.clone()),
+            Some(_) => return false,
+            None => return true,
+        };
+        drop(state);
+        drop(before);
+        false
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // As tokio's own: one that never has to wait lets others go on now and then all the same.
+        let turn = ready!(coop::poll_proceed(context));
+        if !self.is_over(context.waker()) {
+            return Poll::Pending;
+        }
+        turn.made_progress();
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.timers.cancel(timer);
+        }
+    }
 }

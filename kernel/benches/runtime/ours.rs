@@ -14,6 +14,7 @@ use ephor_kernel::{
         Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What,
     },
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
+    timers::Timers,
 };
 use tokio::sync::mpsc;
 
@@ -21,15 +22,15 @@ use crate::{Figures, median, memory};
 
 /// A host that counts what it is told.
 pub(crate) struct Counts {
-    began: Instant,
+    timers: Timers,
     pub(crate) births: AtomicU64,
     pub(crate) exits: AtomicU64,
 }
 
 impl Host for Counts {
     type Message = ();
-    fn now(&self) -> Duration {
-        self.began.elapsed()
+    fn timers(&self) -> &Timers {
+        &self.timers
     }
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
         for one in news.drain(..) {
@@ -77,7 +78,12 @@ impl Body<Counts> for Waits {
 }
 
 fn runtime() -> Runtime<Counts> {
-    let host = Counts { began: Instant::now(), births: AtomicU64::new(0), exits: AtomicU64::new(0) };
+    let began = Instant::now();
+    let host = Counts {
+        timers: Timers::of_machine(move || began.elapsed()),
+        births: AtomicU64::new(0),
+        exits: AtomicU64::new(0),
+    };
     Runtime::new(host, Pid(1), SPIN)
 }
 

@@ -14,7 +14,7 @@ use ephor_chain::{
     record::{Content, Fact, Subject},
 };
 
-use super::law::Under;
+use super::law::{Among, Under};
 
 /// How the verdict on showing a model's words while they come is named on the record.
 pub(crate) const PREVIEW: &str = "preview";
@@ -71,12 +71,15 @@ pub(crate) struct Following {
     pub(crate) at: Option<u64>,
     /// What it was decided under, if it was.
     pub(crate) under: Option<Under>,
+    /// Among whom it is sent, if whoever sends it has to be in office.
+    pub(crate) among: Option<Among>,
 }
 
 impl Order for Following {
     fn holds(&self, time: Timestamp) -> bool {
         let in_force = |under: &Under| under.holds(time);
-        self.at.is_none_or(|at| self.inbox.waiting().taken == at) && self.under.as_ref().is_none_or(in_force)
+        let is_next = self.at.is_none_or(|at| self.inbox.waiting().taken == at);
+        is_next && self.under.as_ref().is_none_or(in_force) && self.among.as_ref().is_none_or(Among::holds)
     }
 
     fn taken(&self, record: &Record, receipt: Receipt, time: Timestamp) {

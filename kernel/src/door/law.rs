@@ -89,6 +89,24 @@ impl Under {
     }
 }
 
+/// Those who were in office when it was looked who is.
+#[derive(Clone)]
+pub(crate) struct Among {
+    law: Arc<Law>,
+    decrees: u64,
+}
+
+impl Among {
+    pub(crate) fn now(law: &Arc<Law>) -> Self {
+        Self { law: law.clone(), decrees: law.decrees() }
+    }
+
+    /// Whether they still are.
+    pub(crate) fn holds(&self) -> bool {
+        self.law.decrees() == self.decrees
+    }
+}
+
 /// Puts a law in force at the place where the record says so.
 pub(crate) struct Enacting {
     pub(crate) law: Arc<Law>,

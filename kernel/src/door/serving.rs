@@ -363,7 +363,7 @@ impl Serving {
             let _over = over.clone().drop_guard();
             tokio::select! {
                 end = self.until_cancelled(asked.kind, work, reserved) => end,
-                () = tokio::time::sleep(limit) => (Outcome::Failed(overdue(limit)), reserved),
+                () = self.door.timers().sleep(limit) => (Outcome::Failed(overdue(limit)), reserved),
             }
         };
         let (end, ()) = future::join(watched, self.forward(items, &over, asked.call, shows)).await;
@@ -389,10 +389,10 @@ impl Serving {
         }
         // What it used is known only if it ends by itself.
         let stopped = self.door.holds.on(&self.caller.seat) == Some(HoldKind::Stopped);
-        match tokio::time::timeout(if stopped { STOP_GRACE } else { GRACE }, work).await {
-            Ok(Ok(DriverResult { end: Ok(product), used })) => (Outcome::Done(product), used),
-            Ok(Ok(DriverResult { end: Err(_), used })) => (Outcome::Cancelled, used),
-            Ok(Err(_)) | Err(_) => (Outcome::Cancelled, reserved),
+        match self.door.timers().within(if stopped { STOP_GRACE } else { GRACE }, work).await {
+            Some(Ok(DriverResult { end: Ok(product), used })) => (Outcome::Done(product), used),
+            Some(Ok(DriverResult { end: Err(_), used })) => (Outcome::Cancelled, used),
+            Some(Err(_)) | None => (Outcome::Cancelled, reserved),
         }
     }
 

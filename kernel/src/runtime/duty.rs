@@ -4,7 +4,7 @@
 //! born runs and anybody who asked is answered. So a storm of exits costs one record for many restarts.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -13,7 +13,6 @@ use std::{
 
 use ephor_base::{ExitReason, Pid};
 use tokio::sync::oneshot;
-use tokio_util::time::DelayQueue;
 
 use super::{
     Address, Begin, ChildSpec, Host, Later, Process, Shared, SupervisorSpec, Task,
@@ -24,7 +23,10 @@ use super::{
     panics::contained,
     row::{Place, Row},
 };
-use crate::supervisor::{BadSpec, ChildId, Command, Ending, Event, Strategy, Supervisor, Timer};
+use crate::{
+    supervisor::{BadSpec, ChildId, Command, Ending, Event, Strategy, Supervisor, Timer},
+    timers::{Desk, TimerId},
+};
 
 /// How many events a supervisor attends to before it lets others go on. A storm of 30,000 exits is sixty such turns,
 /// each well below a millisecond or two.
@@ -42,7 +44,9 @@ pub(super) struct Duty<H: Host> {
     pub(super) kids: Vec<Option<Kid<H>>>,
     pub(super) template: Option<ChildSpec<H>>,
     pub(super) asking: Asking<H>,
-    timers: Option<Box<DelayQueue<Timer>>>,
+    /// Those that are set. Most supervisors have none, and pay a word for it.
+    #[expect(clippy::box_collection, reason = "a map is six words, and there are a million supervisors")]
+    timers: Option<Box<HashMap<Timer, TimerId>>>,
     events: VecDeque<Event>,
     orders: Vec<Order<H>>,
     news: Vec<News<H>>,
@@ -140,7 +144,7 @@ impl<H: Host> Duty<H> {
             }
             self.now = self.shared.host.now();
             let most = turns;
-            if self.events.is_empty() && !self.hear(most, context) {
+            if self.events.is_empty() && !self.hear(most) {
                 return Poll::Pending;
             }
             turns = self.decide(turns);
@@ -148,8 +152,8 @@ impl<H: Host> Duty<H> {
         }
     }
 
-    /// Takes what came: from its own latch, its desk and its timers. False if nothing did.
-    fn hear(&mut self, most: usize, context: &mut Context<'_>) -> bool {
+    /// Takes what came: from its own latch and its desk. False if nothing did.
+    fn hear(&mut self, most: usize) -> bool {
         let mut orders = std::mem::take(&mut self.orders);
         let is_told_to_stop = self.row.orders(self.pid, most, &mut orders);
         if is_told_to_stop && !self.is_stopping {
@@ -160,11 +164,6 @@ impl<H: Host> Duty<H> {
             self.take(order);
         }
         self.orders = orders;
-        if let Some(timers) = &mut self.timers {
-            while let Poll::Ready(Some(expired)) = timers.poll_expired(context) {
-                self.events.push_back(Event::Fired(expired.into_inner()));
-            }
-        }
         !self.events.is_empty()
     }
 
@@ -172,7 +171,10 @@ impl<H: Host> Duty<H> {
         match order {
             Order::Exited(id, _, reason) => self.events.push_back(Event::Exited(id, reason)),
             Order::Ready(id) => self.events.push_back(Event::Started(id)),
-            Order::Fired(timer) => self.events.push_back(Event::Fired(timer)),
+            Order::Fired(timer) => {
+                let _id = self.unset(timer);
+                self.events.push_back(Event::Fired(timer));
+            }
             Order::Asked(ask) => {
                 let event = self.asking.take(ask);
                 self.events.push_back(event);
@@ -215,6 +217,9 @@ impl<H: Host> Duty<H> {
     /// Tells of an exit in the same go as of what follows from it.
     fn note_exit(&mut self, id: ChildId, reason: &ExitReason) {
         self.exited.push(id);
+        if let Some(timer) = self.unset(Timer::Patience(id)) {
+            self.shared.host.timers().cancel(timer);
+        }
         if let Some(at) = self.stillborn.iter().position(|one| *one == id) {
             self.stillborn.swap_remove(at);
             return;
@@ -348,8 +353,20 @@ impl<H: Host> Duty<H> {
             let _over: Result<(), Order<H>> = self.row.order(Some(self.pid), Order::Fired(timer));
             return;
         }
-        let timers = self.timers.get_or_insert_with(|| Box::new(DelayQueue::new()));
-        let _key = timers.insert(timer, time);
+        let set = self.shared.host.timers().tell(time, self.row.clone(), self.pid, timer);
+        if let Some(before) = self.timers.get_or_insert_default().insert(timer, set) {
+            self.shared.host.timers().cancel(before);
+        }
+    }
+
+    /// Forgets a timer that has fired, or is to be taken back.
+    fn unset(&mut self, timer: Timer) -> Option<TimerId> {
+        let timers = self.timers.as_mut()?;
+        let set = timers.remove(&timer);
+        if timers.is_empty() {
+            self.timers = None;
+        }
+        set
     }
 
     // The record.
@@ -468,6 +485,22 @@ impl<H: Host> Duty<H> {
             Some((News { row, pid, what: What::Exited(ExitReason::Killed) }, observers))
         };
         births.into_iter().filter_map(end).collect()
+    }
+}
+
+impl<H: Host> Drop for Duty<H> {
+    /// Nothing rings for it any more, and its row is held by no timer.
+    fn drop(&mut self) {
+        for timer in self.timers.take().into_iter().flat_map(|timers| timers.into_values()) {
+            self.shared.host.timers().cancel(timer);
+        }
+    }
+}
+
+impl<H: Host> Desk for Row<H> {
+    fn fired(&self, pid: Pid, timer: Timer) {
+        // Of an incarnation that is over it means nothing.
+        let _over: Result<(), Order<H>> = self.order(Some(pid), Order::Fired(timer));
     }
 }
 

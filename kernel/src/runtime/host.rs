@@ -11,15 +11,20 @@ use std::{
 use ephor_base::{ExitReason, Pid, Seat, SessionId};
 
 use super::{Process, row::Row};
-use crate::supervisor::Cause;
+use crate::{supervisor::Cause, timers::Timers};
 
 /// Whom the runtime runs for: its clock, its record and its dead letters.
 pub trait Host: Send + Sync + Sized + 'static {
     /// What processes send one another.
     type Message: Send + 'static;
 
+    /// What everybody who waits for a time waits on.
+    fn timers(&self) -> &Timers;
+
     /// The time since some fixed moment. It never goes back.
-    fn now(&self) -> Duration;
+    fn now(&self) -> Duration {
+        self.timers().now()
+    }
 
     /// Takes what happened below one supervisor, oldest first, and leaves `news` empty. Nobody who was born runs before
     /// this is done; if it fails, whoever was born is over before it began, with the error as the reason.

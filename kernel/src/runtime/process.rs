@@ -11,7 +11,10 @@ use super::{
     ask::Letter,
     row::{Row, Taken},
 };
-use crate::links::{MonitorId, NotNamed, Signal};
+use crate::{
+    links::{MonitorId, NotNamed, Signal},
+    timers::Sleep,
+};
 
 /// The handle of one incarnation. Not `Clone`: it is the identity. Once the incarnation is over or fenced, whoever still
 /// holds it can do nothing with it.
@@ -128,6 +131,11 @@ impl<H: Host> Process<H> {
         self.row.stop_token(self.pid).cancelled().await;
     }
 
+    /// Waits until `time` has passed by the clock of the host.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        self.shared.host.timers().sleep(time)
+    }
+
     /// Sends a message to another process.
     ///
     /// # Errors
@@ -155,12 +163,9 @@ impl<H: Host> Process<H> {
             NotSent::Gone | NotSent::Fenced => Unanswered::Gone(to),
         })?;
         let waits = Waits::begin(&self.row, self.pid, (&row, to), number);
-        let answered = tokio::time::timeout(within, answer).await;
+        let answered = self.shared.host.timers().within(within, answer).await;
         drop(waits);
-        match answered {
-            Ok(answer) => answer.map_err(|_| Unanswered::Gone(to)),
-            Err(_) => Err(Unanswered::Late(to)),
-        }
+        answered.ok_or(Unanswered::Late(to))?.map_err(|_| Unanswered::Gone(to))
     }
 
     // Relations. Of one that is over or fenced they stay as they are.

@@ -9,6 +9,7 @@ mod ports;
 mod starts;
 mod stops;
 mod strategies;
+mod timers;
 
 use std::{
     future::Future,
@@ -26,12 +27,14 @@ use ephor_kernel::{
         SupervisorSpec, Told, What,
     },
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Restart, Shutdown, Strategy},
+    timers::Timers,
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// A host that writes down what it is told: `+seat`, `-seat reason`, `?seat message`.
 #[derive(Clone)]
 struct Notes {
-    began: tokio::time::Instant,
+    timers: Timers,
     ahead: Arc<AtomicU64>,
     lines: Arc<Mutex<Vec<String>>>,
     is_broken: Arc<AtomicBool>,
@@ -39,14 +42,26 @@ struct Notes {
 }
 
 impl Notes {
+    /// On one thread the clock is tokio's, and may be one that jumps.
     fn new() -> Self {
-        Self {
-            began: tokio::time::Instant::now(),
-            ahead: Arc::default(),
-            lines: Arc::default(),
-            is_broken: Arc::default(),
-            is_slow: Arc::default(),
-        }
+        let (began, ahead) = (tokio::time::Instant::now(), Arc::<AtomicU64>::default());
+        let clock = {
+            let ahead = ahead.clone();
+            move || began.elapsed() + Duration::from_millis(ahead.load(Ordering::SeqCst))
+        };
+        let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+        let timers = if matches!(flavor, Ok(RuntimeFlavor::CurrentThread)) {
+            let timers = Timers::by_hand(clock);
+            drop(tokio::spawn(timers.kept(tokio::time::sleep)));
+            timers
+        } else {
+            Timers::of_machine(clock)
+        };
+        Self { ahead, ..Self::on(timers) }
+    }
+    fn on(timers: Timers) -> Self {
+        let (ahead, lines, is_broken, is_slow) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
+        Self { timers, ahead, lines, is_broken, is_slow }
     }
     fn note(&self, line: impl Into<String>) {
         self.lines.lock().unwrap().push(line.into());
@@ -62,8 +77,8 @@ impl Notes {
 
 impl Host for Notes {
     type Message = String;
-    fn now(&self) -> Duration {
-        self.began.elapsed() + Duration::from_millis(self.ahead.load(Ordering::SeqCst))
+    fn timers(&self) -> &Timers {
+        &self.timers
     }
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
         if self.is_broken.load(Ordering::SeqCst) {

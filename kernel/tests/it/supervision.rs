@@ -171,7 +171,7 @@ async fn the_tree_stops_last_started_first() {
     assert_eq!(exits, 6, "three services, two supervisors and the root");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_process_that_does_not_stop_is_killed() {
     let world = Setup::new().boot().await;
     let log = Arc::new(Mutex::new(Vec::new()));

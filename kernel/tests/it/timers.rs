@@ -1,4 +1,4 @@
-//! The timer wheel, against a sorted map.
+//! The timer wheel, against a sorted map. What waits on it in a runtime is in `runtime::timers`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -54,6 +54,13 @@ fn a_cancelled_timer_does_not_fire_and_its_name_is_not_used_again() {
     assert_eq!(wheel.cancel(first), None);
     assert_eq!(wheel.step(ms(10)), ["second"]);
     assert_eq!(wheel.cancel(second), None);
+    // The room of many is given back, and the names of those who had it are gone all the same.
+    let many: Vec<TimerId> = (0..5000).map(|_| wheel.set(ms(20), "many")).collect();
+    assert_eq!(wheel.step(ms(20)).len(), 5000);
+    let last = wheel.set(ms(30), "last");
+    assert!(many.iter().all(|one| wheel.cancel(*one).is_none() && wheel.at_mut(*one).is_none()));
+    assert_eq!(wheel.at_mut(last), Some(&mut "last"));
+    assert_eq!(wheel.step(ms(30)), ["last"]);
 }
 
 #[test]

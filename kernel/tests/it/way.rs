@@ -3,12 +3,20 @@
 //! A surface is where something comes in that may end in an effect. All of them lead to one system call; this table is to
 //! notice when one does not, or when a test that stands for a cell goes away.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use ephor_base::{Budget, Capability, Part, PartKind, SpanId, Timestamp};
-use ephor_chain::{Errand, Missed, record::Fact};
+use ephor_chain::{Decree, Errand, Missed, Role, record::Fact};
 use ephor_governance::{OperatorPolicy, Rights};
-use ephor_kernel::{Incoming, NotAccepted, SessionSpec};
+use ephor_kernel::{Incoming, NotAccepted, SessionSpec, operator_id};
 
 use crate::world::{Does, End, PLENTY, Setup, ask, code, direct, done, reader, writer};
 
@@ -191,4 +199,49 @@ async fn a_schedule_fires_once_at_each_of_its_instants_and_permits_nothing() {
     assert!(matches!(process.receive().await, Incoming::Message(_)));
     assert_eq!(code(&done(&process, direct("t.write", r#"{"path":"a"}"#)).await), "Denied", "nobody is there to ask");
     assert_eq!(tool.runs(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_sent_for_an_operator_behind_their_dismissal_however_close() {
+    let world = Setup::new().boot().await;
+    let part = || vec![Part { kind: PartKind::Typed, text: "write to a".into() }];
+    let mut sent = 0;
+    for round in 0..40u8 {
+        let operator = operator_id(&world.enrol(100 + round, Role::Operator).await.verifying_key());
+        let puppet = world.puppet_with(PLENTY, SessionSpec { operator, ..world.spec() }).await;
+        let (name, errand) = (format!("s{round}"), Errand { parts: part(), workspace: "/tmp".into(), model: None });
+        world.kernel.schedule(operator, &name, "* * * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
+        let many = Arc::new(AtomicU64::new(0));
+        let fires = {
+            let (kernel, name, session, many) = (world.kernel.clone(), name.clone(), puppet.session, many.clone());
+            tokio::spawn(async move {
+                let mut at = 0;
+                loop {
+                    at += 1;
+                    match kernel.fire(session, part(), &name, Timestamp(at)).await {
+                        Ok(_) => drop(many.fetch_add(1, Ordering::SeqCst)),
+                        Err(NotAccepted::Full(_)) => tokio::task::yield_now().await,
+                        Err(refused) => return refused,
+                    }
+                }
+            })
+        };
+        // In the middle of one.
+        while many.load(Ordering::SeqCst) < u64::from(round) {
+            tokio::task::yield_now().await;
+        }
+        world.decree(Decree::Dismiss { operator }).await.unwrap();
+        let refused = fires.await.unwrap();
+        assert!(matches!(refused, NotAccepted::Again(_)), "{refused:?}");
+        sent += many.load(Ordering::SeqCst);
+        let behind =
+            world.record().await.into_iter().skip_while(
+                |one| !matches!(&one.entry.fact, Fact::Dismissed { operator: gone, .. } if *gone == operator),
+            );
+        let fired = |one: &ephor_chain::Stored| {
+            one.entry.subject.operator == Some(operator) && matches!(one.entry.fact, Fact::Message { .. })
+        };
+        assert_eq!(behind.filter(fired).count(), 0, "it was sent behind their dismissal");
+    }
+    println!("{sent} were sent before their operators were dismissed");
 }

@@ -18,7 +18,9 @@ use ephor_kernel::{
         SupervisorSpec, TOO_OFTEN, Told, What,
     },
     supervisor::{Backoff, ChildId, Flags, Intensity, Name, Refused, Strategy, Target},
+    timers::Timers,
 };
+use tokio::time::Instant;
 
 use crate::{
     scenario::{Act, Ask, Child, Kind, OnStop, Plan, Reason, Scenario, Step, Sup},
@@ -65,14 +67,18 @@ struct Begun {
 #[derive(Clone)]
 struct World(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
     state: Mutex<State>,
     runtime: OnceLock<Runtime<World>>,
+    timers: Timers,
 }
 
 impl Host for World {
     type Message = ExitReason;
+    /// They go on while the time by which restarts are counted stands still.
+    fn timers(&self) -> &Timers {
+        &self.0.timers
+    }
     fn now(&self) -> Duration {
         self.state().now
     }
@@ -104,6 +110,12 @@ impl Host for World {
 }
 
 impl World {
+    fn new() -> Self {
+        let booted = Instant::now();
+        let timers = Timers::by_hand(move || booted.elapsed());
+        drop(tokio::spawn(timers.kept(tokio::time::sleep)));
+        Self(Arc::new(Inner { state: Mutex::default(), runtime: OnceLock::new(), timers }))
+    }
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap()
     }
@@ -264,7 +276,7 @@ pub(crate) fn run(scenario: &Scenario) -> Trace {
 }
 
 async fn play(scenario: &Scenario) -> Vec<(StepTrace, bool)> {
-    let world = World(Arc::default());
+    let world = World::new();
     let _set = world.0.runtime.set(Runtime::new(world.clone(), Pid(1), SPIN));
     world.state().now = Duration::from_secs(1000);
     let spec = supervisor(&world, "root", &scenario.root);

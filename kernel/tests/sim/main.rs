@@ -1,5 +1,5 @@
-//! The runtime of processes in simulation: random things happen to it in a random order on a clock that jumps, and whatever
-//! happens, certain things must be true. From a seed follows everything.
+//! The runtime of processes and the budgets of their seats in simulation: random things happen in a random order on a clock that jumps,
+//! and whatever happens, certain things must be true. From a seed follows everything.
 //!
 //! `cargo test -p ephor-kernel --test sim -- --seeds 10000` runs so many; `--from N` begins elsewhere; `--seed N` plays one and
 //! shows its steps. Each is played twice, and must come out the same.
@@ -11,6 +11,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod books;
 mod model;
 mod plan;
 mod play;
@@ -21,7 +22,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::play::{Played, play, shrink};
+use crate::{
+    books::Tally,
+    play::{Played, play, shrink},
+};
 
 /// What this is called for the test runner.
 const NAME: &str = "whatever_happens_what_must_be_true_is_true";
@@ -75,11 +79,12 @@ fn main() -> ExitCode {
     // Panics of workers are a part of it.
     ephor_kernel::runtime::install_panic_hook();
     println!("\nrunning 1 test");
-    let (mut said, began, mut lines) = (Instant::now(), Instant::now(), 0);
+    let (mut said, began, mut lines, mut tally) = (Instant::now(), Instant::now(), 0, Tally::default());
     for seed in wanted.seeds.clone() {
         let steps = plan::of(seed);
         let (played, again) = (play(seed, &steps), play(seed, &steps));
         lines += played.trace.len();
+        tally.add(&played.tally);
         if wanted.is_shown {
             played.trace.iter().for_each(|line| println!("{line}"));
         }
@@ -96,7 +101,7 @@ fn main() -> ExitCode {
         }
     }
     let (many, took) = (wanted.seeds.end - wanted.seeds.start, began.elapsed());
-    println!("{many} seeds, each twice, {lines} lines of trace, {took:.1?}");
+    println!("{many} seeds, each twice, {lines} lines of trace, {took:.1?}\n{tally}");
     println!("test {NAME} ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
     ExitCode::SUCCESS
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::books::Bill;
+
 /// Numbers that follow from a seed (SplitMix64, by G. Steele, D. Lea and C. Flood, 2014).
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -28,6 +30,8 @@ pub(crate) enum Step {
     Kill(Which),
     Stop(Which),
     Say(Which, Word),
+    /// Calls of several, one after another.
+    Spree(Vec<(Which, Word)>),
     /// More messages than may wait.
     Flood(Which),
     /// A place is promised, and taken some steps later.
@@ -37,6 +41,10 @@ pub(crate) enum Step {
     Resume(Which),
     Add,
     Remove(Which),
+    /// A seat gets another limit, of so many tokens.
+    Grant(Which, u64),
+    /// A seat is given up, with its purse. Whoever comes to it has another.
+    Close(Which),
     /// One that is over acts as if it were not.
     Haunt(Which, Which),
     Turns(u64),
@@ -60,6 +68,17 @@ pub(crate) enum Word {
     Kills(Which),
     Sends(Which),
     Asks(Which),
+    /// Makes a call that takes so long: it waits for that, or lets it go on beside it.
+    Calls(Bill, Duration, Waits),
+}
+
+/// Whether a process waits for its call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// It does, and the call is lost with it.
+    Yes,
+    /// The call goes on by itself, as at the door, and is cancelled when the process is fenced.
+    No,
 }
 
 /// The steps of a seed.
@@ -71,7 +90,7 @@ pub(crate) fn of(seed: u64) -> Vec<Step> {
 
 fn step(dice: &mut Dice) -> Step {
     let which = dice.roll(1 << 16);
-    match dice.roll(40) {
+    match dice.roll(52) {
         0..=3 => Step::Kill(which),
         4 => Step::Stop(which),
         5..=19 => Step::Say(which, word(dice)),
@@ -84,9 +103,21 @@ fn step(dice: &mut Dice) -> Step {
         31 => Step::Remove(which),
         32 | 33 => Step::Haunt(which, dice.roll(1 << 16)),
         34..=36 => Step::Turns(1 + dice.roll(9)),
+        40..=49 => Step::Spree((0..1 + dice.roll(6)).map(|_| (dice.roll(1 << 16), call(dice))).collect()),
+        50 => Step::Grant(which, dice.roll(8000)),
+        51 => Step::Close(which),
         37 | 38 => Step::Wait(Duration::from_millis(1 + dice.roll(4000))),
         _ => Step::Crash,
     }
+}
+
+fn call(dice: &mut Dice) -> Word {
+    let estimate = dice.roll(900);
+    // An estimate is as good as it is: too low, too high, or right.
+    let actual = [estimate, dice.roll(900), estimate + dice.roll(300)];
+    let bill = Bill { estimate, actual: actual[usize::try_from(dice.roll(3)).unwrap_or(0)] };
+    let waits = if dice.roll(3) == 0 { Waits::Yes } else { Waits::No };
+    Word::Calls(bill, Duration::from_millis(1 + dice.roll(9000)), waits)
 }
 
 fn word(dice: &mut Dice) -> Word {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use ephor_base::{Digest, ExitReason, Pid};
+use ephor_base::{Digest, ExitReason, Pid, Seat};
 use ephor_kernel::{
     runtime::{
         Address, ChildSpec, Incoming, NotPlanted, NotSent, Process, Promise, Resident, Runtime, Supervision,
@@ -13,8 +13,9 @@ use ephor_kernel::{
 use futures_util::FutureExt;
 
 use crate::{
+    books::{Bill, Books, Tally},
     plan::{Step, Which, Word},
-    world::{Worker, World, intensity_of, model},
+    world::{Worker, World, depart, intensity_of, model},
 };
 
 /// Longer than anything a simulation waits for.
@@ -29,13 +30,14 @@ pub(crate) struct Played {
     pub(crate) wrong: Option<String>,
     pub(crate) trace: Vec<String>,
     pub(crate) digest: Digest,
+    pub(crate) tally: Tally,
 }
 
 /// Plays these steps; from the same seed and steps the same follows.
 pub(crate) fn play(seed: u64, steps: &[Step]) -> Played {
     let (mut model, mut now) = (model(seed), Duration::ZERO);
     let mut boots = steps.split_inclusive(|step| matches!(step, Step::Crash)).peekable();
-    let mut first = true;
+    let (mut first, mut tally) = (true, Tally::default());
     while first || boots.peek().is_some() {
         let boot = boots.next().unwrap_or_default();
         let threads = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -47,6 +49,11 @@ pub(crate) fn play(seed: u64, steps: &[Step]) -> Played {
         now = threads.block_on(async { ephor_kernel::runtime::Host::now(&world) });
         world.model().died();
         drop(threads);
+        world.books().end();
+        tally.add(&world.books().tally());
+        if let Some(wrong) = world.books().wrong() {
+            world.model().wrong(wrong);
+        }
         model = std::mem::take(&mut *world.model());
         model.is_dead = false;
         first = false;
@@ -55,7 +62,7 @@ pub(crate) fn play(seed: u64, steps: &[Step]) -> Played {
         }
     }
     let digest = Digest::of(model.trace.join("\n").as_bytes());
-    Played { wrong: model.wrong, trace: model.trace, digest }
+    Played { wrong: model.wrong, trace: model.trace, digest, tally }
 }
 
 /// One boot, to its end in good order or in the middle of things.
@@ -73,6 +80,9 @@ async fn live(world: &World, seed: u64, steps: &[Step]) {
         }
         world.model().note(format!("-- {step:?}"));
         node.step(step).await;
+        if let Some(wrong) = world.books().wrong() {
+            return world.model().wrong(wrong);
+        }
         for one in node.runtime.processes() {
             world.model().waiting(one.seat.as_str(), one.waiting);
         }
@@ -120,6 +130,7 @@ impl Node<'_> {
                 Step::Kill(which) => drop(self.one(*which).map(|pid| self.runtime.kill(pid))),
                 Step::Stop(which) => drop(self.one(*which).map(|pid| self.runtime.stop(pid))),
                 Step::Say(which, word) => self.say(*which, word),
+                Step::Spree(words) => words.iter().for_each(|(which, word)| self.say(*which, word)),
                 Step::Flood(which) => (0..100).for_each(|_| self.say(*which, &Word::Nothing)),
                 Step::Promise(which) => {
                     let place = self.worker(*which).and_then(|pid| self.runtime.address(pid)?.promise().ok());
@@ -139,6 +150,8 @@ impl Node<'_> {
                 Step::Resume(which) => self.resume(*which),
                 Step::Add => self.add().await,
                 Step::Remove(which) => self.remove(*which).await,
+                Step::Grant(which, tokens) => self.with_purse(*which, |books, seat| books.grant(seat, *tokens)),
+                Step::Close(which) => self.with_purse(*which, Books::close),
                 Step::Haunt(which, whom) => self.haunt(*which, *whom),
                 Step::Turns(turns) => {
                     for _ in 0..*turns {
@@ -185,6 +198,12 @@ impl Node<'_> {
         }
     }
 
+    fn with_purse(&self, which: Which, act: impl FnOnce(&Books, &Seat)) {
+        if let Some(seat) = pick(&self.world.books().seats(), which) {
+            act(self.world.books(), seat);
+        }
+    }
+
     fn branch(&self, name: &str) -> Option<Supervision<World>> {
         let seat = self.root.seat().child(name);
         let resident = self.runtime.processes().into_iter().find(|one| one.seat == seat)?;
@@ -226,6 +245,17 @@ impl Node<'_> {
             self.world.model().wrong(format!("{pid} is fenced, and sent {sent:?}, killed {killed:?}, {took:?}"));
         }
         self.relate(&ghost, whom);
+        self.spend(&ghost);
+    }
+
+    /// One that is over, or fenced, uses nothing up: neither of its own seat, which another may fill, nor of those above.
+    fn spend(&self, ghost: &Process<World>) {
+        let (books, before) = (self.world.books(), self.world.books().accounts());
+        let called = depart(self.world, ghost, Bill { estimate: 1, actual: 1 }).is_some();
+        if called || before != books.accounts() {
+            let pid = ghost.pid();
+            self.world.model().wrong(format!("{pid} is fenced, and called: {called}, {before:?}"));
+        }
     }
 
     /// One that is over, or fenced, can change nothing in whom anybody has to do with.
@@ -253,6 +283,7 @@ impl Node<'_> {
         held.iter().for_each(|address| address.suspend(false));
         tokio::time::sleep(QUIET).await;
         self.look();
+        self.world.books().rest();
         self.root.stop().await;
         tokio::time::sleep(QUIET).await;
         self.look();

@@ -10,12 +10,15 @@ use ephor_base::{ExitReason, Pid, Seat, SessionId};
 use ephor_kernel::{
     runtime::{Address, Body, Host, Incoming, Later, Life, News, NotSent, Process, Runtime, Told, What},
     supervisor::Intensity,
+    timers::{Sleep, Timers},
 };
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
+    books::{Bill, Books, Flight},
     model::{Fate, Model, Watched, traps},
-    plan::{Dice, Word},
+    plan::{Dice, Waits, Word},
 };
 
 /// A message, with those it speaks of. Requests have no number: they are answered and never kept.
@@ -31,9 +34,8 @@ pub(crate) struct World(Arc<Inner>);
 struct Inner {
     model: Mutex<Model>,
     runtime: OnceLock<Runtime<World>>,
-    /// What time it was when the node booted.
-    before: Duration,
-    booted: Instant,
+    timers: Timers,
+    books: Books,
     /// Every incarnation, also those that are over.
     ghosts: Mutex<Vec<Arc<Process<World>>>>,
     suspended: Mutex<BTreeMap<String, Address<World>>>,
@@ -41,12 +43,15 @@ struct Inner {
 }
 
 impl World {
+    /// A world in which `before` has passed when the node boots.
     pub(crate) fn new(model: Model, before: Duration) -> Self {
+        let booted = Instant::now();
+        let clock = move || before + booted.elapsed();
         Self(Arc::new(Inner {
             model: Mutex::new(model),
             runtime: OnceLock::new(),
-            before,
-            booted: Instant::now(),
+            timers: Timers::by_hand(clock),
+            books: Books::new(),
             ghosts: Mutex::default(),
             suspended: Mutex::default(),
             is_up: false.into(),
@@ -55,6 +60,7 @@ impl World {
     pub(crate) fn boot(&self, first: Pid) -> Runtime<Self> {
         // Nobody is watched: a simulated time does not pass while somebody works.
         let runtime = Runtime::new(self.clone(), first, Duration::MAX);
+        drop(tokio::spawn(self.0.timers.kept(tokio::time::sleep)));
         self.0.runtime.get_or_init(|| runtime).clone()
     }
     /// From now on the record fails now and then.
@@ -63,6 +69,9 @@ impl World {
     }
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
         self.0.model.lock().unwrap()
+    }
+    pub(crate) fn books(&self) -> &Books {
+        &self.0.books
     }
     pub(crate) fn runtime(&self) -> &Runtime<Self> {
         self.0.runtime.get().unwrap()
@@ -136,8 +145,8 @@ pub(crate) fn intensity_of(child: &str) -> Intensity {
 
 impl Host for World {
     type Message = Message;
-    fn now(&self) -> Duration {
-        self.0.before + self.0.booted.elapsed()
+    fn timers(&self) -> &Timers {
+        &self.0.timers
     }
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told {
         let told: Vec<_> =
@@ -190,6 +199,7 @@ impl Body<World> for Worker {
         Life::exiting(async move {
             world.model().runs(process.pid());
             world.ghosts().push(process.clone());
+            world.books().enter(process.seat());
             process.trap_exits(traps(process.pid()));
             work(&world, &process).await
         })
@@ -257,7 +267,7 @@ async fn act(world: &World, process: &Process<World>, message: Message) -> Optio
         Word::Normal => return Some(ExitReason::Normal),
         Word::Error => return Some(ExitReason::Error("told to".to_owned())),
         Word::Panic => panic!("told to"),
-        Word::Works(time) => tokio::time::sleep(time).await,
+        Word::Works(time) => process.sleep(time).await,
         Word::Link(_) => {
             let pair = (pid.min(whom), pid.max(whom));
             if whom != pid && world.model().pairs.insert(pair) {
@@ -287,12 +297,41 @@ async fn act(world: &World, process: &Process<World>, message: Message) -> Optio
         Word::Sends(_) => {
             let _full: Result<(), NotSent> = world.send(Word::Nothing, pid, |message| process.send(whom, message));
         }
+        Word::Calls(bill, time, waits) => {
+            let flight = depart(world, process, bill);
+            world.model().note(format!("{pid} calls {bill:?}: {}", flight.is_some()));
+            if let Some(flight) = flight {
+                let flies = fly(process.sleep(time), process.fence(), bill, world.model().roll(3), flight);
+                match waits {
+                    Waits::Yes => flies.await,
+                    Waits::No => drop(tokio::spawn(flies)),
+                }
+            }
+        }
         Word::Asks(_) => {
             let message = Message { id: None, word: Word::Nothing, whom: pid };
             let _unanswered: Result<_, _> = process.request(whom, message, Duration::from_secs(2)).await;
         }
     }
     None
+}
+
+/// Begins a call, as the door does: one that is fenced begins none.
+pub(crate) fn depart(world: &World, process: &Process<World>, bill: Bill) -> Option<Flight> {
+    if process.is_live() { world.books().depart(process.seat(), bill) } else { None }
+}
+
+/// A call on its way, to its end or until its caller is fenced: then it says what it used, or is lost.
+async fn fly(takes: Sleep, fence: CancellationToken, bill: Bill, how: u64, flight: Flight) {
+    tokio::select! {
+        biased;
+        () = fence.cancelled() => match how {
+            0 => flight.land(0),
+            1 => flight.land(bill.actual),
+            _ => drop(flight),
+        },
+        () = takes => flight.land(bill.actual),
+    }
 }
 
 /// Rolls of their own for one simulation.

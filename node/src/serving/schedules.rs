@@ -173,7 +173,7 @@ impl Body for Schedules {
                 tokio::select! {
                     () = process.stopping() => return Ok(()),
                     () = scheduling.changed.notified() => {}
-                    () = tokio::time::sleep(rest) => {}
+                    () = process.sleep(rest) => {}
                 }
             }
         })

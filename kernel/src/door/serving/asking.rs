@@ -182,7 +182,7 @@ impl Serving {
             if left.is_zero() {
                 return;
             }
-            tokio::time::sleep(left.min(LOOK)).await;
+            self.door.timers().sleep(left.min(LOOK)).await;
         }
     }
 
