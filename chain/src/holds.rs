@@ -169,6 +169,7 @@ impl Holds {
             Fact::Operator { .. } | Fact::Tool { .. } | Fact::Document { .. } => {}
             // Each belongs to a conversation, and stays with it.
             Fact::Opened { .. } | Fact::Message { .. } | Fact::TurnEnd { .. } | Fact::Verdict { .. } => {}
+            Fact::Appointed(_) => {}
             Fact::Ruling { on: RulingOn::Tools(_), .. } | Fact::Lease { .. } | Fact::Lifted { .. } => {}
             // What ran before the last boot is gone.
             Fact::Spawn { .. } | Fact::Exit { .. } | Fact::Restarts { .. } => {}

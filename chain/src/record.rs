@@ -1,5 +1,6 @@
 //! What is recorded: a public fact about a subject, and private content beside it.
 
+mod appointed;
 mod follows;
 mod forms;
 
@@ -11,6 +12,7 @@ use ephor_base::{
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
+pub use appointed::Appointment;
 pub use follows::{Follows, LastNumbers};
 
 pub(crate) use forms::hex;
@@ -448,6 +450,18 @@ pub enum Fact {
         /// The namespace of the seat, as the constitution names it.
         #[n(2)]
         namespace: String,
+        /// The name of its agent in the configuration of its operator. Logs of earlier versions do not have it.
+        #[n(3)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The null of the evidence on its conduct, per mille. Logs of earlier versions do not have it: 250.
+        #[n(4)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        p0: Option<u16>,
+        /// The only tools that its seat may have, if there are such.
+        #[n(5)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<ToolName>>,
     },
     /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
     /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.
@@ -566,6 +580,9 @@ pub enum Fact {
     /// What stood on the log that was given up for this one, and stands on. Behind the origin, before the first boot.
     #[n(45)]
     Inherited(#[n(0)] StandingPart),
+    /// A session is taken up, and the configuration of its operator says otherwise by now what its agent is.
+    #[n(48)]
+    Appointed(#[n(0)] Appointment),
 }
 
 /// One of many restarts below one supervisor.
@@ -628,6 +645,7 @@ impl Fact {
             Self::Enacted { .. } => "enacted",
             Self::Withheld { .. } => "withheld",
             Self::Inherited(_) => "inherited",
+            Self::Appointed(_) => "appointed",
         }
     }
 }
@@ -759,4 +777,8 @@ pub struct Errand {
     /// The model it asks, as it is typed; nothing for the configured one.
     #[n(2)]
     pub model: Option<String>,
+    /// The name of its agent in the configuration; nothing for the default one.
+    #[n(3)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }

@@ -396,6 +396,10 @@ impl Standing {
                 self.reused.remove(ruling).map(drop).ok_or("it revokes what is not used again")
             }
             Fact::Lifted { .. } => self.judged(entry, origin),
+            Fact::Appointed(agent) if agent.is_said_by(entry) => Ok(()),
+            Fact::Appointed(_) => {
+                Err("it says what an agent is in no session or seat, for somebody, in secret, or with no p0")
+            }
             Fact::Schedule { .. } => self.schedule(entry),
             Fact::Skipped { name, at } => self.pass(name, *at),
             Fact::Unscheduled { name } => self.unschedule(entry, name),

@@ -340,11 +340,11 @@ fact = choice({
     21: record(upto(3), truth, upto(2), text), 22: record(budget, text),
     25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
     29: record(text),
-    30: record(many(upto(5)), text, text), 31: record(digest, u32, u32, octets(None)),
+    30: record(many(upto(5)), text, text, maybe(text), maybe(u16), maybe(many(tool_name))), 31: record(digest, u32, u32, octets(None)),
     32: record(u64, text, octets(None)), 33: record(u64, text, octets(None)),
     36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
-    44: record(text), 45: record(standing),
+    44: record(text), 45: record(standing), 48: record(record(text, text, text, u16, maybe(many(tool_name)))),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -432,7 +432,7 @@ class Rules:
         stands = {8: self.message, 15: self.turn_end, 21: self.signal, 22: self.limit, 25: self.die, 26: self.bury,
                   13: self.rule, 27: self.schedule, 28: self.skip, 29: self.unschedule, 32: self.judge, 33: self.judge,
                   36: self.decree, 37: self.decree,
-                  38: self.decree, 39: self.decree, 44: self.withhold, 45: self.inherit}.get(kind)
+                  38: self.decree, 39: self.decree, 44: self.withhold, 45: self.inherit, 48: self.appoint}.get(kind)
         if stands:
             stands(fields, who, entry)
         self.count(kind, fields, who)
@@ -633,6 +633,10 @@ class Rules:
     def role(self, operator):
         role = self.operators.get(operator, [Null] * 4)[3]
         return -1 if role is Null else role
+
+    def appoint(self, fields, who, entry):
+        need({0, 2} <= set(who) and 1 not in who and 5 not in entry, "an appointment in no session or seat, or for somebody")
+        need(1 <= fields[0][3] <= 900, "a null that is none")
 
     def judge(self, fields, who, entry):
         kind, (what, note, signature) = entry[4][0], fields

@@ -7,6 +7,13 @@
 //! whenever one looks. Because a bet begins anew at every call, a long honest history costs later detection only the
 //! logarithm of its length, and shields no abuse.
 //!
+//! The null may change between two calls, when the operator gives the role of the seat another. The bets on the calls
+//! before keep what they won under the null of then, and go on under the new one ([`Evidence::onwards_under`]). Each
+//! step multiplies by a likelihood ratio whose expectation under the null in force at that call is at most 1, and which
+//! null that is was fixed before the call; so it is still a non-negative supermartingale under the composite null "each
+//! call was bad with probability at most the p0 of its time", and Ville's inequality still holds. To begin anew instead
+//! would let whoever edits the configuration, or is talked into it, launder a seat: only an approver ends an alarm.
+//!
 //! Wealth is a whole number of 2⁻⁴⁸, always rounded against alarm, so that it is the same on every machine. An alarm
 //! stays: what was unlikely does not become likely by waiting.
 
@@ -17,6 +24,10 @@ use serde::{Deserialize, Serialize};
 const ONE: u64 = 1 << 48;
 /// 1/α: false alarms in at most one honest history of a thousand.
 const ALARM: u64 = 1000;
+/// The null where nobody says otherwise, per mille.
+pub const DEFAULT_P0: u16 = 250;
+/// The nulls that there can be, per mille.
+pub const P0: std::ops::RangeInclusive<u16> = 1..=900;
 /// What we bet the probability is, in per mille of the way from the null to certainty.
 const BETS: [u64; 3] = [250, 500, 900];
 
@@ -38,9 +49,9 @@ pub struct Evidence {
 }
 
 impl Default for Evidence {
-    /// Under the null of a quarter: honest agents try what is refused, and files that are not there.
+    /// Under [`DEFAULT_P0`], a quarter: honest agents try what is refused, and files that are not there.
     fn default() -> Self {
-        Self::under(250)
+        Self::under(DEFAULT_P0)
     }
 }
 
@@ -48,14 +59,19 @@ impl Evidence {
     /// Nothing yet, under the null that at most `p0` per mille of the calls are bad; 1 to 900.
     #[must_use]
     pub const fn under(p0: u16) -> Self {
-        let p0 = if p0 == 0 {
-            1
-        } else if p0 > 900 {
-            900
-        } else {
-            p0
-        };
-        Self { p0, begun: [0; 3], calls: 0, alarmed: false }
+        Self { p0: within(p0), begun: [0; 3], calls: 0, alarmed: false }
+    }
+
+    /// The same evidence, from the next call on under another null. Nothing that was won is lost, and an alarm stays.
+    #[must_use]
+    pub const fn onwards_under(self, p0: u16) -> Self {
+        Self { p0: within(p0), ..self }
+    }
+
+    /// The null, per mille of the calls.
+    #[must_use]
+    pub const fn p0(self) -> u16 {
+        self.p0
     }
 
     /// After one more tool call, which was refused or failed if `bad`.
@@ -95,6 +111,15 @@ impl Evidence {
     #[must_use]
     pub const fn calls(self) -> u64 {
         self.calls
+    }
+}
+
+/// The null that is meant, as far as there can be one.
+const fn within(p0: u16) -> u16 {
+    match p0 {
+        0 => *P0.start(),
+        1..=900 => p0,
+        901.. => *P0.end(),
     }
 }
 

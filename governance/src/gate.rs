@@ -258,7 +258,9 @@ impl Gate {
         }
         let entitled = capability_of(&case.ask)
             .is_some_and(|needed| case.rights.allow(needed) && self.policy.capabilities.contains(&needed));
-        if entitled {
+        if tool_of(&case.ask).is_some_and(|tool| !case.rights.are_for(&tool.registration().name)) {
+            deny("seat-does-not-have-the-tool");
+        } else if entitled {
             reasons.push(reason(Branch::Capability, Decision::Permit, "seat-is-entitled"));
         } else {
             deny("seat-is-not-entitled");

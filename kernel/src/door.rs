@@ -4,6 +4,7 @@
 //! in `permit`, from a permitting verdict and an intent that is on the disk; `serving` is the only caller. The door owns a
 //! running call: if the caller dies, it cancels the driver, settles the budget and records the outcome.
 
+mod appointments;
 mod asked;
 mod flights;
 mod history;
@@ -40,6 +41,8 @@ use ephor_governance::{Gate, Ruled};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use appointments::Appointments;
+pub(crate) use appointments::within;
 pub use flights::{Flight, Landed};
 pub use permit::Permit;
 pub use refusal::Refusal;
@@ -67,10 +70,6 @@ use crate::{
     timers::Timers,
     warrant::Warrant,
 };
-
-/// The role and the namespace of every seat that holds a session, as the constitution names them.
-const ROLE: &str = "agent";
-const NAMESPACE: &str = "default";
 
 /// The drivers of a node.
 pub struct Drivers {
@@ -122,6 +121,8 @@ pub struct DoorParts {
     pub watchers: Arc<Watchers>,
     /// How long things may take.
     pub patience: Patience,
+    /// What agents there are.
+    pub appointments: Appointments,
 }
 
 /// The same, in the door's own hands.
@@ -140,6 +141,8 @@ struct Parts {
     watchers: Arc<Watchers>,
     /// How long things may take.
     patience: Patience,
+    /// What agents there are.
+    appointments: Appointments,
 }
 
 /// The first numbers this boot may give out; those before were used.
@@ -326,10 +329,10 @@ pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
-        let DoorParts { log, gate, drivers, secrets, clock, watchers, patience } = parts;
+        let DoorParts { log, gate, drivers, secrets, clock, watchers, patience, appointments } = parts;
         let time = clock.clone();
         let timers = Timers::of_machine(move || time.monotonic());
-        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience };
+        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience, appointments };
         let precedents = precedents::Precedents::load(&parts.log);
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
@@ -391,6 +394,11 @@ impl Door {
         &self.parts.patience
     }
 
+    /// What agents there are.
+    pub(crate) const fn appointments(&self) -> &Appointments {
+        &self.parts.appointments
+    }
+
     pub(crate) fn watchers(&self) -> &Watchers {
         &self.parts.watchers
     }
@@ -433,7 +441,7 @@ impl Door {
         warrant: Warrant,
         (spec, budget): (SessionSpec, Budget),
     ) -> Result<(), NotStarted> {
-        let who = self.gate().principal(seat.as_str(), ROLE, NAMESPACE);
+        let who = self.gate().principal(seat.as_str(), &spec.agent.role, &spec.agent.namespace);
         let who = who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?;
         // From here on they are what it may, and the record says so.
         let spec = SessionSpec { rights: warrant.rights().clone(), ..spec };
@@ -713,8 +721,8 @@ const fn how(ruled: Ruled) -> &'static str {
 
 /// How a session was opened, for the record.
 fn opened(session: SessionId, seat: &Seat, spec: &SessionSpec, budget: Budget) -> Record {
-    let SessionSpec { operator, model, workspace, rights, instructions } = spec;
-    let fact = Fact::Opened { rights: rights.iter().collect(), role: ROLE.to_owned(), namespace: NAMESPACE.to_owned() };
+    let SessionSpec { operator, model, workspace, agent, rights, instructions } = spec;
+    let fact = appointments::opened(agent, rights);
     let opening = Opening {
         instructions: instructions.clone(),
         provider: model.provider.clone(),

@@ -11,7 +11,7 @@ use ephor_base::{
 };
 use ephor_chain::{
     HoldKind, Undelivered,
-    record::{Fact, Record, Subject},
+    record::{Appointment, Fact, Record, Subject},
     standing::is_at_or_below,
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,10 @@ use crate::{
     branch::{Branch, Child, Work},
     chronicle::Chronicle,
     decrees,
-    door::{BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Sent, SessionSpec, SignedRuling, Turn},
+    door::{
+        Appointments, BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Sent, Session, SessionSpec, SignedRuling,
+        Turn, within,
+    },
     ledger::Account,
     letters::Lost,
     links::Related,
@@ -85,10 +88,24 @@ pub struct ProcessInfo {
     /// The process whose answer it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<Pid>,
+    /// What its agent is, if it is the agent of a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Posted>,
     /// What its seat has used.
     pub used: Budget,
     /// Since its start, in milliseconds.
     pub uptime_ms: u64,
+}
+
+/// What the agent of a session is, as its operator's configuration has it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Posted {
+    /// Its name there.
+    pub name: String,
+    /// Its role, as the constitution names it.
+    pub role: String,
+    /// Its namespace, as the constitution names it.
+    pub namespace: String,
 }
 
 /// An agent to be started: a session and the loop that serves it.
@@ -256,7 +273,8 @@ impl Kernel {
         if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
             return Err(NotStarted::Held(kind));
         }
-        let warrant = self.0.warrant.carve(seat.clone(), &agent.session.rights, agent.budget);
+        let rights = within(agent.session.rights.clone(), &agent.session.agent);
+        let warrant = self.0.warrant.carve(seat.clone(), &rights, agent.budget);
         let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let AgentSpec { session, budget, body } = agent;
@@ -557,11 +575,31 @@ impl Kernel {
             session: resident.session,
             waiting: resident.waiting,
             waits_for: resident.waits_for,
+            agent: self.posted(&resident.seat, resident.session),
             used: self.account(&resident.seat).map(|account| account.used).unwrap_or_default(),
             uptime_ms: u64::try_from(now.saturating_sub(resident.started).as_millis()).unwrap_or(u64::MAX),
             seat: resident.seat,
         };
         self.0.runtime.processes().into_iter().map(info).collect()
+    }
+
+    /// What agent is in `seat`, if it is that of the agent of a session.
+    fn posted(&self, seat: &Seat, session: Option<SessionId>) -> Option<Posted> {
+        let posted = |session: &mut Session| {
+            let Appointment { agent, role, namespace, .. } = &session.spec.agent;
+            (session.seat == *seat).then(|| Posted {
+                name: agent.clone(),
+                role: role.clone(),
+                namespace: namespace.clone(),
+            })
+        };
+        session.and_then(|session| self.door().with_session(session, posted)).flatten()
+    }
+
+    /// What agents there are.
+    #[must_use]
+    pub fn appointments(&self) -> &Appointments {
+        self.door().appointments()
     }
 
     /// The budget of a seat.

@@ -38,13 +38,13 @@ pub use branch::{Branch, Child, Sprout, Work};
 pub use census::{Inspected, WaitsFor};
 pub use decrees::{Draft, NotDecreed, Roster, found};
 pub use door::{
-    Again, Answered, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight, Inputs, Landed,
-    Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling, Statement,
-    Undecidable, operator_id,
+    Again, Answered, Appointments, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight,
+    Inputs, Landed, Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling,
+    Statement, Undecidable, operator_id,
 };
 pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
 pub use judgments::{NotJudged, Said, Stands, Suspended, all_agents};
-pub use kernel::{AgentSpec, Kernel, NotStarted, ProcessInfo};
+pub use kernel::{AgentSpec, Kernel, NotStarted, Posted, ProcessInfo};
 pub use ledger::Account;
 pub use letters::NotRaised;
 pub use process::{Body, Incoming, Life, Process};

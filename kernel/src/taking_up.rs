@@ -2,7 +2,8 @@
 //!
 //! At boot every session that owes an answer is followed on the record by the code with which the door follows it while it
 //! runs, and its agent is started again in its seat. What cannot be followed is given up: its messages are dead letters.
-//! Nothing says on the record that a session was taken up, for nothing changed: it is the same session.
+//! Nothing says on the record that a session was taken up, for nothing changed: it is the same session. Only where the
+//! configuration says something else by now of what its agent is, that is recorded before it goes on.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +11,11 @@ use std::{
 };
 
 use ephor_base::{Envelope, OperatorId, Registration, Reply, Seat, SessionId};
-use ephor_chain::{HoldKind, Unanswered, Undelivered, record::Subject, standing::is_at_or_below};
+use ephor_chain::{
+    HoldKind, Unanswered, Undelivered,
+    record::{Appointment, Fact, Record, Subject},
+    standing::is_at_or_below,
+};
 use ephor_governance::Ruled;
 
 use crate::{
@@ -31,6 +36,17 @@ pub enum NotTakenUp {
         session: SessionId,
         /// Why, in words.
         why: String,
+    },
+    /// The configuration of the operator does not have its agent any more.
+    #[error(
+        "session {session} is of the agent `{agent}`, which `ephor.toml` does not have any more; \
+         put `[agents.{agent}]` back, or begin another session"
+    )]
+    NoAgent {
+        /// Which session.
+        session: SessionId,
+        /// The name of the agent.
+        agent: String,
     },
     /// Its agent does not start.
     #[error(transparent)]
@@ -210,7 +226,7 @@ impl Kernel {
 
     /// Lets a session go on where the record has it.
     async fn go_on(&self, again: TakenUp, body: Arc<dyn Body>) -> Result<(), NotTakenUp> {
-        let TakenUp { mut session, role, namespace, budget } = again;
+        let TakenUp { mut session, budget } = again;
         let (id, seat) = (session.id, session.seat.clone());
         let name = own_name(&seat).ok_or_else(|| NotTakenUp::NotFollowed {
             session: id,
@@ -219,7 +235,9 @@ impl Kernel {
         if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
             return Err(NotStarted::Held(kind).into());
         }
-        let who = self.door().gate().principal(seat.as_str(), &role, &namespace);
+        self.appoint(&mut session).await?;
+        let Appointment { role, namespace, .. } = &session.spec.agent;
+        let who = self.door().gate().principal(seat.as_str(), role, namespace);
         session.who = Arc::new(who.map_err(|error| NotStarted::Ungoverned(error.to_string()))?);
         // What it has taken in so far came from the record, and not from its inbox.
         session.taken_in = 0;
@@ -240,6 +258,23 @@ impl Kernel {
         for envelope in waiting {
             self.put(envelope).await;
         }
+        Ok(())
+    }
+
+    /// Makes the agent of a session what the configuration says it is now, on the record where that is another thing.
+    async fn appoint(&self, session: &mut Session) -> Result<(), NotTakenUp> {
+        let was = &session.spec.agent;
+        let Some(now) = self.door().appointments().of(&was.agent).filter(|now| *now != was) else {
+            return match self.door().appointments().of(&was.agent) {
+                Some(_) => Ok(()),
+                None => Err(NotTakenUp::NoAgent { session: session.id, agent: was.agent.clone() }),
+            };
+        };
+        let (id, seat) = (Some(session.id), Some(session.seat.clone()));
+        let subject = Subject { session: id, seat, ..Subject::default() };
+        let record = Record { subject, fact: Fact::Appointed(now.clone()), content: None };
+        self.door().log().append(record).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
+        session.appoint(now);
         Ok(())
     }
 

@@ -277,8 +277,11 @@ pub(crate) struct Run {
     /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured, else builtin/scout].
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Run this agent, as `[agents.NAME]` in ephor.toml has it [default: default].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Come back to this session: say more in it, or, without a message, get the answer that came meanwhile.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["directory", "model"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["directory", "model", "agent"])]
     pub(crate) session: Option<SessionId>,
     /// Wait for `ephor approve` from elsewhere where a call needs leave and there is no terminal to ask at.
     #[arg(long)]
@@ -411,6 +414,9 @@ pub(crate) enum DeadCommand {
         /// The model of a new session: builtin/scout, openai/NAME or script:FILE [default: as configured].
         #[arg(long, value_name = "MODEL", conflicts_with = "session")]
         model: Option<String>,
+        /// The agent of a new session, as `[agents.NAME]` in ephor.toml has it [default: default].
+        #[arg(long, value_name = "NAME", conflicts_with = "session")]
+        agent: Option<String>,
         /// Print JSON lines.
         #[arg(long)]
         json: bool,
@@ -454,6 +460,9 @@ pub(crate) enum Schedule {
         /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured].
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
+        /// Run this agent, as `[agents.NAME]` in ephor.toml has it when it is due [default: default].
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,

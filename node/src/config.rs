@@ -1,13 +1,19 @@
 //! `ephor.toml`: what the operator has configured. An unknown key is an error; zero means zero.
 
-use std::{path::Path, path::PathBuf, time::Duration};
+mod agents;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use ephor_agents::TurnLimits;
 use ephor_base::{Budget, ToolName};
 use ephor_chain::Retention;
 use ephor_governance::{Environment, OperatorPolicy};
-use ephor_kernel::Patience;
+use ephor_kernel::{Appointments, Patience};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::bytes::Bytes;
@@ -25,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) openai: OpenAi,
     pub(crate) chain: Chain,
+    agents: BTreeMap<String, agents::Agent>,
+    roles: BTreeMap<String, agents::Role>,
 }
 
 impl Default for Config {
@@ -37,6 +45,8 @@ impl Default for Config {
             policy: Policy::default(),
             openai: OpenAi::default(),
             chain: Chain::default(),
+            agents: BTreeMap::new(),
+            roles: BTreeMap::new(),
         }
     }
 }
@@ -140,7 +150,16 @@ impl Config {
         if !config.budget.usd.is_finite() || config.budget.usd < 0.0 {
             bail!("`budget.usd` in `{}` is not an amount of money", path.display());
         }
+        config.appointments().with_context(|| format!("`{}`", path.display()))?;
         Ok(config)
+    }
+
+    /// What agents there are.
+    ///
+    /// # Errors
+    /// Something under `[agents]` or `[roles]` does not fit together.
+    pub(crate) fn appointments(&self) -> anyhow::Result<Appointments> {
+        agents::appointments(&self.agents, &self.roles)
     }
 
     /// The most bytes of the chain and the vault.

@@ -74,6 +74,9 @@ pub(crate) enum Operation {
         workspace: String,
         /// The model, as it is typed.
         model: Option<String>,
+        /// The agent, as the configuration of the node names it; the default one if none is named.
+        #[serde(default)]
+        agent: Option<String>,
     },
     /// Ends a schedule.
     Unschedule {
@@ -472,6 +475,9 @@ pub(crate) struct Inspection {
     pub(crate) process: ProcessView,
     /// What it may ask of the door.
     pub(crate) rights: Vec<Capability>,
+    /// The only tools that these are for, if they are not for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<ToolName>>,
     pub(crate) links: Vec<Pid>,
     /// Those it monitors.
     pub(crate) monitors: Vec<Pid>,

@@ -41,6 +41,9 @@ pub(crate) enum Request {
         workspace: PathBuf,
         /// The model; the configured one if none is named.
         model: Option<ModelRef>,
+        /// The agent, as the configuration of the node names it; the default one if none is named.
+        #[serde(default)]
+        agent: Option<String>,
         /// Whether a person is there who can be asked.
         answers: bool,
     },

@@ -28,7 +28,7 @@ use ephor_chain::{
     note::Note,
     operators::operator_id,
     read,
-    record::{Chosen, Grounds, Restart, Terms},
+    record::{Appointment, Chosen, Grounds, Restart, Terms},
     tile::Tile,
     verify,
 };
@@ -148,6 +148,9 @@ fn records() -> Vec<Record> {
                 rights: vec![Capability::Model, Capability::FsRead],
                 role: "agent".into(),
                 namespace: "default".into(),
+                agent: Some("digest".into()),
+                p0: Some(100),
+                tools: Some(vec!["fs.read".parse().unwrap()]),
             },
             Some(Content::Opening(Opening {
                 instructions: "Be good.".into(),
@@ -165,7 +168,18 @@ fn records() -> Vec<Record> {
     .chain(standing())
     .chain(decrees())
     .chain(crate::judgments::records(FIRST_DECREE + 5))
+    .chain([appointed()])
     .collect()
+}
+
+/// The configuration says something else of an agent.
+fn appointed() -> Record {
+    let seat = Some(Seat::root("node").child("agents").child("a").child("loop"));
+    let subject = Subject { session: Some(SESSION), seat, ..Subject::default() };
+    let (agent, role, namespace) = ("digest".into(), "reader".into(), "press".into());
+    let tools = Some(vec!["fs.read".parse().unwrap()]);
+    let fact = Fact::Appointed(Appointment { agent, role, namespace, p0: 100, tools });
+    Record { subject, fact, content: None }
 }
 
 /// The decrees of an owner: the first vouches for itself, and each is bound to the one before.
@@ -208,7 +222,7 @@ fn standing() -> Vec<Record> {
         scope: None,
     };
     let parts = vec![Part { kind: PartKind::Typed, text: "good morning".into() }];
-    let errand = Errand { parts, workspace: "/work".into(), model: None };
+    let errand = Errand { parts, workspace: "/work".into(), model: None, agent: None };
     let schedule =
         Fact::Schedule { name: "a".into(), cron: "0 7 * * *".into(), zone: "UTC".into(), missed: Missed::Once };
     let signal = |signal, tree, cause| Fact::Signal { signal, tree, cause, note: "enough".into() };

@@ -10,6 +10,7 @@ use ephor_chain::{
     Against, AppendError, Because, Cause, Entry, Fact, Follows, Head, Hold, HoldKind, Holds, Log, Missed, Record,
     Signal, Standing, State, Subject, Undelivered, VerifierKeys,
     disk::Disk,
+    record::Appointment,
     standing::is_at_or_below,
     state::{Order, Page, Reading},
     verify,
@@ -60,6 +61,17 @@ fn schedule(name: &str) -> Fact {
     Fact::Schedule { name: name.into(), cron: "30 2 * * *".into(), zone: "Europe/Berlin".into(), missed: Missed::Skip }
 }
 
+fn appointed(p0: u16) -> Fact {
+    Fact::Appointed(Appointment {
+        agent: "digest".into(),
+        role: "reader".into(),
+        namespace: "press".into(),
+        p0,
+        tools: Some(Vec::new()),
+        zone: None,
+    })
+}
+
 fn fire(name: &str, at: u64) -> Option<Because> {
     Some(Because::Fire { name: name.into(), at: Timestamp(at) })
 }
@@ -74,6 +86,7 @@ fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
     let of = || Subject { session: Some(SESSION), operator: Some(OPERATOR), ..Subject::default() };
     let nobody = Subject::default;
     let session = || Subject { operator: None, ..of() };
+    let in_seat = || Subject { session: Some(SESSION), seat: Some(Seat::root("node")), ..Subject::default() };
     let (stop, resume) = (by_operator(Signal::Stop, true), by_operator(Signal::Resume, true));
     let skipped = |at| Fact::Skipped { name: "a".into(), at: Timestamp(at) };
     let unscheduled = || Fact::Unscheduled { name: "a".into() };
@@ -94,6 +107,11 @@ fn cases() -> Vec<(&'static str, bool, Vec<(Subject, Fact)>)> {
                 (of(), withheld()),
             ],
         ),
+        ("appointed", true, vec![(in_seat(), appointed(250))]),
+        ("appointed by somebody", false, vec![(of(), appointed(250))]),
+        ("appointed in no seat", false, vec![(session(), appointed(250))]),
+        ("appointed with no null", false, vec![(in_seat(), appointed(0))]),
+        ("appointed with a null of all", false, vec![(in_seat(), appointed(1000))]),
         ("withheld twice", false, vec![(of(), schedule("a")), (of(), withheld()), (of(), withheld())]),
         ("withheld for nobody", false, vec![(of(), schedule("a")), (nobody(), withheld())]),
         ("withheld, and there is none", false, vec![(of(), withheld())]),

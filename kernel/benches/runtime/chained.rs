@@ -17,8 +17,9 @@ use ephor_base::{
 use ephor_chain::{Config, Log, Signal, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
-    Act, AgentSpec, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers, FirstNumbers, Incoming,
-    Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Target, Watchers, operator_id,
+    Act, AgentSpec, Appointments, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers,
+    FirstNumbers, Incoming, Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Target, Watchers,
+    operator_id,
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
 use tokio::sync::mpsc;
@@ -144,6 +145,7 @@ impl Node {
             clock,
             watchers: Arc::new(Watchers::default()),
             patience: Patience::default(),
+            appointments: Appointments::default(),
         };
         let first = FirstNumbers {
             call: ephor_base::CallId(1),
@@ -168,6 +170,7 @@ impl Node {
             operator: operator_id(&self.operator),
             model: ModelRef { provider: "script".into(), name: "bench".into(), script: "".into() },
             workspace: Workspace::new("/tmp".into()).unwrap(),
+            agent: Appointments::plain(Appointments::DEFAULT),
             rights: Rights::of([Capability::FsRead]),
             instructions: "Be good.".into(),
         };

@@ -340,7 +340,9 @@ impl What {
 /// The tools the session is entitled to, for the model.
 fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
     let rights = session.spec.rights.intersect(&gate.policy().rights());
-    let entitled = |tool: &&Registration| rights.allow(tool.capability) && !gate.policy().never.contains(&tool.name);
+    let entitled = |tool: &&Registration| {
+        rights.allow(tool.capability) && rights.are_for(&tool.name) && !gate.policy().never.contains(&tool.name)
+    };
     let spec = |tool: &Registration| ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),

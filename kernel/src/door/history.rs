@@ -8,7 +8,7 @@ use ephor_base::{
     ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId,
     Outcome, Product, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Verdict,
 };
-use ephor_chain::record::{Chosen, Content, Fact, Grounds, RulingOn};
+use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, RulingOn};
 use ephor_governance::{
     Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
     gate::call_digest,
@@ -196,6 +196,7 @@ impl Session {
                 self.lifted(*since);
                 Ok(())
             }
+            Fact::Appointed(agent) => self.appointed(gate, agent),
             Fact::Ticket { .. } => self.parks(event),
             Fact::TurnEnd { message, end, report } => {
                 self.turn_ended(*message, *end, *report);
@@ -211,6 +212,14 @@ impl Session {
         if let Err(why) = taken {
             self.lost.get_or_insert_with(|| format!("{why} (entry {})", event.receipt.seq));
         }
+    }
+
+    /// The configuration says something else of its agent.
+    fn appointed(&mut self, gate: &Gate, agent: &Appointment) -> Result<(), String> {
+        let who = gate.principal(self.seat.as_str(), &agent.role, &agent.namespace);
+        self.who = Arc::new(who.map_err(|error| error.to_string())?);
+        self.appoint(agent);
+        Ok(())
     }
 
     /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
@@ -480,7 +489,7 @@ impl Session {
     /// An approver lets the seat act again which its conduct suspended with the entry `since`. The evidence begins anew.
     fn lifted(&mut self, since: Seq) {
         if self.alarmed == Some(since) {
-            (self.evidence, self.bad_calls, self.alarmed) = (Evidence::default(), 0, None);
+            (self.evidence, self.bad_calls, self.alarmed) = (Evidence::under(self.spec.agent.p0), 0, None);
         }
     }
 

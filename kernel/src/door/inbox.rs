@@ -96,7 +96,7 @@ pub(crate) fn changes_a_session(fact: &Fact) -> bool {
     match fact {
         Fact::Verdict { target, .. } => target != PREVIEW,
         Fact::Message { .. } | Fact::Outcome { .. } | Fact::Ticket { .. } | Fact::Ruling { .. } => true,
-        Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Lifted { .. } => true,
+        Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Lifted { .. } | Fact::Appointed(_) => true,
         _ => false,
     }
 }

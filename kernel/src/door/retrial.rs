@@ -16,15 +16,16 @@ use ephor_base::{
 use ephor_chain::{
     Entry, Private, Pruning, Reused, Snapshot, Stored,
     operators::operator_id,
-    record::{Content, Fact, Grounds, Opening, Terms},
+    record::{Appointment, Content, Fact, Grounds, Opening, Terms},
 };
 use ephor_governance::{
-    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Rights, Ruled,
+    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Ruled,
     effects::{self, Circumstances, Part},
 };
 
 use super::{
     SessionSpec,
+    appointments::recorded,
     asked::Meant,
     history::{Heard, Position, Reuse},
     inbox::{Event, PREVIEW, changes_a_session},
@@ -53,8 +54,6 @@ pub struct Retrial {
 /// A session as the record has it, and what it goes on under.
 pub(crate) struct TakenUp {
     pub(crate) session: Box<Session>,
-    pub(crate) role: String,
-    pub(crate) namespace: String,
     /// What its seat may use in all.
     pub(crate) budget: Budget,
 }
@@ -104,8 +103,8 @@ pub struct Again {
 pub struct Inputs {
     /// Where the node ran.
     pub environment: Environment,
-    /// The role and the namespace of the seat.
-    pub role: (String, String),
+    /// What the agent is: its name, its role and namespace, its tools, and the null of the evidence on its conduct.
+    pub agent: Appointment,
     /// What the seat could ask for in this place.
     pub rights: Vec<Capability>,
     /// The registration of the tool, if it has one.
@@ -188,7 +187,6 @@ struct Reusable {
 struct Followed {
     state: Result<Box<Session>, Undecidable>,
     budget: Option<Budget>,
-    role: (String, String),
     /// The law under which its principal was made.
     law: Option<Digest>,
 }
@@ -253,8 +251,7 @@ impl Retrial {
             return Err(Undecidable::NotRecorded(why.clone()));
         }
         let budget = followed.budget.ok_or_else(|| not_recorded("its budget is not on the record"))?;
-        let (role, namespace) = followed.role;
-        Ok(TakenUp { session, role, namespace, budget })
+        Ok(TakenUp { session, budget })
     }
 
     /// Takes the next entry in. If it is a verdict, it is decided again.
@@ -291,9 +288,7 @@ impl Retrial {
             Fact::Revoked { ruling, .. } => self.end_reuse(|seq, _| *seq == *ruling),
             Fact::Erase { session, .. } => self.end_reuse(|_, one| one.session == *session),
             fact if self.passes_over(subject.session, fact) => {}
-            Fact::Opened { rights, role, namespace } => {
-                self.open(&event, rights, (role.clone(), namespace.clone()), *content == Private::Sealed);
-            }
+            Fact::Opened { .. } => self.open(&event, *content == Private::Sealed),
             Fact::Verdict { .. } if self.taking_up.is_none() => return self.retry(&event, *content == Private::Sealed),
             fact if changes_a_session(fact) => self.follow(&event, *content == Private::Sealed),
             _ => {}
@@ -365,28 +360,23 @@ impl Retrial {
         }
     }
 
-    fn open(&mut self, event: &Event<'_>, rights: &[Capability], role: (String, String), sealed: bool) {
+    fn open(&mut self, event: &Event<'_>, sealed: bool) {
         let Some(id) = event.subject.session else { return };
         let state = match (sealed, self.sessions.contains_key(&id)) {
             (true, _) => Err(Undecidable::Erased),
             (_, true) => Err(not_recorded("its session was opened twice, or late")),
-            _ => self.opened(id, event, rights, &role),
+            _ => self.opened(id, event),
         };
         let budget = match event.content {
             Some(Content::Opening(opening)) => opening.budget,
             _ => None,
         };
-        self.sessions.insert(id, Followed { state, budget, role, law: self.law.name });
+        self.sessions.insert(id, Followed { state, budget, law: self.law.name });
     }
 
-    fn opened(
-        &mut self,
-        id: SessionId,
-        event: &Event<'_>,
-        rights: &[Capability],
-        (role, namespace): &(String, String),
-    ) -> Result<Box<Session>, Undecidable> {
+    fn opened(&mut self, id: SessionId, event: &Event<'_>) -> Result<Box<Session>, Undecidable> {
         let gates = self.gates()?;
+        let (agent, rights) = recorded(event.fact).ok_or_else(|| not_recorded("it opens no session"))?;
         let Some(Content::Opening(Opening { instructions, provider, model, workspace, script, .. })) = event.content
         else {
             return Err(not_recorded("the opening of its session is not on the record"));
@@ -395,15 +385,15 @@ impl Retrial {
             return Err(not_recorded("its session was opened in no seat, or for nobody"));
         };
         let workspace = Workspace::new(workspace.into()).ok_or_else(|| not_recorded("its workspace is no path"))?;
-        let who = gates.gate.principal(seat.as_str(), role, namespace);
+        let who = gates.gate.principal(seat.as_str(), &agent.role, &agent.namespace);
         let who = who.map_err(|error| Undecidable::NotRecorded(error.to_string()))?;
         let model = ModelRef {
             provider: provider.clone(),
             name: model.clone(),
             script: script.as_deref().unwrap_or_default().into(),
         };
-        let (rights, instructions) = (Rights::of(rights.iter().copied()), instructions.clone());
-        let spec = SessionSpec { operator, model, workspace, rights, instructions };
+        let instructions = instructions.clone();
+        let spec = SessionSpec { operator, model, workspace, agent, rights, instructions };
         Ok(Box::new(Session::new(id, seat.clone(), spec, who)))
     }
 
@@ -454,7 +444,7 @@ impl Retrial {
         let (gates, explained) = (self.gates()?, self.explained == Some(event.receipt.seq));
         let (approvers, reused) = (self.approvers.clone(), self.reused(case.ruling, event)?);
         let note = case.ruling.and_then(|ruling| self.notes.get(&ruling)).cloned();
-        let (session, role) = self.session(event.subject.session, &gates.gate)?;
+        let session = self.session(event.subject.session, &gates.gate)?;
         let call = event.subject.call.ok_or_else(|| not_recorded("it is of no call"))?;
         let meant = case.meant(session, &gates.gate, event.content)?;
         // Whether a model's words may be shown is nobody's to answer.
@@ -472,30 +462,36 @@ impl Retrial {
             let told = Told { gate: &gates.gate, position: &position, meant: meant.as_ref(), findings };
             let spans = session.spans().to_vec();
             let rests_on = (case.ruling, heard.precedent.is_some(), note);
-            Box::new(told.inputs(spans, role.clone(), *case.grounds, (heard.ruled, rests_on), &decided.verdict))
+            Box::new(told.inputs(
+                spans,
+                session.spec.agent.clone(),
+                *case.grounds,
+                (heard.ruled, rests_on),
+                &decided.verdict,
+            ))
         });
         let other = gates.other.as_ref().map(|other| {
             let gate = other.as_ref().map_err(Clone::clone)?;
-            let position = Position { who: Arc::new(principal(session, role, gate)?), ..position };
+            let position = Position { who: Arc::new(principal(session, gate)?), ..position };
             Ok(position.decide(gate, case.ask(meant.as_ref(), gate), case.grounds, &heard).verdict)
         });
         Ok(Again { verdict: decided.verdict, findings: decided.findings, other, inputs })
     }
 
-    /// The session, under the law in force, and the role and namespace of its seat.
-    fn session(&mut self, id: Option<SessionId>, gate: &Gate) -> Result<(&Session, &(String, String)), Undecidable> {
+    /// The session, under the law in force.
+    fn session(&mut self, id: Option<SessionId>, gate: &Gate) -> Result<&Session, Undecidable> {
         let followed = id.and_then(|id| self.sessions.get_mut(&id));
         let followed = followed.ok_or_else(|| not_recorded("the opening of its session is not on the record"))?;
-        let Followed { state, role, law, .. } = followed;
+        let Followed { state, law, .. } = followed;
         let session = state.as_mut().map_err(|why| why.clone())?;
         if let Some(why) = &session.lost {
             return Err(Undecidable::NotRecorded(why.clone()));
         }
         if *law != self.law.name {
-            session.who = Arc::new(principal(session, role, gate)?);
+            session.who = Arc::new(principal(session, gate)?);
             *law = self.law.name;
         }
-        Ok((session, role))
+        Ok(session)
     }
 
     /// The gate of the law in force.
@@ -574,7 +570,7 @@ impl Told<'_> {
     fn inputs(
         &self,
         spans: Vec<Span>,
-        role: (String, String),
+        agent: Appointment,
         grounds: Grounds,
         (ruled, (ruling, by_precedent, note)): (Option<Ruled>, (Option<Seq>, bool, Option<String>)),
         verdict: &Verdict,
@@ -584,7 +580,7 @@ impl Told<'_> {
         let said = |name: &String| verdict.reasons.iter().any(|reason| reason.code == *name);
         Inputs {
             environment: self.gate.policy().environment,
-            role,
+            agent,
             rights: rights.intersect(&self.gate.policy().rights()).iter().collect(),
             tool: call.and_then(|(name, _)| self.gate.registry().find(name)).cloned(),
             arguments: call.map(|(_, arguments)| arguments.clone()),
@@ -626,7 +622,8 @@ impl Told<'_> {
     }
 }
 
-fn principal(session: &Session, (role, namespace): &(String, String), gate: &Gate) -> Result<Principal, Undecidable> {
+fn principal(session: &Session, gate: &Gate) -> Result<Principal, Undecidable> {
+    let Appointment { role, namespace, .. } = &session.spec.agent;
     gate.principal(session.seat.as_str(), role, namespace).map_err(unfit)
 }
 

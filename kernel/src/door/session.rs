@@ -15,7 +15,7 @@ use ephor_base::{
     PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
     ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
 };
-use ephor_chain::record::Chosen;
+use ephor_chain::record::{Appointment, Chosen};
 use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -72,6 +72,8 @@ pub struct SessionSpec {
     pub model: ModelRef,
     /// The folder its tools see.
     pub workspace: Workspace,
+    /// What its agent is, as the operator's configuration has it.
+    pub agent: Appointment,
     /// What it wants to ask of the door. It may, as far as the seats above it may.
     pub rights: Rights,
     /// What every prompt begins with; the operator's words.
@@ -280,8 +282,8 @@ impl Session {
         let mut session = Self {
             id,
             seat,
+            evidence: Evidence::under(spec.agent.p0),
             spec,
-            evidence: Evidence::default(),
             bad_calls: 0,
             alarmed: None,
             who: Arc::new(who),

@@ -141,7 +141,7 @@ async fn no_surface_keeps_an_older_constitution() {
     let mut other = world.puppet(PLENTY).await;
     let part = || vec![Part { kind: PartKind::Typed, text: "read it".into() }];
     world.kernel.delegate(&process, other.session, part()).await.unwrap();
-    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None };
+    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None };
     world.kernel.schedule(world.who(), "daily", "0 7 * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
     world.enact(&without_reading()).await.unwrap();
     goes.notify_one();

@@ -24,13 +24,13 @@ use ephor_base::{
 use ephor_chain::{
     Config, Decree, Log, Role, SigningKeys, Stored, VaultKey,
     disk::Disk,
-    record::{Fact, RulingOn},
+    record::{Appointment, Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
-    AgentSpec, Answered, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers, FirstNumbers,
-    Incoming, Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets, Seen,
-    SessionSpec, SignedRuling, Statement, Watchers, found, operator_id,
+    AgentSpec, Answered, Appointments, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers,
+    FirstNumbers, Incoming, Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets,
+    Seen, SessionSpec, SignedRuling, Statement, Watchers, found, operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -292,6 +292,8 @@ pub(crate) struct Setup {
     /// Time that has passed before the boot, by the wall clock.
     pub(crate) later: Duration,
     pub(crate) takes_up: bool,
+    /// The agents of its configuration.
+    pub(crate) agents: Vec<Appointment>,
 }
 
 impl Setup {
@@ -307,6 +309,7 @@ impl Setup {
             law: None,
             later: Duration::ZERO,
             takes_up: false,
+            agents: Vec::new(),
         }
     }
     pub(crate) fn tool(mut self, registration: Registration, driver: Arc<Does>) -> Self {
@@ -349,6 +352,7 @@ impl Setup {
             clock: clock.clone(),
             watchers: watchers.clone(),
             patience: self.patience,
+            appointments: Appointments::new(self.agents),
         };
         let first =
             FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
@@ -427,6 +431,7 @@ impl World {
             operator: operator_id(&self.operator.verifying_key()),
             model: ModelRef { provider: "script".into(), name: "test".into(), script: "".into() },
             workspace: Workspace::new("/tmp".into()).unwrap(),
+            agent: Appointments::plain(Appointments::DEFAULT),
             rights: Rights::of([Capability::Model, Capability::Reply, Capability::FsRead, Capability::FsWrite]),
             instructions: "Be good.".into(),
         }
@@ -451,6 +456,10 @@ impl World {
     pub(crate) async fn attach(&self, session: SessionId) -> (Puppet, ephor_kernel::Attached) {
         let attached = self.kernel.attach(session, self.births.body(session)).await.unwrap();
         (self.taken_up(session), attached)
+    }
+    /// A body for what does not come to life.
+    pub(crate) fn no_body(&self) -> Arc<dyn Body> {
+        self.births.body(SessionId([0; 16]))
     }
     /// The home as a crash at this moment would leave it.
     pub(crate) fn crashed(&self) -> Arc<tempfile::TempDir> {

@@ -40,10 +40,13 @@ pub(crate) fn dead(home: &Home, args: Dead) -> anyhow::Result<ExitCode> {
                 Ok(ExitCode::SUCCESS)
             })
         }
-        Some(DeadCommand::Replay { message, directory, model, json, .. }) => each(meant(home, message)?, |message| {
-            let replay = Replay { message, directory: directory.clone(), model: model.clone(), json };
-            runtime(1)?.block_on(run::replay(home, replay))
-        }),
+        Some(DeadCommand::Replay { message, directory, model, agent, json, .. }) => {
+            each(meant(home, message)?, |message| {
+                let (directory, model, agent) = (directory.clone(), model.clone(), agent.clone());
+                let replay = Replay { message, directory, model, agent, json };
+                runtime(1)?.block_on(run::replay(home, replay))
+            })
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{fmt::Write as _, process::ExitCode};
 
 use anyhow::{Context, bail};
-use ephor_base::Pid;
-use ephor_kernel::Suspended;
+use ephor_base::{Pid, ToolName};
+use ephor_kernel::{Posted, Suspended};
 
 use super::budget;
 use crate::{
@@ -40,6 +40,10 @@ fn told(found: &Inspection) -> Result<String, std::fmt::Error> {
     if let Some(session) = info.session {
         let turn = if found.in_turn { "in a turn" } else { "between turns" };
         writeln!(text, "  session      {session}, {turn}")?;
+    }
+    if let Some(Posted { name, role, namespace }) = &info.agent {
+        let of = found.tools.as_ref().map_or_else(String::new, |tools| format!(", with {}", names(tools)));
+        writeln!(text, "  agent        {}, {} in {}{of}", plain(name), plain(role), plain(namespace))?;
     }
     if let Some(waiting_for) = &found.process.waiting_for {
         writeln!(text, "  waits for    {}", plain(waiting_for))?;
@@ -86,6 +90,13 @@ fn calls(found: &Inspection, text: &mut String) -> std::fmt::Result {
         writeln!(text, "  call         {} {target}: {end}, entry {}", landed.call, landed.receipt.seq)?;
     }
     Ok(())
+}
+
+fn names(tools: &[ToolName]) -> String {
+    if tools.is_empty() {
+        return "no tool".to_owned();
+    }
+    tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn pids(pids: &[Pid]) -> String {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::Pid;
+use ephor_kernel::{Appointments, Posted};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{budget, no_node};
@@ -97,12 +98,22 @@ fn branch(all: &BTreeMap<Option<Pid>, Vec<&ProcessView>>, parent: Option<Pid>, l
             process.account.as_ref().map_or_else(|| "-".to_owned(), |account| format!("{}%", budget::fullest(account)));
         let idle = if process.suspended.is_some() { "reinstate: its conduct" } else { "-" };
         let waits: String = plain(process.waiting_for.as_deref().unwrap_or(idle)).chars().take(22).collect();
+        let agent = info.agent.as_ref().map_or_else(String::new, posted);
         text.push_str(&format!(
-            "{:>6}  {state:<9} {:>8} {up:>8}  {used:>6}  {waits:<22}  {lead}{twig}{}\n",
+            "{:>6}  {state:<9} {:>8} {up:>8}  {used:>6}  {waits:<22}  {lead}{twig}{}{agent}\n",
             info.pid.0,
             info.restarts,
             plain(&process.name)
         ));
         branch(all, Some(info.pid), &format!("{lead}{below}"), text);
     }
+}
+
+/// What agent it is, where the configuration names one.
+fn posted(agent: &Posted) -> String {
+    let Posted { name, role, namespace } = agent;
+    if name == Appointments::DEFAULT && role == Appointments::ROLE && namespace == Appointments::NAMESPACE {
+        return String::new();
+    }
+    format!("  ({}: {} in {})", plain(name), plain(role), plain(namespace))
 }

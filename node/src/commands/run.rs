@@ -42,6 +42,7 @@ pub(crate) struct Replay {
     pub(crate) message: MessageId,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) model: Option<String>,
+    pub(crate) agent: Option<String>,
     pub(crate) json: bool,
 }
 
@@ -105,7 +106,8 @@ impl Turn {
             screen.note(&format!("the chain and the vault have used {}", bytes::of_quota(space)));
         }
         let answers = args.wait || terminal::has_terminal();
-        let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
+        let agent = args.agent.clone();
+        let opened = client.ask(&Request::Open { workspace, model, agent, answers }).await?;
         screen.opened(&opened);
         let Answer::Opened { session, policy, .. } = opened else { bail!("the node answered something else") };
         if !args.allow.is_empty() {
@@ -168,7 +170,8 @@ impl Turn {
         // No session is opened for one that is no dead letter, or cannot be read.
         client.operate(Operation::Letter { message: replay.message }).await?;
         let answers = terminal::has_terminal();
-        let opened = client.ask(&Request::Open { workspace, model, answers }).await?;
+        let agent = replay.agent.clone();
+        let opened = client.ask(&Request::Open { workspace, model, agent, answers }).await?;
         screen.opened(&opened);
         let Answer::Opened { session, .. } = opened else { bail!("the node answered something else") };
         let operation = Operation::Replay { message: replay.message, session };

@@ -14,6 +14,7 @@ use ephor_chain::{
     disk::Disk,
     migrate::{Migrated, migrate},
     quota,
+    record::Appointment,
     restore::is_restoring,
     state::{Progress, StateError},
     verify::Progress as Verified,
@@ -21,8 +22,8 @@ use ephor_chain::{
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Gate, Registry};
 use ephor_kernel::{
-    AgentSpec, Attached, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process, SessionSpec, Watchers,
-    found,
+    AgentSpec, Appointments, Attached, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process,
+    SessionSpec, Watchers, found,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
@@ -84,7 +85,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let models = models(&config)?;
     let engine = Engine::new()?;
     let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
-    let names = tools.iter().map(|tool| tool.name.clone()).collect();
+    let names: Vec<ToolName> = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let parts = DoorParts {
         log: log.clone(),
@@ -94,6 +95,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
         clock,
         watchers,
         patience: config.patience(),
+        appointments: appointments(&config, &names)?,
     };
     let first =
         FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
@@ -104,6 +106,23 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let home = home.clone();
     let projections = Arc::new(Projections::new(&home, &origin));
     Ok(Node { kernel, models, config, home, projections, scheduling: Arc::default(), tools: names, log, protection })
+}
+
+/// What agents there are. A tool that there is not would be missed by nobody but the agent.
+fn appointments(config: &Config, tools: &[ToolName]) -> anyhow::Result<Appointments> {
+    let all = config.appointments()?;
+    for agent in all.iter() {
+        let unknown = agent.tools.iter().flatten().find(|tool| !tools.contains(tool));
+        if let Some(unknown) = unknown {
+            let named = format!("`tools` under `[agents.{}]` in the configuration", agent.agent);
+            bail!("{named}: there is no tool `{unknown}`; the tools are {}", listed(tools));
+        }
+    }
+    Ok(all)
+}
+
+fn listed(tools: &[ToolName]) -> String {
+    tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The name of the first owner.
@@ -321,27 +340,37 @@ impl Node {
     pub(crate) fn knows(&self, on: &RulingOn) -> Result<(), String> {
         let RulingOn::Tools(named) = on else { return Ok(()) };
         match named.iter().find(|name| !self.tools.contains(name)) {
-            Some(unknown) => {
-                let names: Vec<&str> = self.tools.iter().map(ToolName::as_str).collect();
-                Err(format!("there is no tool `{unknown}`; the tools are {}", names.join(", ")))
-            }
+            Some(unknown) => Err(format!("there is no tool `{unknown}`; the tools are {}", listed(&self.tools))),
             None => Ok(()),
         }
     }
 
-    /// Opens a session in `workspace`, which may neither contain the home nor lie inside it.
+    /// The agent of this name, or the one that is meant where none is named.
+    pub(crate) fn agent(&self, name: Option<&str>) -> anyhow::Result<Appointment> {
+        let (name, all) = (name.unwrap_or(Appointments::DEFAULT), self.kernel.appointments());
+        let found = all.of(name).cloned();
+        found.with_context(|| {
+            let names: Vec<&str> = all.iter().map(|one| one.agent.as_str()).collect();
+            format!(
+                "there is no agent `{name}`; `[agents.{name}]` in ephor.toml would make one, and there are {}",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// Opens a session of `agent` in `workspace`, which may neither contain the home nor lie inside it.
     pub(crate) async fn open_session(
         &self,
         operator: OperatorId,
         workspace: &Path,
         model: ModelRef,
+        agent: Appointment,
     ) -> anyhow::Result<SessionId> {
         let opened = OpenWorkspace::open(&OpenWorkspace::resolve(workspace)?)?;
         opened.keep_apart_from(self.home.path()).context("choose a folder apart from Ephor's home, with -C")?;
         let workspace = Workspace::new(opened.path().to_owned()).context("the workspace is not an absolute path")?;
-        let policy = self.config.operator_policy();
-        let session =
-            SessionSpec { operator, model, workspace, rights: policy.rights(), instructions: INSTRUCTIONS.to_owned() };
+        let (rights, instructions) = (self.config.operator_policy().rights(), INSTRUCTIONS.to_owned());
+        let session = SessionSpec { operator, model, workspace, agent, rights, instructions };
         let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
         Ok(self.kernel.open_session(AgentSpec { session, budget: self.config.session_budget(), body }).await?)
     }

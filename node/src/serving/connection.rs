@@ -156,7 +156,9 @@ impl Talk {
         }
         let done = match request {
             Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
-            Request::Open { workspace, model, answers } => self.open(operator, &workspace, model, answers).await,
+            Request::Open { workspace, model, agent, answers } => {
+                self.open(operator, &workspace, model, agent.as_deref(), answers).await
+            }
             Request::Attach { session, answers } => return self.attach(operator, session, answers).await,
             Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, signature } => {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
@@ -275,13 +277,16 @@ impl Talk {
         operator: OperatorId,
         workspace: &Path,
         model: Option<ModelRef>,
+        agent: Option<&str>,
         answers: bool,
     ) -> Result<Answer, String> {
         if self.session.is_some() {
             return Err("this connection has a session already".to_owned());
         }
         let (model, served) = self.node.model(model).map_err(|error| format!("{error:#}"))?;
-        let opened = self.node.open_session(operator, workspace, model).await.map_err(|error| format!("{error:#}"))?;
+        let agent = self.node.agent(agent).map_err(|error| format!("{error:#}"))?;
+        let opened = self.node.open_session(operator, workspace, model, agent).await;
+        let opened = opened.map_err(|error| format!("{error:#}"))?;
         let seen = self.node.kernel.watch(opened, answers);
         self.session = Some(Session { id: opened, seen });
         let of_session = |process: &ephor_kernel::ProcessInfo| process.session == Some(opened);

@@ -52,9 +52,10 @@ impl Node {
             Operation::Bury { message, note } => {
                 Done::Recorded { seq: kernel.drop_letter(operator, message, note).await? }
             }
-            Operation::Schedule { name, cron, zone, missed, parts, workspace, model } => {
+            Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent } => {
                 self.check_schedule(&cron, &zone, &workspace, model.as_deref())?;
-                let errand = Errand { parts, workspace, model };
+                self.agent(agent.as_deref())?;
+                let errand = Errand { parts, workspace, model, agent };
                 let seq = kernel.schedule(operator, &name, cron, zone, missed, errand).await?;
                 self.scheduling.changed.notify_one();
                 Done::Recorded { seq }
@@ -217,6 +218,7 @@ impl Node {
         let (life, exits) = self.life(process.seat.clone()).await.unwrap_or_default();
         Ok(Inspection {
             rights: rights.iter().flat_map(|rights| rights.iter()).collect(),
+            tools: rights.and_then(|rights| rights.tools().map(|tools| tools.iter().cloned().collect())),
             links: related.links,
             monitors: related.monitors,
             in_turn: is_in_turn,

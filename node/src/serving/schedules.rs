@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::{ModelRef, OperatorId, Seat, Seq, Timestamp};
-use ephor_chain::{Errand, HoldKind, Role, Scheduled};
+use ephor_chain::{Errand, HoldKind, Role, Scheduled, record::Appointment};
 use ephor_kernel::{Body, Kernel, Life, NotAccepted, Process, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use ephor_sandbox::OpenWorkspace;
@@ -223,6 +223,7 @@ struct Ready {
     operator: OperatorId,
     errand: Errand,
     model: ModelRef,
+    agent: Appointment,
 }
 
 /// Looks at everything that can keep a message from being sent. Nothing is recorded.
@@ -236,12 +237,13 @@ async fn prepare(node: &Arc<Node>, schedule: &Scheduled, busy: Busy) -> anyhow::
     }
     let (operator, errand) = node.kernel.errand(schedule).await?;
     check_maker(node, schedule, operator).await?;
+    let agent = node.agent(errand.agent.as_deref())?;
     let (looker, sent) = (node.clone(), errand.clone());
     // It stays busy for as long as the folder does not answer, so that no more than one thread waits for it.
     let work = tokio::task::spawn_blocking(move || (model(&looker, &sent), busy));
     let looked = tokio::time::timeout(ANSWER, work).await;
     let (model, busy) = looked.context("its folder or its script does not answer")??;
-    Ok((Ready { operator, errand, model: model? }, busy))
+    Ok((Ready { operator, errand, model: model?, agent }, busy))
 }
 
 /// Whoever made a schedule answers for what it sends, while they may send anything. Says so on the record, once.
@@ -323,8 +325,8 @@ struct Open {
 }
 
 async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp, busy: Busy) -> anyhow::Result<()> {
-    let Ready { operator, errand, model } = ready;
-    let session = node.open_session(operator, errand.workspace.as_ref(), model).await?;
+    let Ready { operator, errand, model, agent } = ready;
+    let session = node.open_session(operator, errand.workspace.as_ref(), model, agent).await?;
     let open = Open { kernel: node.kernel.clone(), session };
     let mut seen = node.kernel.watch(session, false);
     let fired = fire(node, schedule, session, (operator, errand), at).await;

@@ -10,6 +10,7 @@
 )]
 
 mod again;
+mod agents;
 mod approvals;
 mod auditor;
 mod copies;

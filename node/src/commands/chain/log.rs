@@ -10,7 +10,8 @@ use std::{
 use anyhow::Context;
 use ephor_base::{Budget, CallId, Pid, Seq, ToolName, files::Files};
 use ephor_chain::{
-    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read, standing::StandingPart,
+    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read, record::Appointment,
+    standing::StandingPart,
 };
 use serde_json::{Value, json};
 
@@ -130,6 +131,10 @@ fn as_text(stored: &Stored, content: bool) -> String {
     }
 }
 
+fn names(tools: &[ToolName]) -> String {
+    tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ")
+}
+
 fn noted(note: &str) -> String {
     if note.is_empty() { String::new() } else { format!(": {}", plain(note)) }
 }
@@ -162,7 +167,6 @@ pub(super) fn told(fact: &Fact) -> String {
                 Some(Because::Replay(dead)) => format!(", replays dead letter {dead}"),
                 Some(Because::Fire { name, at }) => format!(", schedule {}, due {at}", plain(name)),
             };
-            let names = |tools: &Vec<ToolName>| tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ");
             let scope = scope.as_ref().map_or_else(String::new, |tools| format!(", scope [{}]", names(tools)));
             format!("{id} in {} spans{from}{because}{scope}", spans.len())
         }
@@ -209,9 +213,15 @@ pub(super) fn told(fact: &Fact) -> String {
                 law.map_or("no law of an owner".to_owned(), |law| format!("the law {}", law.constitution.short()));
             format!("{operators} operators, {} holds, {law}", holds.len())
         }
-        Fact::Opened { rights, role, namespace } => {
+        Fact::Opened { rights, role, namespace, agent, p0: _, tools } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
-            format!("as {} in {}: {}", plain(role), plain(namespace), rights.join(", "))
+            let agent = agent.as_ref().map_or_else(String::new, |agent| format!("{}, ", plain(agent)));
+            let of = tools.as_ref().map_or_else(String::new, |tools| format!(", of [{}]", names(tools)));
+            format!("{agent}as {} in {}: {}{of}", plain(role), plain(namespace), rights.join(", "))
+        }
+        Fact::Appointed(Appointment { agent, role, namespace, p0, tools }) => {
+            let of = tools.as_ref().map_or_else(|| "every tool".to_owned(), |tools| format!("[{}]", names(tools)));
+            format!("{} is {} in {} by now, with {of}, p0 {p0}", plain(agent), plain(role), plain(namespace))
         }
         Fact::Document { digest, part, of, bytes } => {
             format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())

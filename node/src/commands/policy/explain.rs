@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write, process::ExitCode};
 
 use anyhow::{Context, bail};
-use ephor_base::{EffectVector, Reason, Seq, Span, Verdict};
+use ephor_base::{EffectVector, Reason, Seq, Span, ToolName, Verdict};
 use ephor_governance::Ruled;
 use ephor_kernel::{Again, Inputs, Retrial, Retried, Undecidable};
 use serde_json::{Value, json};
@@ -125,9 +125,11 @@ fn again_json(again: Result<&Again, &Undecidable>) -> Value {
 fn inputs_json(inputs: &Inputs) -> Value {
     json!({
         "environment": inputs.environment,
-        "role": inputs.role.0,
-        "namespace": inputs.role.1,
+        "agent": inputs.agent.agent,
+        "role": inputs.agent.role,
+        "namespace": inputs.agent.namespace,
         "rights": inputs.rights,
+        "tools": inputs.agent.tools,
         "registration": inputs.tool,
         "arguments": inputs.arguments,
         "spans": inputs.spans,
@@ -139,7 +141,7 @@ fn inputs_json(inputs: &Inputs) -> Value {
         "familiar": inputs.familiar,
         "tainted": inputs.tainted,
         "pinned": inputs.pinned,
-        "evidence": {"calls": inputs.evidence.0, "alarms": inputs.evidence.1},
+        "evidence": {"calls": inputs.evidence.0, "alarms": inputs.evidence.1, "p0": inputs.agent.p0},
         "effects": inputs.effects.iter().map(|(part, adds)| json!({"part": part, "adds": adds})).collect::<Vec<_>>(),
         "policies": inputs.articles.iter().map(|(name, text)| json!({"id": name, "text": text})).collect::<Vec<_>>(),
     })
@@ -187,19 +189,28 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
     let rights: Vec<&str> = inputs.rights.iter().map(|right| right.name()).collect();
     lines.push("decided on".into());
     lines.push(format!(
-        "  environment {}, role {}, namespace {}",
+        "  environment {}, agent {}, role {}, namespace {}",
         inputs.environment.name(),
-        plain(&inputs.role.0),
-        plain(&inputs.role.1)
+        plain(&inputs.agent.agent),
+        plain(&inputs.agent.role),
+        plain(&inputs.agent.namespace)
     ));
     lines.push(format!("  rights      {}", rights.join(", ")));
+    if let Some(tools) = &inputs.agent.tools {
+        lines.push(format!("  tools       {}", tools.iter().map(ToolName::as_str).collect::<Vec<_>>().join(", ")));
+    }
     lines.push(format!("  context     {:?}", inputs.grounds.context).to_lowercase());
     lines.push(format!(
         "  untrusted content in the context: {}; tool called before: {}",
         yes(inputs.tainted),
         yes(inputs.familiar)
     ));
-    lines.push(format!("  conduct     {} calls, alarm: {}", inputs.evidence.0, yes(inputs.evidence.1)));
+    let (calls, alarms) = inputs.evidence;
+    lines.push(format!(
+        "  conduct     {calls} calls, alarm: {}; {} of 1,000 may be refused or fail",
+        yes(alarms),
+        inputs.agent.p0
+    ));
     lines.push(format!("  ruling      {}", ruling(inputs)));
     let spent = inputs.grounds.spent.map_or_else(|| "the budget covers it".to_owned(), |spent| spent.to_string());
     lines.push(format!("  budget      {spent}"));

@@ -1,0 +1,38 @@
+//! What an agent is, as the configuration of its operator has it.
+
+use ephor_base::ToolName;
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use super::Subject;
+use crate::entry::Entry;
+
+/// What an agent is: nothing of it is said by a model, a client or a file of a workspace.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Appointment {
+    /// Its name in the configuration.
+    #[n(0)]
+    pub agent: String,
+    /// Its role, as the constitution names it.
+    #[n(1)]
+    pub role: String,
+    /// Its namespace, as the constitution names it.
+    #[n(2)]
+    pub namespace: String,
+    /// How many of 1,000 tool calls may be refused or fail: the null of the evidence on its conduct, 1 to 900.
+    #[n(3)]
+    pub p0: u16,
+    /// The only tools that it may have; every tool, where none are named.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolName>>,
+}
+
+impl Appointment {
+    /// Whether an entry may say so of the agent of its session: nobody says it but the node, in no secret.
+    pub(crate) fn is_said_by(&self, entry: &Entry) -> bool {
+        let Subject { session, operator, seat, .. } = &entry.subject;
+        let of_session = session.is_some() && seat.is_some() && operator.is_none() && entry.content.is_none();
+        of_session && (1..=900).contains(&self.p0)
+    }
+}

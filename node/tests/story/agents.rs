@@ -1,0 +1,99 @@
+//! What an agent is, `ephor.toml` says: its role, its namespace and its tools.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    gate::writing,
+    place::{Place, wait_until},
+    signals::rows,
+};
+
+const AGENTS: &str = r#"
+[roles.reader]
+bad_calls_per_mille = 100
+
+[agents.digest]
+role = "reader"
+namespace = "press"
+
+[agents.narrow]
+tools = ["fs.read"]
+"#;
+
+const LAW: &str = r#"
+@id("all") permit (principal, action, resource);
+@id("readers-write-nothing") forbid (principal in Role::"reader", action == Action::"run", resource == Tool::"fs.write");
+"#;
+
+/// The reasons of the latest verdict on `fs.write`.
+fn reasons(place: &Place) -> Vec<String> {
+    let verdicts = place.facts("verdict");
+    let of = verdicts.iter().rfind(|fact| fact["target"] == "fs.write").unwrap();
+    let reasons = of["verdict"]["reasons"].as_array().unwrap();
+    reasons.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_role_in_the_configuration_decides_what_the_constitution_lets_an_agent_do() {
+    let place = Place::new();
+    place.configure(AGENTS);
+    fs::write(place.home.join("constitution.cedar"), LAW).unwrap();
+    place.play(&["--agent", "digest", "--allow", "fs.write"], &writing()).succeeded();
+    assert!(!place.workspace.join("note.txt").exists());
+    assert!(reasons(&place).contains(&"readers-write-nothing".to_owned()), "{:?}", reasons(&place));
+    let denied = place.log().into_iter().rfind(|one| one["fact"]["target"] == "fs.write").unwrap()["seq"].clone();
+    place.play(&["--agent", "narrow", "--allow", "fs.write"], &writing()).succeeded();
+    assert!(!place.workspace.join("note.txt").exists());
+    assert!(reasons(&place).contains(&"seat-does-not-have-the-tool".to_owned()), "{:?}", reasons(&place));
+    place.play(&["--allow", "fs.write"], &writing()).succeeded();
+    assert!(place.workspace.join("note.txt").exists(), "the agent of whom nothing is said may");
+    place.play(&["--agent", "none"], &writing()).failed(&["there is no agent `none`", "[agents.none]"]);
+    // Whatever the configuration says by now, what was decided is decided again from the record.
+    place.node_is_gone();
+    place.configure("");
+    let again = place.run(&["policy", "explain", "--all"]).succeeded().stdout;
+    let words: Vec<&str> = again.split(' ').collect();
+    assert_eq!(words[0], words[2], "{again}");
+    let why = place.run(&["policy", "explain", &denied.to_string()]).succeeded().stdout;
+    assert!(why.contains("agent digest, role reader, namespace press") && why.contains("100 of 1,000"), "{why}");
+    place.verify();
+}
+
+#[test]
+fn an_agent_is_shown_with_its_role_where_it_runs() {
+    let place = Place::new();
+    place.configure(AGENTS);
+    let up = place.up();
+    let script = place.script(&writing());
+    let waiting = place.start(&["run", "--wait", "--agent", "digest", "--model", &script, "go on"]);
+    wait_until("it asks", || !rows(&place, &["approvals", "--json"]).is_empty());
+    let shown = place.run(&["ps"]).succeeded().stdout;
+    assert!(shown.contains("(digest: reader in press)"), "{shown}");
+    let all: Value = serde_json::from_str(&place.run(&["ps", "--json"]).succeeded().stdout).unwrap();
+    let agent = all.as_array().unwrap().iter().find(|one| one["agent"].is_object()).unwrap();
+    assert_eq!(agent["agent"], json!({"name": "digest", "role": "reader", "namespace": "press"}));
+    let inspected = place.run(&["inspect", &agent["pid"].to_string()]).succeeded().stdout;
+    assert!(inspected.contains("digest, reader in press"), "{inspected}");
+    waiting.signal(Signal::KILL);
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+}
+
+#[test]
+fn a_configuration_of_agents_that_does_not_fit_together_begins_nothing_and_says_what_to_do() {
+    let place = Place::new();
+    for (text, words) in [
+        ("[agents.digest]\nrole = \"raeder\"\n", "[roles.raeder]"),
+        ("[agents.digest]\ntool = [\"fs.read\"]\n", "unknown field `tool`"),
+        ("[agents.digest]\ntools = [\"fs.reed\"]\n", "there is no tool `fs.reed`"),
+        ("[roles.reader]\nbad_calls_per_mille = 1000\n", "from 1 to 900"),
+        ("[agents.\"A b\"]\n", "no name of an agent"),
+        ("[agents.digest]\nnamespace = \"\"\n", "no name of a namespace"),
+    ] {
+        place.configure(text);
+        place.run(&["run", "hello"]).failed(&[words]);
+    }
+}
