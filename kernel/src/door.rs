@@ -365,7 +365,10 @@ impl Door {
 
     /// Records a decree on who is in office, or that something is no precedent any more.
     pub(crate) async fn decree(&self, record: Record) -> Result<Receipt, AppendError> {
-        self.log().in_order(Arc::new(Decreeing(self.law.clone()))).append(record).await
+        let receipt = self.log().in_order(Arc::new(Decreeing(self.law.clone()))).append(record).await?;
+        // What is not on the record yet is decided again; this is for what runs already.
+        self.precedents.count_only(&self.approvers());
+        Ok(receipt)
     }
 
     /// Records that the seat of a session may act again, which may rest.

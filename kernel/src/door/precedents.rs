@@ -1,6 +1,7 @@
 //! Precedents: answers that are used again.
 //!
-//! Which stand, the record says; here is what they speak of, and which calls run on one, so that whoever revokes it ends those.
+//! Which stand, the record says; here is what they speak of, and which calls run on one, so that whoever revokes it, or dismisses its
+//! author, ends those.
 
 use std::{
     collections::BTreeMap,
@@ -69,6 +70,13 @@ impl Precedents {
     /// Nothing runs on it any more.
     pub(crate) fn revoked(&self, ruling: Seq) {
         self.live().values().filter(|(of, _)| *of == ruling).for_each(|(_, cancel)| cancel.cancel());
+    }
+
+    /// Nothing runs any more on those whose authors do not count any more.
+    pub(crate) fn count_only(&self, approvers: &Approvers) {
+        let known = self.known();
+        let over = |ruling: &Seq| known.get(ruling).is_none_or(|one| !approvers.count(one.precedent.by));
+        self.live().values().filter(|(of, _)| over(of)).for_each(|(_, cancel)| cancel.cancel());
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Seq, Known>> {

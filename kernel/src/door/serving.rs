@@ -249,7 +249,7 @@ impl Serving {
             }
         };
         let limit = self.time_limit(&task);
-        // Whoever revokes what it rests on ends it, from here on.
+        // Whoever revokes what it rests on, or dismisses its author, ends it, from here on.
         let _live = weighed.precedent.map(|ruling| self.door.precedents.rest(ruling, self.cancel.clone()));
         let record = self.verdict_record(asked, &weighed, ruling);
         let durable = self.log_under(weighed.at, weighed.under.clone()).intend(record, intent).await;

@@ -307,6 +307,49 @@ async fn once_revoked_it_counts_no_more_and_what_runs_on_it_ends() {
 }
 
 #[tokio::test]
+async fn what_runs_on_it_ends_with_the_office_of_who_gave_it_and_nothing_else_does() {
+    for keeps_a_lesser_role in [true, false] {
+        let goes = Arc::new(Notify::new());
+        let tool = {
+            let goes = goes.clone();
+            Does::new(move |_, context| {
+                let goes = goes.clone();
+                async move {
+                    tokio::select! {
+                        () = goes.notified() => said("written"),
+                        () = context.cancelled() => std::future::pending().await,
+                    }
+                }
+            })
+        };
+        let mut me = in_world(setup(&tool).boot().await, tool).await;
+        let (author, other) = (me.world.enrol(12, Role::Approver).await, me.world.enrol(13, Role::Approver).await);
+        let first = me.call("a");
+        let about = question(&mut me.seen).await;
+        let always = statement(&me.world, &about, Decision::Permit, |_| ());
+        me.world.kernel.rule(always.sign(&author)).await.unwrap();
+        goes.notify_one();
+        assert_eq!(code(&first.ended().await), "done");
+        me.next_turn().await;
+        let mut second = me.call("a");
+        running(&mut second).await;
+        let of = |key: &SigningKey| operator_id(&key.verifying_key());
+        me.world.decree(Decree::Dismiss { operator: of(&other) }).await.unwrap();
+        tokio::task::yield_now().await;
+        assert_eq!(me.world.kernel.flights().len(), 1, "somebody else's office is nothing to it");
+        let end = if keeps_a_lesser_role {
+            Decree::Rank { operator: of(&author), role: Role::Operator }
+        } else {
+            Decree::Dismiss { operator: of(&author) }
+        };
+        me.world.decree(end).await.unwrap();
+        assert_eq!(code(&second.ended().await), "cancelled");
+        assert_eq!(me.ends("a").await, asked());
+        me.holds().await;
+    }
+}
+
+#[tokio::test]
 async fn it_stands_over_a_restart_of_the_node_until_it_is_revoked() {
     let tool = Does::saying("written");
     let mut me = in_world(setup(&tool).boot().await, tool.clone()).await;
