@@ -31,7 +31,7 @@ pub(crate) async fn operator(home: &Home, args: cli::Operator) -> anyhow::Result
                 Some(operators) => operators,
                 None => Client::reach(home).await?.roster().await?.operators,
             };
-            if json { json_lines(&operators)? } else { table(&operators) }
+            if json { json_lines(&operators)? } else { table(&operators) + &unlocked(home, &operators) }
         }
         cli::Operator::Remove { name, json } => {
             change(home, &name, |view| Wanted::Dismiss { operator: view.operator }, json, "is dismissed").await?
@@ -155,6 +155,19 @@ fn relocked(home: &Home, new_file: Option<&Path>, remove: bool) -> anyhow::Resul
     relock(std::slice::from_ref(&path), &Disk, &from, &to, &SystemRandom)?;
     let how = if remove { "without a passphrase" } else { "with the new passphrase" };
     Ok(format!("The credential `{}` of {} opens {how}.\n", path.display(), operator.id()))
+}
+
+/// That whoever can read the home's own credential can act with it, where nothing locks it.
+fn unlocked(home: &Home, operators: &[OperatorView]) -> String {
+    let file = home.operator_key();
+    let Ok(own) = Operator::load(&file, &Protection::none()) else { return String::new() };
+    let Some(view) = operators.iter().find(|one| one.operator == own.id()) else { return String::new() };
+    format!(
+        "\n`{}` has no passphrase: every process that can read it can act as `{}`, {}. `ephor operator passphrase` locks it.\n",
+        file.display(),
+        plain(&view.name),
+        view.role.name()
+    )
 }
 
 fn table(operators: &[OperatorView]) -> String {

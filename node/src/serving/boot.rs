@@ -139,7 +139,12 @@ async fn enrol_first(home: &Home, log: &Log, random: &dyn Random) -> anyhow::Res
     } else {
         Operator::make(&path, &Protection::none(), random)?
     };
+    let is_locked = Operator::load(&path, &Protection::none()).is_err();
     found(log, owner.key(), FIRST_OWNER).await.context("the first owner could not be enrolled")?;
+    if !is_locked {
+        let file = path.display();
+        tracing::warn!(%file, "the first owner's credential has no passphrase; `ephor operator passphrase` gives it one");
+    }
     Ok(())
 }
 
