@@ -95,12 +95,71 @@ fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
+/// How far the clock of a place is ahead of UTC, in whole minutes: less than a day, ahead or behind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Offset(i16);
+
+/// A day, in minutes: more than any clock is ahead or behind.
+const DAY: i16 = 1440;
+
+impl Offset {
+    /// So many minutes ahead of UTC, or behind it; none for a day or more.
+    #[must_use]
+    pub fn of_minutes(minutes: i32) -> Option<Self> {
+        i16::try_from(minutes).ok().filter(|minutes| -DAY < *minutes && *minutes < DAY).map(Self)
+    }
+
+    /// The minutes ahead of UTC.
+    #[must_use]
+    pub const fn minutes(self) -> i32 {
+        self.0 as i32
+    }
+}
+
+/// As ISO 8601 has it, such as `+02:00`.
+impl fmt::Display for Offset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs());
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+impl Serialize for Offset {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i16(self.0)
+    }
+}
+
+/// A number from 1 to 2879: the minutes ahead, and a day.
+impl<C> Encode<C> for Offset {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        to: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        to.u16(self.0.saturating_add(DAY).unsigned_abs())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Offset {
+    fn decode(from: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let number = i32::from(from.u16()?).checked_sub(DAY.into());
+        let offset = number.and_then(Self::of_minutes);
+        offset.ok_or_else(|| minicbor::decode::Error::message("no clock is ahead by that much"))
+    }
+}
+
 /// The wall clock and the monotonic clock.
 pub trait Clock: Send + Sync + 'static {
     /// The wall clock. It may step, also backwards.
     fn now(&self) -> Timestamp;
     /// Time since some fixed moment of this process; never goes back.
     fn monotonic(&self) -> Duration;
+    /// How far the clocks of `zone`, as the IANA names it, are ahead of UTC at `time`; none where no such zone is known.
+    fn offset(&self, zone: &str, time: Timestamp) -> Option<Offset> {
+        let (_unknown, _time) = (zone, time);
+        None
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub mod verdict;
 pub use action::{Action, ActionKind, ModelAction, Prompt, PromptMessage, ReplyAction, ToolAction};
 pub use arguments::{Arguments, MalformedArguments};
 pub use budget::{Budget, Exhausted, Resource};
-pub use clock::{Clock, Timestamp};
+pub use clock::{Clock, Offset, Timestamp};
 pub use digest::Digest;
 pub use effect::{EffectVector, PerMille};
 pub use envelope::{Envelope, Part, PartKind};

@@ -3,17 +3,19 @@
 mod appointed;
 mod follows;
 mod forms;
+mod opening;
 
 use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted,
-    MessageId, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName, TurnReport,
-    Verdict,
+    MessageId, Offset, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    TurnReport, Verdict,
 };
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-pub use appointed::Appointment;
+pub use appointed::{Appointment, Pin, Pinned};
 pub use follows::{Follows, LastNumbers};
+pub use opening::{Errand, Opening};
 
 pub(crate) use forms::hex;
 use forms::text_or_hex;
@@ -181,6 +183,10 @@ pub enum Fact {
         #[n(5)]
         #[serde(skip_serializing_if = "Option::is_none")]
         scope: Option<Vec<ToolName>>,
+        /// How far the clock of its person was ahead of UTC; UTC where it is not said.
+        #[n(6)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<Offset>,
     },
     /// Governance decided. Content: the arguments, or the spans of the prompt.
     #[n(9)]
@@ -462,6 +468,10 @@ pub enum Fact {
         #[n(5)]
         #[serde(skip_serializing_if = "Option::is_none")]
         tools: Option<Vec<ToolName>>,
+        /// The time zone of its person, as the IANA names it, if it is not UTC.
+        #[n(6)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zone: Option<String>,
     },
     /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
     /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.
@@ -738,47 +748,18 @@ pub enum Content {
     /// What a schedule sends, and where to.
     #[n(6)]
     Errand(#[n(0)] Errand),
+    /// The parts of a message, and where tools may act in its turn.
+    #[n(7)]
+    Pinned(#[n(0)] Pinned),
 }
 
-/// What a session works with, besides its rights.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
-pub struct Opening {
-    /// What every prompt begins with; the operator's words.
-    #[n(0)]
-    pub instructions: String,
-    /// Who serves its model.
-    #[n(1)]
-    pub provider: String,
-    /// The name of its model there.
-    #[n(2)]
-    pub model: String,
-    /// The folder that its tools see.
-    #[n(3)]
-    pub workspace: String,
-    /// The lines of its model, if it is a script.
-    #[n(4)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub script: Option<String>,
-    /// What its seat may use in all. Sessions of earlier versions do not have it, and are not taken up again.
-    #[n(5)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
-}
-
-/// What a schedule sends, and where to.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
-pub struct Errand {
-    /// The message.
-    #[n(0)]
-    pub parts: Vec<Part>,
-    /// The folder its agent works in.
-    #[n(1)]
-    pub workspace: String,
-    /// The model it asks, as it is typed; nothing for the configured one.
-    #[n(2)]
-    pub model: Option<String>,
-    /// The name of its agent in the configuration; nothing for the default one.
-    #[n(3)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+impl Content {
+    /// The parts of a message, if it is one.
+    #[must_use]
+    pub fn parts(&self) -> Option<&[Part]> {
+        match self {
+            Self::Parts(parts) | Self::Pinned(Pinned { parts, .. }) => Some(parts),
+            _ => None,
+        }
+    }
 }

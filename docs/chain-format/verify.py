@@ -313,6 +313,10 @@ def nothing(_value):
     need(False, "a field that has no meaning yet")
 
 
+def offset(value):
+    need(isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2880, "a clock that is ahead by days")
+
+
 terms = record(digest, many(upto(5)), many(tool_name))
 because = choice({0: record(u64), 1: record(text, u64)})
 always = record(text, tool_name, digest, many(text), many(text), record(u16, u16, u16, u16, u16), u64)
@@ -328,7 +332,7 @@ fact = choice({
     0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text, maybe(terms)), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
-    8: record(u64, many(u64), maybe(session), maybe(because), maybe(truth), maybe(many(tool_name))),
+    8: record(u64, many(u64), maybe(session), maybe(because), maybe(truth), maybe(many(tool_name)), maybe(offset)),
     9: record(action, text, u32, digest, verdict, maybe(u64), maybe(grounds)),
     10: record(action, u32, u64, digest, budget), 11: record(u64, text, budget),
     12: record(u64, text, digest, digest, u64, maybe(u32), maybe(digest)),
@@ -340,11 +344,11 @@ fact = choice({
     21: record(upto(3), truth, upto(2), text), 22: record(budget, text),
     25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
     29: record(text),
-    30: record(many(upto(5)), text, text, maybe(text), maybe(u16), maybe(many(tool_name))), 31: record(digest, u32, u32, octets(None)),
+    30: record(many(upto(5)), text, text, maybe(text), maybe(u16), maybe(many(tool_name)), maybe(text)), 31: record(digest, u32, u32, octets(None)),
     32: record(u64, text, octets(None)), 33: record(u64, text, octets(None)),
     36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
-    44: record(text), 45: record(standing), 48: record(record(text, text, text, u16, maybe(many(tool_name)))),
+    44: record(text), 45: record(standing), 48: record(record(text, text, text, u16, maybe(many(tool_name)), maybe(text))),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 

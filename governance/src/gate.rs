@@ -370,8 +370,7 @@ fn scope(
         if !scope.tools.contains(name) {
             give(Decision::Defer, "tool-is-outside-the-scope");
         }
-        let reached = findings.iter().filter_map(|finding| arguments.value(&finding.argument));
-        if !reached.into_iter().all(|value| scope.reaches(value)) {
+        if !scope.reaches(tool, arguments) {
             give(Decision::Defer, "target-is-outside-the-scope");
         }
     }

@@ -132,9 +132,11 @@ impl Replay {
                 self.spans.begin_turn(now);
                 self.spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), &text);
             }
-            Line::Scope { tools } => {
-                let tools = tools.iter().filter_map(|name| self.names.get(name).cloned().or_else(|| name.parse().ok()));
-                self.turn.pin(Scope { tools: tools.collect(), targets: BTreeSet::new() });
+            Line::Scope { tools, targets } => {
+                let known = |name: &String| self.names.get(name).cloned().or_else(|| name.parse().ok());
+                let targets = targets.into_iter().filter_map(|(name, targets)| Some((known(&name)?, targets)));
+                let scope = Scope { tools: tools.iter().filter_map(known).collect(), targets: targets.collect() };
+                self.turn.pin(scope);
             }
             Line::Call { id, tool, arguments } => return self.call(id, &tool, arguments).map(Some),
             Line::Result { id, content, parts } => self.result(&id, content, parts)?,

@@ -1,51 +1,60 @@
 //! What a turn needs: pinned before untrusted content enters it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_base::{Digest, ToolName, arguments::Value};
+use ephor_base::{Arguments, Digest, ToolName, arguments::Value};
+
+use crate::registry::Tool;
 
 /// The tools, and perhaps the targets, that a request needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
     /// The tools that may act.
     pub tools: BTreeSet<ToolName>,
-    /// If there are any: the texts that critical arguments may be, and no others.
-    pub targets: BTreeSet<String>,
+    /// The texts that say where a tool may act, for those tools that may not act anywhere. A tool with none acts nowhere.
+    pub targets: BTreeMap<ToolName, BTreeSet<String>>,
 }
 
 impl Scope {
     /// What both allow.
     fn narrowed(self, other: Self) -> Self {
         let tools = self.tools.intersection(&other.tools).cloned().collect();
-        let targets = match (self.targets.is_empty(), other.targets.is_empty()) {
-            (true, _) => other.targets,
-            (false, true) => self.targets,
-            (false, false) => self.targets.intersection(&other.targets).cloned().collect(),
-        };
+        let mut targets = self.targets;
+        for (tool, others) in other.targets {
+            // Two that have nothing in common leave nothing, and not everything.
+            let both = targets.get(&tool).map(|own| own.intersection(&others).cloned().collect());
+            targets.insert(tool, both.unwrap_or(others));
+        }
         Self { tools, targets }
     }
 
-    /// Whether every text in `value` is one of the targets, if there are any.
+    /// Whether a call of `tool` acts on its targets alone, if it has any. What a call acts on is what its path arguments say,
+    /// and all of them have to be there; of a tool that has no paths, what its critical arguments say.
     #[must_use]
-    pub fn reaches(&self, value: &Value) -> bool {
-        self.targets.is_empty()
-            || match value {
-                Value::Null => true,
-                Value::Text(text) => self.targets.contains(text),
-                Value::List(values) => values.iter().all(|value| self.reaches(value)),
-                Value::Bool(_) | Value::Integer(_) | Value::Float(_) => self.targets.contains(&number_text(value)),
-                Value::Object(map) => map.values().all(|value| self.reaches(value)),
-            }
+    pub fn reaches(&self, tool: &Tool, arguments: &Arguments) -> bool {
+        let registration = tool.registration();
+        let Some(targets) = self.targets.get(&registration.name) else { return true };
+        if !registration.paths.is_empty() {
+            let named = |path: &String| arguments.value(path).is_some_and(|value| is_among(targets, value));
+            return registration.paths.iter().all(named);
+        }
+        let mut critical = arguments.iter().filter(|(name, _)| tool.is_critical(name)).peekable();
+        critical.peek().is_some() && critical.all(|(_, value)| is_among(targets, value))
     }
 }
 
-fn number_text(value: &Value) -> String {
-    match value {
+/// Whether there is something in `value`, and all of it is among the targets.
+fn is_among(targets: &BTreeSet<String>, value: &Value) -> bool {
+    let said = match value {
+        Value::Null => return false,
+        Value::Text(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Bool(yes) => yes.to_string(),
-        Value::Null | Value::Text(_) | Value::List(_) | Value::Object(_) => String::new(),
-    }
+        Value::List(values) => return !values.is_empty() && values.iter().all(|value| is_among(targets, value)),
+        Value::Object(map) => return !map.is_empty() && map.values().all(|value| is_among(targets, value)),
+    };
+    targets.contains(&said)
 }
 
 /// What has happened in a turn so far, as far as a decision depends on it.

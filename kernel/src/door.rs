@@ -30,12 +30,12 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Arguments, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, OperatorId,
-    Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    Action, ActionKind, Arguments, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, Offset,
+    OperatorId, Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
     AppendError, Because, Log, Reused, Role, Veil,
-    record::{Content, Fact, Opening, Record, RulingOn, Subject},
+    record::{Content, Fact, Opening, Pin, Pinned, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
 use tokio::sync::{mpsc, watch};
@@ -320,8 +320,8 @@ pub(crate) struct Sent {
     pub(crate) because: Option<Because>,
     /// Who has it sent, if not the operator of the session.
     pub(crate) by: Option<OperatorId>,
-    /// The tools that what it asks needs, if the operator pinned them.
-    pub(crate) scope: Option<Vec<ToolName>>,
+    /// The tools that what it asks needs, and where they may act, if the operator pinned them.
+    pub(crate) scope: Option<Vec<Pin>>,
 }
 
 /// What one message uses.
@@ -504,10 +504,14 @@ impl Door {
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
         let reserved = self.ledger.reserve(&seat, MESSAGE).map_err(NotAccepted::BudgetSpent)?;
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
-        let said =
-            |spans| Fact::Message { id, spans, from, because: because.clone(), owed: true, scope: scope.clone() };
+        let tools = scope.as_ref().map(|pins| pins.iter().map(|pin| pin.tool.clone()).collect::<Vec<_>>());
+        let said = |spans, offset| {
+            let (because, scope) = (because.clone(), tools.clone());
+            Fact::Message { id, spans, from, because, owed: true, scope, offset }
+        };
         let fires = matches!(because, Some(Because::Fire { .. }));
-        let accepted = self.record_message(session, seat, (by, fires), said, parts).await;
+        let content = said_in(parts, scope);
+        let accepted = self.record_message(session, seat, (by, fires), said, content).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;
         Ok(Envelope { id, session, operator, accepted, seq: receipt.seq, spans })
@@ -520,23 +524,26 @@ impl Door {
         session: SessionId,
         seat: Seat,
         (by, fires): (Option<OperatorId>, bool),
-        said: impl Fn(Vec<SpanId>) -> Fact,
-        parts: Vec<Part>,
+        said: impl Fn(Vec<SpanId>, Option<Offset>) -> Fact,
+        content: Content,
     ) -> Result<(Receipt, OperatorId, Timestamp, Vec<SpanId>), NotAccepted> {
         let link = self.link(session).ok_or(NotAccepted::NoSession(session))?;
+        let count = content.parts().map_or(0, <[Part]>::len);
         loop {
             let place = self.with_session(session, |session| {
-                (session.next_spans(parts.len()), session.taken_in, session.spec.operator)
+                let zone = session.spec.agent.zone.clone();
+                (session.next_spans(count), session.taken_in, session.spec.operator, zone)
             });
-            let (spans, at, operator) = place.ok_or(NotAccepted::NoSession(session))?;
+            let (spans, at, operator, zone) = place.ok_or(NotAccepted::NoSession(session))?;
             let (who, seat) = (by.or(Some(operator)), Some(seat.clone()));
             let among = fires.then(|| Among::now(&self.law));
             if fires && who.and_then(|who| self.role(who)) < Some(Role::Operator) {
                 return Err(NotAccepted::Again("whoever it is sent for may not send any more"));
             }
             let subject = Subject { session: Some(session), operator: who, seat, ..Subject::default() };
-            let record = Record { subject, fact: said(spans.clone()), content: Some(Content::Parts(parts.clone())) };
             let accepted = self.clock().now();
+            let offset = zone.and_then(|zone| self.clock().offset(&zone, accepted));
+            let record = Record { subject, fact: said(spans.clone(), offset), content: Some(content.clone()) };
             match link.log_among(self.log(), Some(at), among).append(record).await {
                 Ok(receipt) => return Ok((receipt, operator, accepted, spans)),
                 Err(AppendError::Overtaken) => {}
@@ -705,6 +712,12 @@ impl Door {
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Opened>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is sealed of a message: its parts, and where tools may act in its turn, if that is pinned.
+fn said_in(parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Content {
+    let pins: Vec<Pin> = scope.into_iter().flatten().filter(|pin| pin.targets.is_some()).collect();
+    if pins.is_empty() { Content::Parts(parts) } else { Content::Pinned(Pinned { parts, pins }) }
 }
 
 /// Who asked a question.

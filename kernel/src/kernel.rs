@@ -11,7 +11,7 @@ use ephor_base::{
 };
 use ephor_chain::{
     HoldKind, Undelivered,
-    record::{Appointment, Fact, Record, Subject},
+    record::{Appointment, Fact, Pin, Record, Subject},
     standing::is_at_or_below,
 };
 use serde::{Deserialize, Serialize};
@@ -356,6 +356,19 @@ impl Kernel {
         session: SessionId,
         parts: Vec<Part>,
         scope: Vec<ToolName>,
+    ) -> Result<MessageId, NotAccepted> {
+        self.send_pinned(session, parts, scope.into_iter().map(Pin::from).collect()).await
+    }
+
+    /// As [`Kernel::send_within`], and some of the tools may act only where it is said.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
+    pub async fn send_pinned(
+        &self,
+        session: SessionId,
+        parts: Vec<Part>,
+        scope: Vec<Pin>,
     ) -> Result<MessageId, NotAccepted> {
         self.deliver(session, Sent { scope: Some(scope), ..Sent::default() }, parts).await
     }

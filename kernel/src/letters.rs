@@ -5,8 +5,8 @@
 
 use ephor_base::{Envelope, MessageId, OperatorId, Part, Seat, Seq, SessionId, Timestamp};
 use ephor_chain::{
-    AppendError, Because, Content, DeadLetter, Private, Undelivered,
-    record::{Fact, Record, Subject},
+    AppendError, Because, DeadLetter, Private, Undelivered,
+    record::{Fact, Pin, Record, Subject},
 };
 
 use crate::{
@@ -85,7 +85,10 @@ impl Kernel {
         let read = tokio::task::spawn_blocking(move || log.entry(letter.accepted)).await;
         match read {
             Ok(Ok(Some(stored))) => match (stored.entry.fact, stored.content) {
-                (Fact::Message { from, .. }, Private::Open(Content::Parts(parts))) => Ok((from, parts)),
+                (Fact::Message { from, .. }, Private::Open(content)) => {
+                    let parts = content.parts().ok_or(NotRaised::Unreadable(message))?;
+                    Ok((from, parts.to_vec()))
+                }
                 _ => Err(NotRaised::Unreadable(message)),
             },
             _ => Err(NotRaised::Unreadable(message)),
@@ -111,7 +114,7 @@ impl Kernel {
         }
     }
 
-    /// Sends a message because a schedule was due at the instant `at`. That instant is used up by it.
+    /// Sends a message, with what is pinned for its turn, because a schedule was due at the instant `at`. That instant is used up by it.
     ///
     /// # Errors
     /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before, or whoever the session
@@ -120,11 +123,12 @@ impl Kernel {
         &self,
         session: SessionId,
         parts: Vec<Part>,
+        scope: Option<Vec<Pin>>,
         name: &str,
         at: Timestamp,
     ) -> Result<MessageId, NotAccepted> {
         let because = Some(Because::Fire { name: name.to_owned(), at });
-        self.deliver(session, Sent { because, ..Sent::default() }, parts).await
+        self.deliver(session, Sent { because, scope, ..Sent::default() }, parts).await
     }
 
     /// Drops a dead letter, on the record.

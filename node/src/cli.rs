@@ -7,7 +7,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
-use ephor_chain::Retention;
+use ephor_chain::{Retention, record::Pin};
 
 pub(crate) use answers::{Answered, Precedent, Precedents, Reinstated};
 pub(crate) use operator::Operator;
@@ -289,9 +289,10 @@ pub(crate) struct Run {
     /// Permit these tools for this run without asking; recorded as your ruling.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub(crate) allow: Vec<ToolName>,
-    /// Pin the tools that this needs, before anything else is read: no other may act without your being asked.
-    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
-    pub(crate) scope: Option<Vec<ToolName>>,
+    /// Pin the tools that this needs, before anything else is read: no other may act without your being asked, and one with a
+    /// target only there, such as fs.write=notes.md.
+    #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
+    pub(crate) scope: Option<Vec<Pin>>,
     /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -463,6 +464,9 @@ pub(crate) enum Schedule {
         /// Run this agent, as `[agents.NAME]` in ephor.toml has it when it is due [default: default].
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
+        /// Pin the tools that it needs: no other may act, and one with a target only there, such as fs.write=notes.md.
+        #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
+        scope: Option<Vec<Pin>>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -737,4 +741,14 @@ fn place(text: &str) -> Result<u64, String> {
 
 fn time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| "a time looks like 2026-11-21 or 2026-11-21T02:08:19Z".to_owned())
+}
+
+/// A tool that is pinned, with or without where it may act.
+fn pin(text: &str) -> Result<Pin, String> {
+    let (tool, target) = text.split_once('=').map_or((text, None), |(tool, target)| (tool, Some(target)));
+    let tool = tool.parse().map_err(|error| format!("{error}"))?;
+    if target == Some("") {
+        return Err(format!("`{text}` names no target; `{tool}` alone may act anywhere"));
+    }
+    Ok(Pin { tool, targets: target.map(|target| vec![target.to_owned()]) })
 }

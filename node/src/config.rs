@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) openai: OpenAi,
     pub(crate) chain: Chain,
+    /// The time zone of the person: what "tomorrow" is counted in. UTC, if it is left out.
+    zone: Option<String>,
     agents: BTreeMap<String, agents::Agent>,
     roles: BTreeMap<String, agents::Role>,
 }
@@ -45,6 +47,7 @@ impl Default for Config {
             policy: Policy::default(),
             openai: OpenAi::default(),
             chain: Chain::default(),
+            zone: None,
             agents: BTreeMap::new(),
             roles: BTreeMap::new(),
         }
@@ -159,7 +162,7 @@ impl Config {
     /// # Errors
     /// Something under `[agents]` or `[roles]` does not fit together.
     pub(crate) fn appointments(&self) -> anyhow::Result<Appointments> {
-        agents::appointments(&self.agents, &self.roles)
+        agents::appointments(&self.agents, &self.roles, self.zone.as_deref())
     }
 
     /// The most bytes of the chain and the vault.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ephor_base::{Clock, Random, Timestamp};
+use ephor_base::{Clock, Offset, Random, Timestamp};
+
+use crate::timetable;
 
 /// The clocks of the machine.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn offset(&self, zone: &str, time: Timestamp) -> Option<Offset> {
+        timetable::offset(&timetable::zone(zone).ok()?, time)
     }
 }
 

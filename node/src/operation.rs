@@ -4,7 +4,7 @@ use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq,
     SessionId, Timestamp, ToolName,
 };
-use ephor_chain::{Decree, Hold, HoldKind, Judgment, Missed, Role, Signal, state::SeatLife};
+use ephor_chain::{Decree, Hold, HoldKind, Judgment, Missed, Role, Signal, record::Pin, state::SeatLife};
 use ephor_kernel::{ProcessInfo, Question, Suspended};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,9 @@ pub(crate) enum Operation {
         /// The agent, as the configuration of the node names it; the default one if none is named.
         #[serde(default)]
         agent: Option<String>,
+        /// The tools that it needs, and where they may act, if they are pinned.
+        #[serde(default)]
+        scope: Option<Vec<Pin>>,
     },
     /// Ends a schedule.
     Unschedule {

@@ -6,10 +6,8 @@
 
 use std::path::PathBuf;
 
-use ephor_base::{
-    CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp, ToolName,
-};
-use ephor_chain::{Always, Plan, RulingOn, Space, state::Progress};
+use ephor_base::{CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp};
+use ephor_chain::{Always, Plan, RulingOn, Space, record::Pin, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
 
@@ -85,9 +83,9 @@ pub(crate) enum Request {
         session: SessionId,
         /// The message.
         parts: Vec<Part>,
-        /// The tools that it needs, if they are pinned: nothing else may act in its turn unasked.
+        /// The tools that it needs, and where they may act, if they are pinned: nothing else may act in its turn unasked.
         #[serde(default)]
-        scope: Option<Vec<ToolName>>,
+        scope: Option<Vec<Pin>>,
     },
     /// Cancels the turn under way.
     Cancel {

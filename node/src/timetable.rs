@@ -10,7 +10,7 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
-use ephor_base::Timestamp;
+use ephor_base::{Offset, Timestamp};
 use ephor_chain::{Missed, Scheduled};
 use jiff::{Zoned, tz::TimeZone};
 
@@ -51,14 +51,25 @@ pub(crate) enum Due {
     Never,
 }
 
+/// The time zone of this name, as the IANA has it.
+pub(crate) fn zone(name: &str) -> Result<TimeZone, BadTimetable> {
+    TimeZone::get(name).map_err(|_| BadTimetable::Zone(name.to_owned()))
+}
+
+/// How far the clocks of a zone are ahead of UTC at a time.
+pub(crate) fn offset(zone: &TimeZone, time: Timestamp) -> Option<Offset> {
+    let time = jiff::Timestamp::from_microsecond(i64::try_from(time.0).ok()?).ok()?;
+    // Seconds were counted before there was UTC; what is less than a minute is of no day and no time.
+    Offset::of_minutes(zone.to_offset(time).seconds() / 60)
+}
+
 impl Timetable {
     /// Reads a cron expression of five fields and the name of a time zone.
     pub(crate) fn parse(cron: &str, zone: &str) -> Result<Self, BadTimetable> {
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let bad = |why: &dyn std::fmt::Display| BadTimetable::Cron { cron: cron.to_owned(), why: why.to_string() };
         let parsed = parser.parse(cron).map_err(|why| bad(&why))?;
-        let zone = TimeZone::get(zone).map_err(|_| BadTimetable::Zone(zone.to_owned()))?;
-        Ok(Self { cron: parsed, zone })
+        Ok(Self { cron: parsed, zone: self::zone(zone)? })
     }
 
     /// The first instant behind `time`.

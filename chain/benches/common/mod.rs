@@ -95,7 +95,15 @@ pub(crate) fn record(appender: u64, number: u64, with_content: bool) -> Record {
     let content = with_content.then(|| Content::Parts(vec![part]));
     Record {
         subject,
-        fact: Fact::Message { id: MessageId(number), spans, from: None, because: None, owed: false, scope: None },
+        fact: Fact::Message {
+            id: MessageId(number),
+            spans,
+            from: None,
+            because: None,
+            owed: false,
+            scope: None,
+            offset: None,
+        },
         content,
     }
 }

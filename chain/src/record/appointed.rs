@@ -1,8 +1,8 @@
 //! What an agent is, as the configuration of its operator has it.
 
-use ephor_base::ToolName;
+use ephor_base::{Part, ToolName};
 use minicbor::{Decode, Encode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use crate::entry::Entry;
@@ -26,6 +26,41 @@ pub struct Appointment {
     #[n(4)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
+    /// The time zone of its person, as the IANA names it: what "tomorrow at nine" is counted in. UTC, where none is named.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+}
+
+/// A tool that a request needs, as the operator pins it before anything else is read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The tool.
+    #[n(0)]
+    pub tool: ToolName,
+    /// The texts that say where it may act; anywhere, where none are named.
+    #[n(1)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+}
+
+impl From<ToolName> for Pin {
+    /// Anywhere.
+    fn from(tool: ToolName) -> Self {
+        Self { tool, targets: None }
+    }
+}
+
+/// A message for whose turn it is pinned where tools may act.
+#[derive(Clone, PartialEq, Debug, Serialize, Encode, Decode)]
+pub struct Pinned {
+    /// Its parts.
+    #[n(0)]
+    pub parts: Vec<Part>,
+    /// The tools that may not act anywhere.
+    #[n(1)]
+    pub pins: Vec<Pin>,
 }
 
 impl Appointment {

@@ -19,7 +19,7 @@ use chacha20poly1305::{
 };
 use ephor_base::{
     ActionKind, Budget, CallId, Capability, Clock, Confidentiality, Decision, Digest, EndReason, Exhausted, MessageId,
-    OperatorId, Part, PartKind, Pid, Random as _, Resource, Seat, Seq, SpanId, TicketId, Timestamp, TurnReport,
+    Offset, OperatorId, Part, PartKind, Pid, Random as _, Resource, Seat, Seq, SpanId, TicketId, Timestamp, TurnReport,
 };
 use ephor_chain::{
     Against, Because, Cause, Checked, Commitment, Content, Decree, Entry, EntryProof, Errand, Fact, Head, KnownLog,
@@ -28,7 +28,7 @@ use ephor_chain::{
     note::Note,
     operators::operator_id,
     read,
-    record::{Appointment, Chosen, Grounds, Restart, Terms},
+    record::{Chosen, Grounds, Restart, Terms},
     tile::Tile,
     verify,
 };
@@ -86,6 +86,7 @@ fn records() -> Vec<Record> {
                 because: None,
                 owed: false,
                 scope: Some(vec!["fs.write".parse().unwrap()]),
+                offset: Offset::of_minutes(-330),
             },
             ..message(1, "hello")
         },
@@ -151,6 +152,7 @@ fn records() -> Vec<Record> {
                 agent: Some("digest".into()),
                 p0: Some(100),
                 tools: Some(vec!["fs.read".parse().unwrap()]),
+                zone: Some("Europe/Berlin".into()),
             },
             Some(Content::Opening(Opening {
                 instructions: "Be good.".into(),
@@ -168,18 +170,8 @@ fn records() -> Vec<Record> {
     .chain(standing())
     .chain(decrees())
     .chain(crate::judgments::records(FIRST_DECREE + 5))
-    .chain([appointed()])
+    .chain([crate::standing::record_of_appointment()])
     .collect()
-}
-
-/// The configuration says something else of an agent.
-fn appointed() -> Record {
-    let seat = Some(Seat::root("node").child("agents").child("a").child("loop"));
-    let subject = Subject { session: Some(SESSION), seat, ..Subject::default() };
-    let (agent, role, namespace) = ("digest".into(), "reader".into(), "press".into());
-    let tools = Some(vec!["fs.read".parse().unwrap()]);
-    let fact = Fact::Appointed(Appointment { agent, role, namespace, p0: 100, tools });
-    Record { subject, fact, content: None }
 }
 
 /// The decrees of an owner: the first vouches for itself, and each is bound to the one before.
@@ -220,9 +212,16 @@ fn standing() -> Vec<Record> {
         because,
         owed: true,
         scope: None,
+        offset: None,
     };
     let parts = vec![Part { kind: PartKind::Typed, text: "good morning".into() }];
-    let errand = Errand { parts, workspace: "/work".into(), model: None, agent: None };
+    let errand = Errand {
+        parts,
+        workspace: "/work".into(),
+        model: None,
+        agent: Some("digest".into()),
+        scope: Some(vec![crate::standing::pin()]),
+    };
     let schedule =
         Fact::Schedule { name: "a".into(), cron: "0 7 * * *".into(), zone: "UTC".into(), missed: Missed::Once };
     let signal = |signal, tree, cause| Fact::Signal { signal, tree, cause, note: "enough".into() };
@@ -237,7 +236,7 @@ fn standing() -> Vec<Record> {
         of(signal(Signal::Stop, true, Cause::Operator), None),
         of(signal(Signal::Suspend, false, Cause::Budget), None),
         of(Fact::Limit { limit, note: "go on".into() }, None),
-        of(owed(2, None), None),
+        of(owed(2, None), Some(crate::standing::pinned())),
         of(dead(2, FIRST_STANDING + 3), None),
         of(owed(3, Some(Because::Replay(MessageId(2)))), None),
         of(dead(3, FIRST_STANDING + 5), None),

@@ -40,7 +40,15 @@ fn said(session: SessionId, number: u64, text: &str, from: Option<SessionId>) ->
     let parts = vec![Part { kind: PartKind::Typed, text: text.to_owned() }];
     Record {
         subject,
-        fact: Fact::Message { id: MessageId(number), spans: Vec::new(), from, because: None, owed: false, scope: None },
+        fact: Fact::Message {
+            id: MessageId(number),
+            spans: Vec::new(),
+            from,
+            because: None,
+            owed: false,
+            scope: None,
+            offset: None,
+        },
         content: Some(Content::Parts(parts)),
     }
 }
@@ -168,7 +176,15 @@ fn a_session_that_a_dead_letter_was_replayed_into_came_out_of_that_of_the_letter
     let (log, _) = world.open().unwrap();
     let message = |session, number, because, owed| {
         let record = said(session, number, SECRET, None);
-        let fact = Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed, scope: None };
+        let fact = Fact::Message {
+            id: MessageId(number),
+            spans: Vec::new(),
+            from: None,
+            because,
+            owed,
+            scope: None,
+            offset: None,
+        };
         Record { fact, ..record }
     };
     let accepted = block_on(log.append(message(ANNA, 1, None, true))).unwrap().seq;
@@ -194,8 +210,15 @@ fn what_a_schedule_has_sent_came_out_of_the_session_that_made_it_and_ends_with_i
         Record { subject: Subject { operator: Some(OPERATOR), ..record.subject }, ..record }
     };
     let message = |session, number, because| {
-        let fact =
-            Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because, owed: true, scope: None };
+        let fact = Fact::Message {
+            id: MessageId(number),
+            spans: Vec::new(),
+            from: None,
+            because,
+            owed: true,
+            scope: None,
+            offset: None,
+        };
         made(session, fact)
     };
     let fire = |at| Some(Because::Fire { name: "a".to_owned(), at: Timestamp(at) });

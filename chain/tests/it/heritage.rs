@@ -64,7 +64,7 @@ fn stand(log: &Log) {
     signal(log, Signal::Suspend, "node/agents/a/loop", false, Cause::Operator);
     signal(log, Signal::Suspend, "node/agents/b/loop", false, Cause::Budget);
     block_on(log.append(message(1, "hello"))).unwrap();
-    let errand = Errand { parts: Vec::new(), workspace: "/work".into(), model: None, agent: None };
+    let errand = Errand { parts: Vec::new(), workspace: "/work".into(), model: None, agent: None, scope: None };
     let (cron, zone, missed) = ("0 7 * * *".into(), "UTC".into(), Missed::Once);
     let fact = Fact::Schedule { name: "a".into(), cron, zone, missed };
     let subject = Subject { session: Some(SESSION), ..by(1) };

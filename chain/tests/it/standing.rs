@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{Budget, Digest, EndReason, MessageId, Seat, Seq, SessionId, Timestamp, TurnReport};
+use ephor_base::{Budget, Digest, EndReason, MessageId, Part, PartKind, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
-    Against, AppendError, Because, Cause, Entry, Fact, Follows, Head, Hold, HoldKind, Holds, Log, Missed, Record,
-    Signal, Standing, State, Subject, Undelivered, VerifierKeys,
+    Against, AppendError, Because, Cause, Content, Entry, Fact, Follows, Head, Hold, HoldKind, Holds, Log, Missed,
+    Record, Signal, Standing, State, Subject, Undelivered, VerifierKeys,
     disk::Disk,
-    record::Appointment,
+    record::{Appointment, Pin, Pinned},
     standing::is_at_or_below,
     state::{Order, Page, Reading},
     verify,
@@ -42,7 +42,7 @@ fn by_operator(of: Signal, tree: bool) -> Fact {
 }
 
 fn message(id: u64, because: Option<Because>) -> Fact {
-    Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true, scope: None }
+    Fact::Message { id: MessageId(id), spans: Vec::new(), from: None, because, owed: true, scope: None, offset: None }
 }
 
 fn dead(message: u64, accepted: u64) -> Fact {
@@ -67,9 +67,30 @@ fn appointed(p0: u16) -> Fact {
         role: "reader".into(),
         namespace: "press".into(),
         p0,
-        tools: Some(Vec::new()),
-        zone: None,
+        tools: Some(vec!["fs.read".parse().unwrap()]),
+        zone: Some("Europe/Berlin".into()),
     })
+}
+
+/// The configuration says something else of an agent.
+pub(crate) fn record_of_appointment() -> Record {
+    let seat = Some(Seat::root("node").child("agents").child("a").child("loop"));
+    Record {
+        subject: Subject { session: Some(SESSION), seat, ..Subject::default() },
+        fact: appointed(100),
+        content: None,
+    }
+}
+
+/// A message for whose turn it is pinned where a tool may act.
+pub(crate) fn pinned() -> Content {
+    let parts = vec![Part { kind: PartKind::Typed, text: "write it down".into() }];
+    Content::Pinned(Pinned { parts, pins: vec![pin()] })
+}
+
+/// A tool, and where it may act.
+pub(crate) fn pin() -> Pin {
+    Pin { tool: "fs.write".parse().unwrap(), targets: Some(vec!["notes.md".into()]) }
 }
 
 fn fire(name: &str, at: u64) -> Option<Because> {

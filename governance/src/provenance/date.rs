@@ -1,6 +1,6 @@
 //! Days and times, and the words that name them from a recorded turn time.
 
-use ephor_base::Timestamp;
+use ephor_base::{Offset, Timestamp};
 
 use super::length::Length;
 
@@ -50,12 +50,12 @@ impl TurnTime {
         self.today.plus(if time.0 / 60 < self.minute { 1 } else { 0 })
     }
 
-    /// A moment in UTC.
+    /// A moment where the clock is so far ahead of UTC.
     #[must_use]
-    pub fn utc(at: Timestamp) -> Self {
-        let today = Date(i64::try_from(at.0 / 86_400_000_000).unwrap_or(i64::MAX));
-        let minute = u32::try_from(at.0 % 86_400_000_000 / 60_000_000).unwrap_or(0);
-        Self { today, minute, offset: 0 }
+    pub fn at(at: Timestamp, ahead: Offset) -> Self {
+        let minutes = i64::try_from(at.0 / 60_000_000).unwrap_or(i64::MAX).saturating_add(ahead.minutes().into());
+        let minute = u32::try_from(minutes.rem_euclid(1440)).unwrap_or(0);
+        Self { today: Date(minutes.div_euclid(1440)), minute, offset: ahead.minutes() }
     }
 
     /// An RFC 3339 date and time, such as `2026-11-21T09:30:00+01:00`; none if it is anything else.

@@ -1,7 +1,15 @@
 //! The lines of a trace.
 
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
 use ephor_base::{Confidentiality, EffectVector, Integrity, PerMille, arguments::Value};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 
 /// A line that is not of a trace. Nothing after it is read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -28,6 +36,9 @@ pub(super) enum Line {
     },
     Scope {
         tools: Vec<String>,
+        /// Where these tools may act, and nowhere else.
+        #[serde(default, deserialize_with = "each_once")]
+        targets: BTreeMap<String, BTreeSet<String>>,
     },
     Call {
         id: String,
@@ -39,6 +50,29 @@ pub(super) enum Line {
         content: Option<serde_json::Value>,
         parts: Option<Vec<Part>>,
     },
+}
+
+/// A map that names nothing twice: the second would otherwise count in the place of the first.
+fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, BTreeSet<String>>, D::Error> {
+    struct Once;
+    impl<'de> Visitor<'de> for Once {
+        type Value = BTreeMap<String, BTreeSet<String>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map from tools to lists of targets")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = BTreeMap::new();
+            while let Some((tool, targets)) = map.next_entry::<String, _>()? {
+                if found.insert(tool, targets).is_some() {
+                    return Err(A::Error::custom("a tool has targets twice"));
+                }
+            }
+            Ok(found)
+        }
+    }
+    from.deserialize_map(Once)
 }
 
 /// What a registration says; what it leaves out is taken at its strictest.

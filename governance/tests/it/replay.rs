@@ -126,6 +126,27 @@ fn a_scope_binds_and_one_that_comes_late_widens_nothing() {
 }
 
 #[test]
+fn what_two_scopes_have_not_in_common_is_nothing_and_never_everything() {
+    let scope = |target: &str| format!(r#"{{"type":"scope","tools":["send"],"targets":{{"send":["{target}"]}}}}"#);
+    let (anna, bob) = ("anna@corp.example", "bob@corp.example");
+    let to = |who: &str| call("2", "send", &format!(r#"{{"to":"{who}"}}"#));
+    let page = || [call("1", "read", "{}"), result("1", "x")];
+    let start = [send(), read("untrusted", false), user("write to anna@corp.example and bob@corp.example")];
+    let with = |more: &[String]| last(&[&start[..], more].concat());
+    assert_eq!(with(&[scope(anna), to(anna)]), Decision::Permit);
+    assert_eq!(with(&[scope(anna), to(bob)]), Decision::Defer, "it is pinned to somebody else");
+    assert_eq!(with(&[scope(anna), call("2", "send", "{}")]), Decision::Defer, "to nobody is not to anna");
+    assert_eq!(with(&[&[scope(anna)], &page()[..], &[scope(anna), to(anna)]].concat()), Decision::Permit);
+    // Pinned late, it narrows: to one whom the first does not name there is nothing left.
+    assert_eq!(with(&[&[scope(anna)], &page()[..], &[scope(bob), to(anna)]].concat()), Decision::Defer);
+    assert_eq!(with(&[&[scope(anna)], &page()[..], &[scope(bob), to(bob)]].concat()), Decision::Defer);
+    let any = r#"{"type":"scope","tools":["send"]}"#.to_owned();
+    assert_eq!(with(&[&[scope(anna)], &page()[..], &[any, to(bob)]].concat()), Decision::Defer, "nor does it widen");
+    let twice = r#"{"type":"scope","tools":["send"],"targets":{"send":[],"send":["x"]}}"#.to_owned();
+    assert!(run(&[send(), twice]).is_err());
+}
+
+#[test]
 fn confidential_content_reaches_no_sink_that_is_not_cleared() {
     let lines = |confidential| {
         [

@@ -8,7 +8,7 @@ use ephor_base::{
     ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId,
     Outcome, Product, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Verdict,
 };
-use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, RulingOn};
+use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
     Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
     gate::call_digest,
@@ -174,10 +174,11 @@ impl Session {
     pub(crate) fn take_in(&mut self, gate: &Gate, event: &Event<'_>) {
         self.taken_in = self.taken_in.saturating_add(1);
         let taken = match event.fact {
-            Fact::Message { id, spans, from, scope, .. } => {
+            Fact::Message { id, spans, from, scope, offset, .. } => {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
-                self.asked(*id, scope.map(|tools| tools.iter().cloned().collect()));
+                self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
+                self.governed_from(event.time, offset.unwrap_or_default());
                 self.said(*id, *from, spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
@@ -223,8 +224,8 @@ impl Session {
     }
 
     /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
-    fn asked(&mut self, message: MessageId, tools: Option<BTreeSet<ToolName>>) {
-        self.requests.push_back((message, tools));
+    fn asked(&mut self, message: MessageId, scope: Option<Scope>) {
+        self.requests.push_back((message, scope));
         if self.requests.len() == 1 {
             self.pin();
         }
@@ -246,8 +247,8 @@ impl Session {
     }
 
     fn pin(&mut self) {
-        if let Some((_, Some(tools))) = self.requests.front() {
-            self.conduct.pin(Scope { tools: tools.clone(), targets: BTreeSet::new() });
+        if let Some((_, Some(scope))) = self.requests.front() {
+            self.conduct.pin(scope.clone());
         }
     }
 
@@ -258,8 +259,7 @@ impl Session {
         spans: &[SpanId],
         event: &Event<'_>,
     ) -> Result<(), String> {
-        let Some(Content::Parts(parts)) = event.content else { return Err("a message is not on the record".into()) };
-        self.governed_from(event.time);
+        let parts = event.content.and_then(Content::parts).ok_or("a message is not on the record")?;
         self.used = self.used.plus(&MESSAGE);
         let entered = self.enter_parts(from, parts);
         if entered != spans {
@@ -513,6 +513,20 @@ impl Session {
             outer.read.join(begun.read.integrity, begun.read.confidentiality);
         }
     }
+}
+
+/// What is pinned by these names, and by the targets that stand beside a message.
+fn pinned(tools: &[ToolName], content: Option<&Content>) -> Scope {
+    let pins = match content {
+        Some(Content::Pinned(pinned)) => pinned.pins.as_slice(),
+        _ => &[],
+    };
+    let mut scope = Scope { tools: tools.iter().cloned().collect(), ..Scope::default() };
+    for Pin { tool, targets } in pins {
+        let own = targets.iter().flatten().cloned();
+        scope.targets.entry(tool.clone()).or_default().extend(own);
+    }
+    scope
 }
 
 /// What is known of a ruling as a precedent.

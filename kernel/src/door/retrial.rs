@@ -19,7 +19,7 @@ use ephor_chain::{
     record::{Appointment, Content, Fact, Grounds, Opening, Terms},
 };
 use ephor_governance::{
-    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Ruled,
+    Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Ruled, Scope,
     effects::{self, Circumstances, Part},
 };
 
@@ -127,8 +127,8 @@ pub struct Inputs {
     pub familiar: bool,
     /// Whether untrusted content was in the context.
     pub tainted: bool,
-    /// The tools that were pinned for the turn, if any were.
-    pub pinned: Option<Vec<ToolName>>,
+    /// What was pinned for the turn, if anything was.
+    pub pinned: Option<Scope>,
     /// How many calls the evidence on the seat's conduct rests on, and whether it alarms.
     pub evidence: (u64, bool),
     /// What adds to the effect vector, and how much.
@@ -592,7 +592,7 @@ impl Told<'_> {
             note,
             familiar: *familiar,
             tainted: turn.is_tainted(),
-            pinned: turn.scope().map(|scope| scope.tools.iter().cloned().collect()),
+            pinned: turn.scope().cloned(),
             evidence: (evidence.calls(), evidence.alarms()),
             effects: self.effects(),
             articles: self.gate.constitution().articles().filter(|(name, _)| said(name)).collect(),

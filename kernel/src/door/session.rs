@@ -11,12 +11,12 @@ use std::{
 
 use ephor_base::{
     Action, ActionKind, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, Exhausted, FailureKind,
-    Integrity, Label, Message, MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product, Prompt,
-    PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
-    ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
+    Integrity, Label, Message, MessageId, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part, PartKind, Product,
+    Prompt, PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId,
+    Timestamp, ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
 };
 use ephor_chain::record::{Appointment, Chosen};
-use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, SpanTable, TurnState, TurnTime};
+use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState, TurnTime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
@@ -122,8 +122,8 @@ pub(crate) struct Session {
     pub(crate) rulings: BTreeMap<Seq, (Ruled, Option<Digest>, TicketId)>,
     /// What people answered to its tickets.
     pub(crate) answers_to: BTreeMap<TicketId, Vec<Answered>>,
-    /// The messages that wait for an answer, the one of this turn first, and the tools pinned for each.
-    pub(crate) requests: VecDeque<(MessageId, Option<BTreeSet<ToolName>>)>,
+    /// The messages that wait for an answer, the one of this turn first, and what is pinned for each.
+    pub(crate) requests: VecDeque<(MessageId, Option<Scope>)>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// Why it no longer follows from the record, if it does not.
@@ -337,9 +337,10 @@ impl Session {
         id
     }
 
-    /// A turn begins: relative days count from `now`, and nothing is pinned for it yet.
-    pub(crate) fn governed_from(&mut self, now: Timestamp) {
-        Arc::make_mut(&mut self.table).begin_turn(Some(TurnTime::utc(now)));
+    /// A turn begins: relative days count from `now` where the clock of the person is so far ahead of UTC, and nothing is pinned
+    /// for it yet.
+    pub(crate) fn governed_from(&mut self, now: Timestamp, ahead: Offset) {
+        Arc::make_mut(&mut self.table).begin_turn(Some(TurnTime::at(now, ahead)));
     }
 
     /// Labels the parts of a message.

@@ -141,7 +141,7 @@ async fn no_surface_keeps_an_older_constitution() {
     let mut other = world.puppet(PLENTY).await;
     let part = || vec![Part { kind: PartKind::Typed, text: "read it".into() }];
     world.kernel.delegate(&process, other.session, part()).await.unwrap();
-    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None };
+    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None, scope: None };
     world.kernel.schedule(world.who(), "daily", "0 7 * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
     world.enact(&without_reading()).await.unwrap();
     goes.notify_one();
@@ -151,7 +151,7 @@ async fn no_surface_keeps_an_older_constitution() {
     let (delegated, _end) = other.born().await;
     assert_eq!(code(&done(&delegated, direct("t.read", "{}")).await), "Denied");
     let mut fired = world.puppet(PLENTY).await;
-    world.kernel.fire(fired.session, part(), "daily", Timestamp(1)).await.unwrap();
+    world.kernel.fire(fired.session, part(), None, "daily", Timestamp(1)).await.unwrap();
     let (sent, _end) = fired.born().await;
     assert_eq!(code(&done(&sent, direct("t.read", "{}")).await), "Denied");
     assert_eq!(tool.runs(), 0);

@@ -1,8 +1,11 @@
 //! What a request needs is pinned before anything untrusted enters its turn, and nothing else acts unasked.
 
-use ephor_base::{Part, PartKind};
-use ephor_chain::record::Fact;
-use ephor_kernel::{Incoming, NotAccepted, Process};
+use ephor_base::{Offset, Part, PartKind, Registration, Timestamp};
+use ephor_chain::{
+    Errand, Missed,
+    record::{Appointment, Fact, Pin},
+};
+use ephor_kernel::{Appointments, Incoming, NotAccepted, Process, SessionSpec};
 
 use crate::{
     retrial::{assert_all_same, retried},
@@ -67,6 +70,106 @@ async fn what_acts_outside_the_pinned_scope_is_asked_about_and_only_in_its_turn(
     assert!(matches!(process.receive().await, Incoming::Message(_)));
     writes(&process, "t.write", "out.txt").await;
     assert!(reasons(&world, "t.write").await.contains(&OUTSIDE.to_owned()), "nothing may act");
+    assert_all_same(&retried(&world.record().await));
+}
+
+const ELSEWHERE: &str = "target-is-outside-the-scope";
+
+fn at(tool: &str, targets: &[&str]) -> Pin {
+    Pin { tool: name(tool), targets: Some(targets.iter().map(|one| (*one).to_owned()).collect()) }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_pinned_to_a_target_acts_nowhere_else_also_behind_a_boot() {
+    let node = || {
+        let tool = Does::saying("written");
+        Setup::new().tool(writer("t.write"), tool.clone()).tool(writer("t.other"), tool)
+    };
+    let world = node().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let session = puppet.session;
+    let pins = vec![at("t.write", &["out.txt", "more.txt"]), Pin::from(name("t.other"))];
+    let words = "write to out.txt, more.txt and evil.txt";
+    world.kernel.send_pinned(session, vec![typed(words)], pins).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    asked(&process).await;
+    let checks = async |world: &World, process: &Process| {
+        for (tool, path, outside) in [
+            ("t.write", "out.txt", false),
+            ("t.write", "more.txt", false),
+            ("t.write", "evil.txt", true),
+            ("t.write", "./out.txt", true),
+            ("t.write", "out.txt.sh", true),
+            ("t.other", "evil.txt", false),
+        ] {
+            writes(process, tool, path).await;
+            assert_eq!(reasons(world, tool).await.contains(&ELSEWHERE.to_owned()), outside, "{tool} {path}");
+        }
+        let _ended: Result<_, _> = done(process, direct("t.write", "{}")).await;
+        assert!(reasons(world, "t.write").await.contains(&ELSEWHERE.to_owned()), "no path may be any path");
+    };
+    checks(&world, &process).await;
+    // What the person named is sealed with what they said, and stands nowhere else.
+    let facts = format!("{:?}", world.facts(session).await);
+    assert!(!facts.contains("more.txt"), "{facts}");
+    let home = world.crashed();
+    assert_all_same(&retried(&world.record().await));
+    drop(world);
+    let world = node().take_up_in(home, 1 << 32).await;
+    let _nobody = world.kernel.watch(session, false);
+    let (process, _end) = world.taken_up(session).born().await;
+    checks(&world, &process).await;
+    assert_all_same(&retried(&world.record().await));
+}
+
+#[tokio::test]
+async fn a_schedule_pins_what_its_message_needs() {
+    let world = Setup::new().tool(writer("t.write"), Does::saying("written")).boot().await;
+    let (parts, model, agent) = (vec![typed("write to out.txt and evil.txt")], None, None);
+    let errand =
+        Errand { parts, workspace: "/tmp".into(), model, agent, scope: Some(vec![at("t.write", &["out.txt"])]) };
+    let (cron, zone) = ("0 7 * * *".to_owned(), "UTC".to_owned());
+    world.kernel.schedule(world.who(), "daily", cron, zone, Missed::Once, errand).await.unwrap();
+    let scheduled = world.kernel.schedules().remove(0);
+    let (_maker, errand) = world.kernel.errand(&scheduled).await.unwrap();
+    let mut puppet = world.puppet(PLENTY).await;
+    world.kernel.fire(puppet.session, errand.parts, errand.scope, "daily", Timestamp(1)).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    writes(&process, "t.write", "evil.txt").await;
+    assert!(reasons(&world, "t.write").await.contains(&ELSEWHERE.to_owned()));
+    writes(&process, "t.write", "out.txt").await;
+    assert!(!reasons(&world, "t.write").await.contains(&ELSEWHERE.to_owned()));
+    assert_all_same(&retried(&world.record().await));
+}
+
+#[tokio::test]
+async fn tomorrow_is_the_day_that_the_clock_of_the_person_says_and_the_record_says_which_that_was() {
+    // At the fixed start of the test's clock it is 2027-01-15, 08:00 in UTC: in Kiritimati the 15th at 22:00, in Samoa the 14th.
+    let node = |agents: Vec<Appointment>| {
+        let schema =
+            r#"{"type":"object","properties":{"path":{"type":"string"},"day":{"type":"string","format":"date"}}}"#;
+        let tool = Registration { schema: schema.into(), consequential: vec!["day".into()], ..writer("t.write") };
+        Setup { agents, ..Setup::new().tool(tool, Does::saying("written")) }
+    };
+    let of =
+        |name: &str, zone: Option<&str>| Appointment { zone: zone.map(str::to_owned), ..Appointments::plain(name) };
+    let agents = vec![of("home", None), of("west", Some("test/-660")), of("lost", Some("test/none"))];
+    let world = node(agents.clone()).boot().await;
+    for (agent, tomorrow) in agents.into_iter().zip(["2027-01-16", "2027-01-15", "2027-01-16"]) {
+        let named = agent.agent.clone();
+        let mut puppet = world.puppet_with(PLENTY, SessionSpec { agent, ..world.spec() }).await;
+        let (process, _end) = puppet.in_turn("write it down for tomorrow").await;
+        for day in ["2027-01-15", "2027-01-16", "2027-01-17"] {
+            let _ended: Result<_, _> = done(&process, direct("t.write", &format!(r#"{{"day":"{day}"}}"#))).await;
+            let untrusted = reasons(&world, "t.write").await.contains(&"argument-day-is-untrusted".to_owned());
+            assert_eq!(untrusted, day != tomorrow, "{named}, {day}");
+        }
+        let said = |fact: &Fact| if let Fact::Message { offset, .. } = fact { Some(*offset) } else { None };
+        let offsets: Vec<_> = world.facts(puppet.session).await.iter().filter_map(said).collect();
+        assert_eq!(offsets, [Offset::of_minutes(-660).filter(|_| named == "west")]);
+    }
     assert_all_same(&retried(&world.record().await));
 }
 

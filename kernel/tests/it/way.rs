@@ -185,9 +185,9 @@ async fn a_schedule_fires_once_at_each_of_its_instants_and_permits_nothing() {
     let world = Setup::new().tool(writer("t.write"), tool.clone()).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let part = || vec![Part { kind: PartKind::Typed, text: "write to a".into() }];
-    let fire = |name: &'static str, at| world.kernel.fire(puppet.session, part(), name, Timestamp(at));
+    let fire = |name: &'static str, at| world.kernel.fire(puppet.session, part(), None, name, Timestamp(at));
     assert!(matches!(fire("daily", 10).await, Err(NotAccepted::Again(_))), "there is none of that name");
-    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None };
+    let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None, scope: None };
     world.kernel.schedule(world.who(), "daily", "0 7 * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
     assert!(matches!(fire("weekly", 10).await, Err(NotAccepted::Again(_))), "another's instant");
     fire("daily", 10).await.unwrap();

@@ -16,7 +16,7 @@ use std::{
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
     Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, Integrity,
-    Limits, ModelAction, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Pid, Product, Prompt,
+    Limits, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part, PartKind, Pid, Product, Prompt,
     PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId, SpanId, StopReason, Task, Timestamp,
     ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
     files::{File, Files, Open},
@@ -50,6 +50,10 @@ impl Clock for TestClock {
     }
     fn monotonic(&self) -> Duration {
         self.0.elapsed() + Duration::from_micros(self.1.load(Ordering::Relaxed))
+    }
+    /// A zone of the tests is called by its minutes, such as `test/-660`.
+    fn offset(&self, zone: &str, _: Timestamp) -> Option<Offset> {
+        Offset::of_minutes(zone.strip_prefix("test/")?.parse().ok()?)
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result
 
 fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, bool)> {
     Ok(match args {
-        cli::Schedule::Add { name, cron, message, zone, missed, directory, model, agent, json } => {
+        cli::Schedule::Add { name, cron, message, zone, missed, directory, model, agent, scope, json } => {
             let workspace = workspace(directory.as_deref(), home)?;
             let workspace = workspace.to_str().context("the name of the folder is not Unicode")?.to_owned();
             let missed = match missed {
@@ -57,7 +57,7 @@ fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, boo
             };
             let parts = vec![Part { kind: PartKind::Typed, text: message.join(" ") }];
             let model = model.map(absolute).transpose()?;
-            (Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent }, json)
+            (Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent, scope }, json)
         }
         cli::Schedule::List { json } => (Operation::Schedules {}, json),
         cli::Schedule::Remove { name, json } => (Operation::Unschedule { name }, json),

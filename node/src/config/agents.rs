@@ -12,6 +12,8 @@ use ephor_governance::evidence::{DEFAULT_P0, P0};
 use ephor_kernel::Appointments;
 use serde::Deserialize;
 
+use crate::timetable::{self, BadTimetable};
+
 /// The longest name of an agent, a role or a namespace, in bytes.
 const MAX_NAME: usize = 64;
 
@@ -25,6 +27,8 @@ pub(super) struct Agent {
     namespace: Option<String>,
     /// The only tools it may have; all of the node, if they are left out.
     tools: Option<Vec<ToolName>>,
+    /// The time zone of its person; that of the home, if it is left out.
+    zone: Option<String>,
 }
 
 /// `[roles.NAME]`.
@@ -39,6 +43,7 @@ pub(super) struct Role {
 pub(super) fn appointments(
     agents: &BTreeMap<String, Agent>,
     roles: &BTreeMap<String, Role>,
+    home: Option<&str>,
 ) -> anyhow::Result<Appointments> {
     for (name, Role { bad_calls_per_mille }) in roles {
         check_name("role", name)?;
@@ -48,8 +53,13 @@ pub(super) fn appointments(
         }
     }
     let p0 = |role: &str| roles.get(role).and_then(|role| role.bad_calls_per_mille).unwrap_or(DEFAULT_P0);
-    let mut all = vec![Appointment { p0: p0(Appointments::ROLE), ..Appointments::plain(Appointments::DEFAULT) }];
-    for (name, Agent { role, namespace, tools }) in agents {
+    let zones = agents.values().filter_map(|agent| agent.zone.as_deref());
+    if let Some(unknown) = zones.chain(home).find(|zone| timetable::zone(zone).is_err()) {
+        bail!(BadTimetable::Zone(unknown.to_owned()));
+    }
+    let default = Appointments::plain(Appointments::DEFAULT);
+    let mut all = vec![Appointment { p0: p0(Appointments::ROLE), zone: home.map(str::to_owned), ..default }];
+    for (name, Agent { role, namespace, tools, zone }) in agents {
         let plain = Appointments::plain(name);
         let (role, namespace) = (role.clone().unwrap_or(plain.role), namespace.clone().unwrap_or(plain.namespace));
         for (what, name) in [("agent", name), ("role", &role), ("namespace", &namespace)] {
@@ -60,7 +70,8 @@ pub(super) fn appointments(
                 "the agent `{name}` has the role `{role}`, which is not declared; correct it, or add `[roles.{role}]`"
             );
         }
-        all.push(Appointment { agent: name.clone(), p0: p0(&role), role, namespace, tools: tools.clone() });
+        let (agent, tools, zone) = (name.clone(), tools.clone(), zone.clone().or_else(|| home.map(str::to_owned)));
+        all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone });
     }
     Ok(Appointments::new(all))
 }

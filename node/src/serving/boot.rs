@@ -14,7 +14,7 @@ use ephor_chain::{
     disk::Disk,
     migrate::{Migrated, migrate},
     quota,
-    record::Appointment,
+    record::{Appointment, Pin},
     restore::is_restoring,
     state::{Progress, StateError},
     verify::Progress as Verified,
@@ -348,6 +348,11 @@ impl Node {
             Some(unknown) => Err(format!("there is no tool `{unknown}`; the tools are {}", listed(&self.tools))),
             None => Ok(()),
         }
+    }
+
+    /// Whether what is pinned are tools that there are.
+    pub(crate) fn knows_pins(&self, pins: Option<&[Pin]>) -> Result<(), String> {
+        self.knows(&RulingOn::Tools(pins.into_iter().flatten().map(|pin| pin.tool.clone()).collect()))
     }
 
     /// The agent of this name, or the one that is meant where none is named.

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Decision, Digest, ModelRef, OperatorId, Part, Random, SessionId, Timestamp, ToolName};
-use ephor_chain::{Retention, RulingOn, VerifierKeys, Wish};
+use ephor_base::{Decision, Digest, ModelRef, OperatorId, Part, Random, SessionId, Timestamp};
+use ephor_chain::{Retention, RulingOn, VerifierKeys, Wish, record::Pin};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};
@@ -197,12 +197,12 @@ impl Talk {
         done.unwrap_or_else(|why| Answer::Refused { why })
     }
 
-    async fn send(&self, session: SessionId, parts: Vec<Part>, scope: Option<Vec<ToolName>>) -> Result<Answer, String> {
+    async fn send(&self, session: SessionId, parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Result<Answer, String> {
         let (session, kernel) = (self.own(session)?, &self.node.kernel);
         let accepted = match scope {
-            Some(tools) => {
-                self.node.knows(&RulingOn::Tools(tools.clone()))?;
-                kernel.send_within(session, parts, tools).await
+            Some(pins) => {
+                self.node.knows_pins(Some(&pins))?;
+                kernel.send_pinned(session, parts, pins).await
             }
             None => kernel.send(session, parts).await,
         };

@@ -52,10 +52,11 @@ impl Node {
             Operation::Bury { message, note } => {
                 Done::Recorded { seq: kernel.drop_letter(operator, message, note).await? }
             }
-            Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent } => {
+            Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent, scope } => {
                 self.check_schedule(&cron, &zone, &workspace, model.as_deref())?;
                 self.agent(agent.as_deref())?;
-                let errand = Errand { parts, workspace, model, agent };
+                self.knows_pins(scope.as_deref()).map_err(anyhow::Error::msg)?;
+                let errand = Errand { parts, workspace, model, agent, scope };
                 let seq = kernel.schedule(operator, &name, cron, zone, missed, errand).await?;
                 self.scheduling.changed.notify_one();
                 Done::Recorded { seq }

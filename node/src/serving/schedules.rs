@@ -372,7 +372,7 @@ async fn fire(
     if !may_send(node, operator) {
         return Err(NotAccepted::Again("whoever made the schedule may not send any more"));
     }
-    let message = node.kernel.fire(session, errand.parts, &schedule.name, at).await?;
+    let message = node.kernel.fire(session, errand.parts, errand.scope, &schedule.name, at).await?;
     tracing::info!(name = schedule.name, %message, due = %at, "a schedule sent its message");
     Ok(())
 }

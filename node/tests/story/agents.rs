@@ -92,8 +92,49 @@ fn a_configuration_of_agents_that_does_not_fit_together_begins_nothing_and_says_
         ("[roles.reader]\nbad_calls_per_mille = 1000\n", "from 1 to 900"),
         ("[agents.\"A b\"]\n", "no name of an agent"),
         ("[agents.digest]\nnamespace = \"\"\n", "no name of a namespace"),
+        ("[agents.digest]\nzone = \"Europe/Bonn\"\n", "no time zone `Europe/Bonn`"),
+        ("zone = \"CET or so\"\n", "no time zone `CET or so`"),
     ] {
         place.configure(text);
         place.run(&["run", "hello"]).failed(&[words]);
     }
+}
+
+#[test]
+fn days_are_counted_where_the_person_is_and_a_schedule_says_who_does_what_where() {
+    let place = Place::new();
+    place.configure(&format!("zone = \"Asia/Tokyo\"\n{AGENTS}zone = \"Asia/Kathmandu\"\n"));
+    let answer = [json!({"text": "done"})];
+    place.play(&[], &answer).succeeded();
+    place.play(&["--agent", "narrow"], &answer).succeeded();
+    let offsets: Vec<Value> = place.facts("message").iter().map(|fact| fact["offset"].clone()).collect();
+    assert_eq!(offsets, [json!(540), json!(345)]);
+    let up = place.up();
+    let add = ["schedule", "add", "daily", "0 7 1 1 *"];
+    let told = |more: &[&str]| place.run(&[&add, more, &["write the digest"]].concat());
+    told(&["--agent", "none"]).failed(&["there is no agent `none`"]);
+    told(&["--scope", "fs.reed"]).failed(&["there is no tool `fs.reed`"]);
+    told(&["--agent", "digest", "--scope", "fs.write=digest.md"]).succeeded();
+    let log = place.log_now();
+    let made = log.iter().find(|one| one["fact"]["kind"] == "schedule").unwrap();
+    let errand = &made["content"]["errand"];
+    assert_eq!(errand["agent"], "digest", "{made}");
+    assert_eq!(errand["scope"], json!([{"tool": "fs.write", "targets": ["digest.md"]}]));
+    assert!(!made["fact"].to_string().contains("digest.md"), "{made}");
+    up.signal(Signal::TERM);
+    up.ended().succeeded();
+    place.verify();
+}
+
+#[test]
+fn whoever_looks_at_the_operators_is_told_that_the_first_has_no_passphrase_while_that_is_so() {
+    let place = Place::new();
+    place.run(&["run", "hello"]).succeeded();
+    place.node_is_gone();
+    let told = || place.run(&["operator", "list"]).succeeded().stdout;
+    assert!(told().contains("keys/operator` has no passphrase") && told().contains("`owner`"), "{}", told());
+    let words = place.root().join("words");
+    fs::write(&words, "correct horse battery\n").unwrap();
+    place.run(&["operator", "passphrase", "--new-file", words.to_str().unwrap()]).succeeded();
+    assert!(!told().contains("has no passphrase"), "{}", told());
 }

@@ -104,6 +104,14 @@ fn what_acts_outside_the_pinned_scope_is_asked_about() {
     assert!(reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
     place.play(&["--scope", "fs.write"], &writing()).succeeded();
     assert!(!reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
-    assert_eq!(place.facts("message").iter().filter(|fact| fact["scope"].is_array()).count(), 2);
+    place.play(&["--scope", "fs.write=other.txt,fs.write=more.txt"], &writing()).succeeded();
+    assert!(reasons(&place).contains(&"target-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
+    place.play(&["--scope", "fs.write=other.txt,fs.write=note.txt"], &writing()).succeeded();
+    assert!(!reasons(&place).contains(&"target-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
+    place.play(&["--scope", "fs.write="], &writing()).failed(&["names no target"]);
+    let verdict = place.log().into_iter().rfind(|one| one["fact"]["target"] == "fs.write").unwrap()["seq"].clone();
+    let why = place.run(&["policy", "explain", &verdict.to_string()]).succeeded().stdout;
+    assert!(why.contains("fs.write on note.txt or other.txt"), "{why}");
+    assert_eq!(place.facts("message").iter().filter(|fact| fact["scope"].is_array()).count(), 4);
     place.verify();
 }

@@ -88,6 +88,7 @@ fn aged(days: u64) -> Place {
             because: None,
             owed: false,
             scope: None,
+            offset: None,
         };
         block_on(log.note(own(message, Some(Content::Parts(parts))))).unwrap();
         block_on(log.note(own(Fact::Lease { secret: "token".into() }, None))).unwrap();

@@ -221,8 +221,15 @@ pub(crate) fn plain(number: u64) -> Record {
 pub(crate) fn message(number: u64, text: &str) -> Record {
     let subject = Subject { session: Some(SESSION), ..Subject::default() };
     let parts = vec![Part { kind: PartKind::Typed, text: text.to_owned() }];
-    let fact =
-        Fact::Message { id: MessageId(number), spans: Vec::new(), from: None, because: None, owed: false, scope: None };
+    let fact = Fact::Message {
+        id: MessageId(number),
+        spans: Vec::new(),
+        from: None,
+        because: None,
+        owed: false,
+        scope: None,
+        offset: None,
+    };
     Record { subject, fact, content: Some(Content::Parts(parts)) }
 }
 

@@ -192,6 +192,7 @@ fn a_dead_letter_is_held_until_it_is_replayed_or_dropped_and_a_schedule_until_it
         because,
         owed: true,
         scope: None,
+        offset: None,
     };
     let dies = |log: &Log| {
         let accepted = write(log, Some(1000), message(1000, None));

@@ -108,6 +108,7 @@ impl History {
                 because: None,
                 owed: false,
                 scope: None,
+                offset: None,
             },
             3 => Fact::Spawn { parent: None, incarnation: call % 4 },
             4 => Fact::Exit {

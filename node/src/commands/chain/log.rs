@@ -160,7 +160,7 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("incarnation {incarnation}, supervised by {parent}")
         }
         Fact::Exit { reason } => reason.clone(),
-        Fact::Message { id, spans, from, because, owed: _, scope } => {
+        Fact::Message { id, spans, from, because, owed: _, scope, offset } => {
             let from = from.map_or_else(String::new, |from| format!(", from session {from}"));
             let because = match because {
                 None => String::new(),
@@ -168,7 +168,8 @@ pub(super) fn told(fact: &Fact) -> String {
                 Some(Because::Fire { name, at }) => format!(", schedule {}, due {at}", plain(name)),
             };
             let scope = scope.as_ref().map_or_else(String::new, |tools| format!(", scope [{}]", names(tools)));
-            format!("{id} in {} spans{from}{because}{scope}", spans.len())
+            let offset = offset.map_or_else(String::new, |offset| format!(", {offset}"));
+            format!("{id} in {} spans{from}{because}{scope}{offset}", spans.len())
         }
         Fact::Verdict { action, target, verdict, .. } => {
             format!("{:?} {action:?} {target}: {}", verdict.decision, verdict.why()).to_lowercase()
@@ -213,15 +214,16 @@ pub(super) fn told(fact: &Fact) -> String {
                 law.map_or("no law of an owner".to_owned(), |law| format!("the law {}", law.constitution.short()));
             format!("{operators} operators, {} holds, {law}", holds.len())
         }
-        Fact::Opened { rights, role, namespace, agent, p0: _, tools } => {
+        Fact::Opened { rights, role, namespace, agent, p0: _, tools, zone: _ } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
             let agent = agent.as_ref().map_or_else(String::new, |agent| format!("{}, ", plain(agent)));
             let of = tools.as_ref().map_or_else(String::new, |tools| format!(", of [{}]", names(tools)));
             format!("{agent}as {} in {}: {}{of}", plain(role), plain(namespace), rights.join(", "))
         }
-        Fact::Appointed(Appointment { agent, role, namespace, p0, tools }) => {
+        Fact::Appointed(Appointment { agent, role, namespace, p0, tools, zone }) => {
             let of = tools.as_ref().map_or_else(|| "every tool".to_owned(), |tools| format!("[{}]", names(tools)));
-            format!("{} is {} in {} by now, with {of}, p0 {p0}", plain(agent), plain(role), plain(namespace))
+            let zone = plain(zone.as_deref().unwrap_or("UTC"));
+            format!("{} is {} in {} by now, with {of}, p0 {p0}, {zone}", plain(agent), plain(role), plain(namespace))
         }
         Fact::Document { digest, part, of, bytes } => {
             format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::{EffectVector, Reason, Seq, Span, ToolName, Verdict};
-use ephor_governance::Ruled;
+use ephor_governance::{Ruled, Scope};
 use ephor_kernel::{Again, Inputs, Retrial, Retried, Undecidable};
 use serde_json::{Value, json};
 
@@ -140,7 +140,7 @@ fn inputs_json(inputs: &Inputs) -> Value {
         "note": inputs.note,
         "familiar": inputs.familiar,
         "tainted": inputs.tainted,
-        "pinned": inputs.pinned,
+        "pinned": inputs.pinned.as_ref().map(|scope| json!({"tools": scope.tools, "targets": scope.targets})),
         "evidence": {"calls": inputs.evidence.0, "alarms": inputs.evidence.1, "p0": inputs.agent.p0},
         "effects": inputs.effects.iter().map(|(part, adds)| json!({"part": part, "adds": adds})).collect::<Vec<_>>(),
         "policies": inputs.articles.iter().map(|(name, text)| json!({"id": name, "text": text})).collect::<Vec<_>>(),
@@ -215,7 +215,7 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
     let spent = inputs.grounds.spent.map_or_else(|| "the budget covers it".to_owned(), |spent| spent.to_string());
     lines.push(format!("  budget      {spent}"));
     if let Some(pinned) = &inputs.pinned {
-        lines.push(format!("  pinned      {}", pinned.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+        lines.push(format!("  pinned      {}", plain(&pins(pinned))));
     }
     if let Some(within) = inputs.grounds.within {
         lines.push(format!("  within      call {within}"));
@@ -235,6 +235,19 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
                 .iter()
                 .flat_map(|(_, text)| text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>()),
         );
+    }
+}
+
+/// The tools that were pinned, each with where it may act.
+fn pins(scope: &Scope) -> String {
+    let one = |tool: &ToolName| match scope.targets.get(tool) {
+        Some(targets) => format!("{tool} on {}", targets.iter().map(String::as_str).collect::<Vec<_>>().join(" or ")),
+        None => tool.to_string(),
+    };
+    if scope.tools.is_empty() {
+        "no tool".to_owned()
+    } else {
+        scope.tools.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
 
