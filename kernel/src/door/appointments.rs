@@ -4,7 +4,7 @@
 //! session is opened, and again where a session is taken up of whose agent the configuration says something else by now;
 //! so what a decision depends on stands on the record before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_base::Capability;
 use ephor_chain::record::{Appointment, Fact};
@@ -29,7 +29,12 @@ impl Appointments {
     #[must_use]
     pub fn new(all: impl IntoIterator<Item = Appointment>) -> Self {
         let default = [Self::plain(Self::DEFAULT)].into_iter();
-        Self(default.chain(all).map(|one| (one.agent.clone(), one)).collect())
+        // The record has tools in order, and the same ones in another order are the same.
+        let in_order = |one: Appointment| {
+            let tools: Option<BTreeSet<_>> = one.tools.map(|tools| tools.into_iter().collect());
+            Appointment { tools: tools.map(|tools| tools.into_iter().collect()), ..one }
+        };
+        Self(default.chain(all).map(|one| (one.agent.clone(), in_order(one))).collect())
     }
 
     /// An agent of which nothing is said but its name: it may have every tool.

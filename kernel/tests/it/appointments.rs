@@ -127,7 +127,7 @@ async fn a_session_goes_on_under_the_configuration_of_now_and_what_was_decided_b
     let (home, session) = left(&wide, &["t.read"]).await;
     let narrow = Appointment {
         role: "reader".into(),
-        tools: Some(vec![name("t.secret"), name("t.read")]),
+        tools: Some(vec![name("t.read"), name("t.secret")]),
         ..Appointments::plain("worker")
     };
     let world = setup(vec![narrow.clone()]).take_up_in(home, 1 << 32).await;
@@ -141,10 +141,11 @@ async fn a_session_goes_on_under_the_configuration_of_now_and_what_was_decided_b
     assert_eq!(world.facts(session).await.into_iter().filter(appointed).count(), 1);
     done(&process, reply(None)).await.unwrap();
     assert_all_same(&retried(&world.record().await));
-    // Nothing is said where nothing changed.
+    // Nothing is said where nothing changed but the order in which the tools are named.
     let home = world.crashed();
     drop(world);
-    let world = setup(vec![narrow.clone()]).boot_in(home, 2 << 32).await;
+    let same = Appointment { tools: Some(vec![name("t.secret"), name("t.read"), name("t.secret")]), ..narrow.clone() };
+    let world = setup(vec![same]).boot_in(home, 2 << 32).await;
     let (_puppet, _attached) = world.attach(session).await;
     assert_eq!(world.facts(session).await.into_iter().filter(appointed).count(), 1);
 }
