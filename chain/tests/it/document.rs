@@ -579,12 +579,12 @@ fn is_needed(path: &Path, size: u64) -> bool {
 fn a_second_verifier_agrees_on_the_vectors_and_on_every_byte_of_a_proof() {
     let Some(second) = Second::find() else { return };
     let folder = docs().join("vectors");
-    assert!(second.chain(&folder).unwrap().starts_with("43 "));
+    assert!(second.chain(&folder).unwrap().starts_with("44 "));
     let pruned = folder.join("pruned");
     let size = second.run(&[Path::new("chain"), &pruned.join("chain"), &pruned.join("keys")]).unwrap();
     assert!(size.starts_with("290 ") && !pruned.join("chain/tile/0/000").exists(), "{size}");
     let (proof, keys) = (folder.join("proof"), folder.join("keys"));
-    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 43");
+    assert_eq!(second.proof(&proof, &keys).unwrap(), "entry 3 of 44");
     let (bytes, scratch) = (fs::read(&proof).unwrap(), tempfile::tempdir().unwrap());
     let changed = scratch.path().join("proof");
     let chance = Seeded::new(5);

@@ -209,7 +209,10 @@ async fn nothing_is_sent_for_an_operator_behind_their_dismissal_however_close() 
     for round in 0..40u8 {
         let operator = operator_id(&world.enrol(100 + round, Role::Operator).await.verifying_key());
         let puppet = world.puppet_with(PLENTY, SessionSpec { operator, ..world.spec() }).await;
-        let (name, errand) = (format!("s{round}"), Errand { parts: part(), workspace: "/tmp".into(), model: None });
+        let (name, errand) = (
+            format!("s{round}"),
+            Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None, scope: None },
+        );
         world.kernel.schedule(operator, &name, "* * * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
         let many = Arc::new(AtomicU64::new(0));
         let fires = {
@@ -218,7 +221,7 @@ async fn nothing_is_sent_for_an_operator_behind_their_dismissal_however_close() 
                 let mut at = 0;
                 loop {
                     at += 1;
-                    match kernel.fire(session, part(), &name, Timestamp(at)).await {
+                    match kernel.fire(session, part(), None, &name, Timestamp(at)).await {
                         Ok(_) => drop(many.fetch_add(1, Ordering::SeqCst)),
                         Err(NotAccepted::Full(_)) => tokio::task::yield_now().await,
                         Err(refused) => return refused,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use ephor_base::{Decision, Digest, ModelRef, OperatorId, Part, Random, SessionId, Timestamp};
-use ephor_chain::{Retention, RulingOn, VerifierKeys, Wish, record::Pin};
+use ephor_chain::{Retention, VerifierKeys, Wish, record::Pin};
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{net::UnixStream, sync::mpsc};

@@ -117,7 +117,7 @@ fn days_are_counted_where_the_person_is_and_a_schedule_says_who_does_what_where(
     told(&["--agent", "digest", "--scope", "fs.write=digest.md"]).succeeded();
     let log = place.log_now();
     let made = log.iter().find(|one| one["fact"]["kind"] == "schedule").unwrap();
-    let errand = &made["content"]["errand"];
+    let errand = &made["private"]["errand"];
     assert_eq!(errand["agent"], "digest", "{made}");
     assert_eq!(errand["scope"], json!([{"tool": "fs.write", "targets": ["digest.md"]}]));
     assert!(!made["fact"].to_string().contains("digest.md"), "{made}");
