@@ -163,7 +163,11 @@ impl<'a> Walk<'a, '_> {
         amount.or_else(|| match (named, currency) {
             (Some(_), _) | (None, Some(_)) => self.plain(sink, number, value),
             (None, None) => {
-                let length = || self.typed(sink, Typed::Length(Length::of(sink.counts_in()?, number)?), value);
+                let length = || {
+                    let length = Length::of(sink.counts_in()?, number)?;
+                    let lead = || self.typed(sink, Typed::Lead(length), value).filter(|_| sink.is_lead());
+                    self.typed(sink, Typed::Length(length), value).or_else(lead)
+                };
                 self.typed(sink, Typed::Number(number), value).or_else(length)
             }
         })

@@ -122,7 +122,10 @@ impl Sink<'_> {
 
     /// The currency that the argument's name says its amount is in.
     pub(super) fn currency(&self) -> Option<Currency> {
-        self.name().find_map(|own| if own.len() == 3 { Currency::parse(&own) } else { None })
+        // Pounds may be a weight.
+        let named =
+            |own: &str| own.len() == 3 || matches!(own, "euro" | "euros" | "dollar" | "dollars" | "franken" | "francs");
+        self.name().find_map(|own| if named(&own) { Currency::parse(&own) } else { None })
     }
 
     /// Whether a sentence has the beginning of a word of the argument's name: pick us up, of a pickup.
@@ -234,7 +237,8 @@ impl Sink<'_> {
 
     /// Whether the argument says how long before something.
     pub(super) fn is_lead(&self) -> bool {
-        const LEADS: [&str; 7] = ["remind", "alarm", "alert", "before", "lead", "notif", "advance"];
+        const LEADS: [&str; 10] =
+            ["remind", "alarm", "alert", "before", "lead", "notif", "advance", "erinner", "rappel", "recordat"];
         self.name().any(|own| LEADS.iter().any(|part| own.contains(part)))
     }
 

@@ -187,3 +187,17 @@ fn a_comma_ends_what_a_word_says_of_the_next() {
     );
     judge(&said("street Galway"), &moved, &[], &[r#"{"city":"Galway"}"#]);
 }
+
+#[test]
+fn an_argument_may_be_called_by_the_word_for_a_currency_or_for_a_reminder() {
+    for name in ["euros", "betrag_euro", "montant_euros"] {
+        let call = |amount: u32| format!(r#"{{"{name}":{amount}}}"#);
+        let tool = of(&format!(r#"{{"{name}":{{}}}}"#));
+        let spans = said("Set the limit to 1,500 euros, not to 90 dollars");
+        judge(&spans, &tool, &[&call(1500)], &[&call(90), &call(15)]);
+    }
+    let [lead, length] = ["reminder_minutes", "duration_minutes"].map(|name| of(&format!(r#"{{"{name}":{{}}}}"#)));
+    let spans = said("Book the room at noon and remind me an hour before");
+    judge(&spans, &lead, &[r#"{"reminder_minutes":60}"#], &[r#"{"reminder_minutes":6}"#]);
+    judge(&spans, &length, &[], &[r#"{"duration_minutes":60}"#]);
+}
