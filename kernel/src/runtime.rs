@@ -48,7 +48,7 @@ pub use host::{Host, Later, News, SeatKey, Told, What};
 pub use info::{ProcessState, Resident};
 pub use orders::{Listing, Started};
 pub use panics::install_panic_hook;
-pub(crate) use panics::panic_message;
+pub(crate) use panics::{contained, panic_message};
 pub use port::CAPACITY;
 pub use process::{Incoming, Process, Published};
 pub(crate) use relay::spawn;

@@ -19,7 +19,7 @@ use tokio::{sync::Notify, task::coop};
 
 pub use wheel::{TimerId, Wheel};
 
-use crate::supervisor::Timer;
+use crate::{runtime::contained, supervisor::Timer};
 
 /// How long the thread waits at most: not every system can wait for ever.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -229,7 +229,12 @@ impl Shared {
             // What is set while these ring is seen afterwards.
             state.awaited = Some(Duration::ZERO);
             drop(state);
-            due.into_iter().for_each(Ring::ring);
+            for ring in due {
+                // Whoever is woken may bring code of his own along, and nobody else is to wait for ever for that.
+                if let Err(reason) = contained(|| ring.ring()) {
+                    tracing::error!(?reason, "whom a timer woke panicked there");
+                }
+            }
         }
     }
 

@@ -116,7 +116,7 @@ pub(crate) enum Ended {
 pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
     let mut signals = signals::Signals::listen()?;
     let lock = home.lock()?;
-    boot::check_quota(&home).context(FULL)?;
+    boot::check_quota(&home)?;
     let protection = passphrase::unlock(&home)?.protection;
     let node = Arc::new(boot::boot(&home, protection).await?);
     if let Err(full) = node.can_begin() {

@@ -30,7 +30,7 @@ pub fn install_panic_hook() {
 }
 
 /// Runs a part of a process. A panic becomes the reason for its end, also one whose message panics when it is dropped.
-pub(super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, ExitReason> {
+pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, ExitReason> {
     let before = WITHIN.replace(true);
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     let done = done.map_err(|panic| {

@@ -165,7 +165,7 @@ async fn take_up(kernel: &Kernel, config: &Config) -> anyhow::Result<()> {
 pub(super) fn check_quota(home: &Home) -> anyhow::Result<()> {
     let files: Arc<dyn Files> = Arc::new(Disk);
     let config = ChainConfig { quota: Config::load(&home.config())?.quota(), ..ChainConfig::in_home(home.path()) };
-    Ok(quota::can_begin(&config, &files)?)
+    quota::can_begin(&config, &files).context(super::FULL)
 }
 
 /// Opens the record of a locked home, and nothing else of it.

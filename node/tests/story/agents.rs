@@ -96,7 +96,8 @@ fn a_configuration_of_agents_that_does_not_fit_together_begins_nothing_and_says_
         ("zone = \"CET or so\"\n", "no time zone `CET or so`"),
     ] {
         place.configure(text);
-        place.run(&["run", "hello"]).failed(&[words]);
+        let said = place.run(&["run", "hello"]).failed(&[words]).stderr;
+        assert!(!said.contains("room"), "it is not the disk: {said}");
     }
 }
 

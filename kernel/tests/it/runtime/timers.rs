@@ -264,3 +264,27 @@ async fn a_process_that_never_has_to_wait_lets_others_go_on() {
     }
     tree.root.stop().await;
 }
+
+/// Somebody who panics when he is woken.
+struct Startled;
+
+impl ArcWake for Startled {
+    fn wake_by_ref(_: &Arc<Self>) {
+        panic!("startled");
+    }
+}
+
+#[test]
+fn whoever_panics_when_a_timer_wakes_him_keeps_nobody_else_waiting() {
+    let (clock, woken) = (Hand::default(), Arc::default());
+    let timers = clock.timers();
+    let mut sleeps: Vec<Sleep> = (1..=3).map(|second| timers.sleep(Duration::from_secs(second))).collect();
+    let says = |number| futures_util::task::waker(Arc::new(Says(number, Arc::clone(&woken))));
+    let wakers = [says(0), futures_util::task::waker(Arc::new(Startled)), says(2)];
+    for (sleep, waker) in sleeps.iter_mut().zip(&wakers) {
+        assert!(sleep.poll_unpin(&mut Context::from_waker(waker)).is_pending());
+    }
+    clock.0.store(4_000_000, Ordering::SeqCst);
+    assert_eq!(timers.tick(), None);
+    assert_eq!(*woken.lock().unwrap(), [0, 2]);
+}
