@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Decision, Digest, EndReason, MessageId, ModelRef, SessionId, ToolName};
+use ephor_base::{Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
 use ephor_chain::record::RulingOn;
 use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
@@ -54,7 +54,7 @@ pub(crate) async fn replay(home: &Home, replay: Replay) -> anyhow::Result<ExitCo
 }
 
 /// Shows a turn to its end, or why there is none.
-async fn shown(turn: anyhow::Result<Turn>, mut screen: Screen) -> anyhow::Result<ExitCode> {
+async fn shown(turn: anyhow::Result<Turn<'_>>, mut screen: Screen) -> anyhow::Result<ExitCode> {
     let ended = match turn {
         Ok(turn) => turn.carry_through(&mut screen).await,
         Err(error) => Err(error),
@@ -68,7 +68,8 @@ async fn shown(turn: anyhow::Result<Turn>, mut screen: Screen) -> anyhow::Result
 }
 
 /// A turn, from the client's side.
-struct Turn {
+struct Turn<'a> {
+    home: &'a Home,
     client: Client,
     session: SessionId,
     interrupt: Signal,
@@ -80,7 +81,12 @@ struct Turn {
     end: Option<EndReason>,
     /// How many turns end before this is over.
     ends: usize,
+    /// Of one who came back into a turn: how the one before ended. The reply may have been said before he came.
+    before: Option<Before>,
 }
+
+/// What was said in a session before somebody came back to it.
+struct Before(Option<Box<Reply>>);
 
 /// What an answer of the node may be to.
 enum Said {
@@ -89,8 +95,8 @@ enum Said {
     Cancel,
 }
 
-impl Turn {
-    async fn prepare(home: &Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
+impl<'a> Turn<'a> {
+    async fn prepare(home: &'a Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
         if let Some(session) = args.session {
             return Self::come_back(home, args, session, interrupt, screen).await;
@@ -115,12 +121,12 @@ impl Turn {
         }
         client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { said, ..Self::new(client, session, interrupt) })
+        Ok(Self { said, ..Self::new(home, client, session, interrupt) })
     }
 
     /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
     async fn come_back(
-        home: &Home,
+        home: &'a Home,
         args: &Run,
         session: SessionId,
         interrupt: Signal,
@@ -138,7 +144,7 @@ impl Turn {
         if !args.allow.is_empty() {
             allow(&mut client, session, &args.allow, policy).await?;
         }
-        let mut turn = Self::new(client, session, interrupt);
+        let mut turn = Self::new(home, client, session, interrupt);
         match (parts, works, last) {
             (Some(parts), _, _) => {
                 // What was under way is answered first, and told of as it comes.
@@ -146,7 +152,7 @@ impl Turn {
                 turn.client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
                 turn.said.push_back(Said::Message);
             }
-            (None, true, _) => {}
+            (None, true, last) => turn.before = Some(Before(last)),
             (None, false, Some(last)) => {
                 screen.seen(&Seen::Reply(last.clone()));
                 turn.end = Some(last.end);
@@ -157,12 +163,13 @@ impl Turn {
         Ok(turn)
     }
 
-    fn new(client: Client, session: SessionId, interrupt: Signal) -> Self {
+    fn new(home: &'a Home, client: Client, session: SessionId, interrupt: Signal) -> Self {
         let said = VecDeque::new();
-        Self { client, session, interrupt, question: None, said, cancelled: false, end: None, ends: 1 }
+        let (question, cancelled, end, ends, before) = (None, false, None, 1, None);
+        Self { home, client, session, interrupt, question, said, cancelled, end, ends, before }
     }
 
-    async fn replay(home: &Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
+    async fn replay(home: &'a Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
         let model = replay.model.as_deref().map(model).transpose()?;
         let workspace = workspace(replay.directory.as_deref(), home)?;
@@ -177,7 +184,7 @@ impl Turn {
         let operation = Operation::Replay { message: replay.message, session };
         client.say(&Request::Operate { operation }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { said, ..Self::new(client, session, interrupt) })
+        Ok(Self { said, ..Self::new(home, client, session, interrupt) })
     }
 
     async fn carry_through(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
@@ -189,7 +196,10 @@ impl Turn {
             tokio::select! {
                 answer = self.client.hear() => {
                     if let Some(status) = self.take(answer?, screen)? {
-                        return Ok(status);
+                        return match self.before.take().filter(|_| self.end.is_none()) {
+                            Some(before) => self.catch_up(before, screen).await,
+                            None => Ok(status),
+                        };
                     }
                 }
                 said = put(question) => self.rule(said).await?,
@@ -204,6 +214,23 @@ impl Turn {
                     self.client.say(&Request::Cancel { session: self.session }).await?;
                 }
             }
+        }
+    }
+
+    /// The turn ended, and nobody heard its reply: it was said before this one came. The record has it.
+    async fn catch_up(self, Before(before): Before, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+        let Self { home, session, client, .. } = self;
+        drop(client);
+        let mut client = Client::reach(home).await?;
+        let attached = client.ask(&Request::Attach { session, answers: false }).await?;
+        let Answer::Attached { last, .. } = attached else { bail!("the node answered something else") };
+        match last.filter(|last| before.as_ref() != Some(last)) {
+            Some(last) => {
+                let end = last.end;
+                screen.seen(&Seen::Reply(last));
+                Ok(status(Some(end)))
+            }
+            None => bail!("the turn ended without a reply; `ephor chain log --session {session}` has what it did"),
         }
     }
 
@@ -231,6 +258,8 @@ impl Turn {
             Seen::Refused { .. } | Seen::Started { .. } => self.question = None,
             Seen::Reply(reply) => self.end = Some(reply.end),
             Seen::Over { why } => bail!("{why}"),
+            // The end of a turn that was over when this one came: the node takes a message before it tells how its turn ends.
+            Seen::TurnEnded { .. } if self.ends == 1 && self.said.iter().any(|said| matches!(said, Said::Message)) => {}
             Seen::TurnEnded { .. } => {
                 self.ends = self.ends.saturating_sub(1);
                 return Ok((self.ends == 0).then(|| status(self.end)));

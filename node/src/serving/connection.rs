@@ -300,12 +300,16 @@ impl Talk {
         if self.session.is_some() {
             return Answer::Refused { why: "this connection has a session already".to_owned() };
         }
+        if let Err(error) = self.node.attach(operator, session).await {
+            return Answer::Refused { why: format!("{error:#}") };
+        }
+        let seen = self.node.kernel.watch(session, answers);
+        self.session = Some(Session { id: session, seen });
+        // It is looked at once it is watched: else a turn that ends in between would be waited for, and nobody would tell.
         let attached = match self.node.attach(operator, session).await {
             Ok(attached) => attached,
             Err(error) => return Answer::Refused { why: format!("{error:#}") },
         };
-        let seen = self.node.kernel.watch(session, answers);
-        self.session = Some(Session { id: session, seen });
         let kernel = self.node.kernel.clone();
         kernel.ask_again(session).await;
         let of_session = |process: &ephor_kernel::ProcessInfo| process.session == Some(session);

@@ -3,8 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
@@ -165,29 +163,16 @@ fn a_home_with_something_in_it_and_a_folder_that_is_no_backup_are_refused() {
     other.run(&["backup", &folder]).failed(&["neither empty nor a backup of this log"]);
 }
 
-/// Interrupts what has worked for so long since it began, unless it is over. It works by small steps, and is held while this
-/// looks and rests: so it cannot end unseen, however busy the machine is.
-fn interrupted(running: Running, delay: Duration, has_begun: impl Fn() -> bool, is_over: impl Fn() -> bool) -> Ran {
-    let (step, mut worked) = (Duration::from_micros(150), Duration::ZERO);
-    for _ in 0..100_000 {
-        running.signal(Signal::STOP);
-        let is_in_the_middle = has_begun() && !is_over();
-        if is_in_the_middle && worked >= delay {
-            running.signal(Signal::INT);
-        }
-        // Whoever has to wait for a core waits here.
-        thread::sleep(step);
-        let began = Instant::now();
-        running.signal(Signal::CONT);
-        if is_over() || (is_in_the_middle && worked >= delay) {
-            return running.ended();
-        }
-        while began.elapsed() < step {
-            std::hint::spin_loop();
-        }
-        worked += if is_in_the_middle { step } else { Duration::ZERO };
-    }
-    panic!("it neither begins nor ends")
+/// Runs it where no file may have more than so many blocks of 512 bytes. Whoever writes more is killed there and then.
+fn killed_beyond(blocks: u64, place: &Place, args: &[&str]) -> Ran {
+    let mut shell = place.shell("sh");
+    shell.args(["-c", "ulimit -c 0; ulimit -f \"$1\"; shift; exec \"$@\"", "sh", &blocks.to_string()]);
+    Running::start(shell.arg(env!("CARGO_BIN_EXE_ephor")).args(args)).ended()
+}
+
+/// So many blocks that something is cut off there, and in the end that nothing is.
+fn blocks() -> impl Iterator<Item = u64> {
+    (0..32).map(|power| 1 << power)
 }
 
 #[test]
@@ -197,21 +182,14 @@ fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
         place.pipe(&["run", &format!("list the files, {number}")], &"words ".repeat(100_000)).succeeded();
     }
     place.node_is_gone();
-    let (mut cut, mut delay) = (0, Duration::from_millis(1));
-    for number in 0..60 {
-        let folder = place.root().join(format!("copy-{number}"));
-        let running = place.start(&["backup", folder.to_str().unwrap()]);
-        let (begun, over) = (folder.join("unfinished"), folder.join("backup"));
-        let ended = interrupted(running, delay, || begun.exists(), || over.exists());
-        let finished = folder.join("backup").exists();
-        assert!(finished || !ended.status.success(), "{ended}");
-        let home = place.root().join(format!("home-{number}"));
-        if finished {
-            // It came too late.
-            delay /= 2;
-        } else {
-            cut += 1;
-            delay = delay.saturating_add(Duration::from_millis(1));
+    let mut cut = 0;
+    for blocks in blocks() {
+        let folder = place.root().join(format!("copy-{blocks}"));
+        let ended = killed_beyond(blocks, &place, &["backup", folder.to_str().unwrap()]);
+        let home = place.root().join(format!("home-{blocks}"));
+        assert_eq!(folder.join("backup").exists(), ended.status.success(), "{ended}");
+        if !ended.status.success() {
+            cut += usize::from(folder.join("unfinished").exists());
             restore(&place, &home, folder.to_str().unwrap()).failed(&[]);
             assert!(!home.exists() || below(&home).iter().all(|path| path.ends_with("lock")), "{ended}");
             place.run(&["backup", folder.to_str().unwrap()]).succeeded();
@@ -220,11 +198,11 @@ fn an_interrupted_backup_is_none_and_is_finished_by_the_next() {
         place.run(&["--home", home.to_str().unwrap(), "chain", "verify"]).succeeded();
         fs::remove_dir_all(&folder).unwrap();
         fs::remove_dir_all(&home).unwrap();
-        if cut >= 5 {
+        if ended.status.success() {
             break;
         }
     }
-    assert!(cut > 0, "no backup was ever interrupted");
+    assert!(cut >= 3, "only {cut} backups were interrupted");
     place.verify();
 }
 
@@ -235,28 +213,25 @@ fn an_interrupted_restore_leaves_a_home_that_says_to_go_on() {
         place.pipe(&["run", &format!("list the files, {number}")], &"words ".repeat(100_000)).succeeded();
     }
     place.run(&["backup", &folder]).succeeded();
-    let (mut cut, mut delay) = (0, Duration::from_millis(1));
-    for number in 0..60 {
-        let home = place.root().join(format!("home-{number}"));
-        let running = place.start(&["--home", home.to_str().unwrap(), "restore", &folder]);
-        let (begun, over) = (home.join("restoring"), home.join("keys/log"));
-        let ended = interrupted(running, delay, || begun.exists(), || over.exists());
+    let mut cut = 0;
+    for blocks in blocks() {
+        let home = place.root().join(format!("home-{blocks}"));
+        let ended = killed_beyond(blocks, &place, &["--home", home.to_str().unwrap(), "restore", &folder]);
         if home.join("restoring").exists() {
             cut += 1;
-            delay = delay.saturating_add(Duration::from_millis(1));
             place.run(&["--home", home.to_str().unwrap(), "run", "hi"]).failed(&["ephor restore"]);
-            restore(&place, &home, &folder).succeeded();
-        } else {
-            assert!(ended.status.success() || home.join("keys/log").exists(), "{ended}");
-            delay /= 2;
         }
+        if !ended.status.success() {
+            restore(&place, &home, &folder).succeeded();
+        }
+        assert!(home.join("keys/log").exists() && !home.join("restoring").exists(), "{ended}");
         place.run(&["--home", home.to_str().unwrap(), "chain", "verify"]).succeeded();
         fs::remove_dir_all(&home).unwrap();
-        if cut >= 5 {
+        if ended.status.success() {
             break;
         }
     }
-    assert!(cut > 0, "no restore was ever interrupted");
+    assert!(cut >= 3, "only {cut} restores were interrupted");
 }
 
 #[test]
