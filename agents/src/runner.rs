@@ -71,11 +71,12 @@ impl Agent {
         let mut turn = Turn::new(self.limits, self.process.instructions());
         let mut interrupt = None;
         loop {
-            let step = turn.step(&self.process.transcript(), interrupt);
+            let step = turn.step(&self.process.transcript(), self.process.needs_scope(), interrupt);
             self.process.enter(step.state).await;
             let broken = match step.work {
+                Work::Scope { max_output_tokens } => self.ask(Action::Scope { max_output_tokens }).await?,
                 Work::Ask { prompt, offer_tools, max_output_tokens } => {
-                    self.ask(ModelAction { prompt, offer_tools, max_output_tokens }).await?
+                    self.ask(Action::Model(ModelAction { prompt, offer_tools, max_output_tokens })).await?
                 }
                 Work::Wait(time) => self.unless_interrupted(self.process.sleep(time)).await,
                 Work::CallTools { of, uses } => self.call_tools(of, &uses).await?,
@@ -92,8 +93,8 @@ impl Agent {
         }
     }
 
-    async fn ask(&self, action: ModelAction) -> Result<Option<Break>, String> {
-        let (end, broken) = self.call(Action::Model(action)).await?;
+    async fn ask(&self, action: Action) -> Result<Option<Break>, String> {
+        let (end, broken) = self.call(action).await?;
         Ok(match end {
             Ok(Outcome::Cancelled) | Err(Refusal::Fenced) => Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled))),
             Ok(_) => broken,

@@ -58,6 +58,11 @@ pub struct Step {
 /// One piece of work. When it is done, the machine is asked again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
+    /// Ask the model what the request needs.
+    Scope {
+        /// The most tokens it may answer with.
+        max_output_tokens: u64,
+    },
     /// Ask the model.
     Ask {
         /// With this prompt.
@@ -97,6 +102,7 @@ pub struct Turn {
 /// The moments of the turn under way, looked at.
 struct View<'a> {
     moments: &'a [Moment],
+    needs_scope: bool,
 }
 
 impl Turn {
@@ -106,10 +112,11 @@ impl Turn {
         Self { limits, instructions, waited_for: 0 }
     }
 
-    /// What comes next, given everything on record and whatever interrupted the last work.
+    /// What comes next, given everything on record, whether the model is still to be asked what the request needs, and
+    /// whatever interrupted the last work.
     #[must_use]
-    pub fn step(&mut self, transcript: &[Moment], interrupt: Option<Interrupt>) -> Step {
-        let view = View::of_turn(transcript);
+    pub fn step(&mut self, transcript: &[Moment], needs_scope: bool, interrupt: Option<Interrupt>) -> Step {
+        let view = View::of_turn(transcript, needs_scope);
         if let Some(interrupt) = interrupt {
             return reply(None, end_of(interrupt));
         }
@@ -125,10 +132,12 @@ impl Turn {
     }
 
     fn ask(&self, transcript: &[Moment], view: &View<'_>) -> Step {
-        let work = Work::Ask {
-            prompt: prompt::build(self.instructions, transcript),
-            offer_tools: view.rounds() < self.limits.rounds,
-            max_output_tokens: self.limits.max_output_tokens,
+        let max_output_tokens = self.limits.max_output_tokens;
+        let work = if view.needs_scope {
+            Work::Scope { max_output_tokens }
+        } else {
+            let prompt = prompt::build(self.instructions, transcript);
+            Work::Ask { prompt, offer_tools: view.rounds() < self.limits.rounds, max_output_tokens }
         };
         Step { state: TurnState::SendingRequest, work }
     }
@@ -171,9 +180,9 @@ impl Turn {
 }
 
 impl<'a> View<'a> {
-    fn of_turn(transcript: &'a [Moment]) -> Self {
+    fn of_turn(transcript: &'a [Moment], needs_scope: bool) -> Self {
         let start = transcript.iter().rposition(|moment| matches!(moment, Moment::Said(_))).unwrap_or(0);
-        Self { moments: transcript.get(start..).unwrap_or_default() }
+        Self { moments: transcript.get(start..).unwrap_or_default(), needs_scope }
     }
 
     fn last(&self) -> Option<&'a Moment> {

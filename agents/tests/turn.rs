@@ -41,7 +41,7 @@ fn failed(kind: FailureKind) -> Moment {
 }
 
 fn step(transcript: &[Moment]) -> Step {
-    Turn::new(TurnLimits::default(), SpanId(0)).step(transcript, None)
+    Turn::new(TurnLimits::default(), SpanId(0)).step(transcript, false, None)
 }
 
 fn ends(step: &Step) -> Option<EndReason> {
@@ -109,6 +109,22 @@ fn three_unknown_tools_or_five_repeats_end_the_turn() {
 }
 
 #[test]
+fn the_model_is_asked_what_the_request_needs_before_anything_else_and_again_behind_a_failure() {
+    let limits = TurnLimits::default();
+    let scope = Work::Scope { max_output_tokens: limits.max_output_tokens };
+    let mut turn = Turn::new(limits, SpanId(0));
+    let mut transcript = vec![said()];
+    assert_eq!(turn.step(&transcript, true, None), Step { state: TurnState::SendingRequest, work: scope.clone() });
+    transcript.push(failed(FailureKind::Throttled));
+    assert!(matches!(turn.step(&transcript, true, None).work, Work::Wait(_)));
+    assert_eq!(turn.step(&transcript, true, None).work, scope);
+    // What it named is on record, and no moment of the conversation.
+    assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { offer_tools: true, .. }));
+    let cancelled = turn.step(&transcript, true, Some(Interrupt::Cancelled));
+    assert_eq!(ends(&cancelled), Some(EndReason::Cancelled));
+}
+
+#[test]
 fn a_failure_that_may_pass_is_tried_again_a_bounded_number_of_times() {
     for (kind, retries) in [
         (FailureKind::Throttled, 2),
@@ -124,15 +140,15 @@ fn a_failure_that_may_pass_is_tried_again_a_bounded_number_of_times() {
         let mut waits = Vec::new();
         for _ in 0..retries {
             transcript.push(failed(kind));
-            let Step { state: TurnState::Errored, work: Work::Wait(time) } = turn.step(&transcript, None) else {
+            let Step { state: TurnState::Errored, work: Work::Wait(time) } = turn.step(&transcript, false, None) else {
                 panic!("{kind:?} is tried again after a wait")
             };
             waits.push(time);
-            assert!(matches!(turn.step(&transcript, None).work, Work::Ask { .. }));
+            assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { .. }));
         }
         assert!(waits.windows(2).all(|pair| pair[1] == pair[0] * 2) && waits.iter().all(|wait| *wait > Duration::ZERO));
         transcript.push(failed(kind));
-        assert_eq!(ends(&turn.step(&transcript, None)), Some(EndReason::Failed(kind)));
+        assert_eq!(ends(&turn.step(&transcript, false, None)), Some(EndReason::Failed(kind)));
     }
 }
 
@@ -147,7 +163,7 @@ fn an_interrupt_ends_the_turn_wherever_it_stands() {
     let transcript = rounds(3);
     for length in 1..=transcript.len() {
         for (interrupt, end) in ways {
-            let step = Turn::new(TurnLimits::default(), SpanId(0)).step(&transcript[..length], Some(interrupt));
+            let step = Turn::new(TurnLimits::default(), SpanId(0)).step(&transcript[..length], false, Some(interrupt));
             assert_eq!((step.state, ends(&step)), (TurnState::UserTurnEnded, Some(end)));
         }
     }

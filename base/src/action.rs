@@ -10,6 +10,11 @@ use crate::{Arguments, CallId, EndReason, SpanId, ToolName};
 pub enum Action {
     /// Ask the model of the seat.
     Model(ModelAction),
+    /// Ask it what the request of this turn needs, with what the person has typed and nothing else.
+    Scope {
+        /// The most tokens it may answer with.
+        max_output_tokens: u64,
+    },
     /// Run a tool.
     Tool(ToolAction),
     /// Send a reply to the person of the session.
@@ -21,7 +26,7 @@ impl Action {
     #[must_use]
     pub const fn kind(&self) -> ActionKind {
         match self {
-            Self::Model(_) => ActionKind::Model,
+            Self::Model(_) | Self::Scope { .. } => ActionKind::Model,
             Self::Tool(_) => ActionKind::Tool,
             Self::Reply(_) => ActionKind::Reply,
         }

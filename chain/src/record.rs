@@ -472,6 +472,10 @@ pub enum Fact {
         #[n(6)]
         #[serde(skip_serializing_if = "Option::is_none")]
         zone: Option<String>,
+        /// Whether its model is asked what a request needs before a turn does anything.
+        #[cbor(n(7), with = "flag", has_nil)]
+        #[serde(skip_serializing_if = "is_false")]
+        scoped: bool,
     },
     /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
     /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.
@@ -751,6 +755,9 @@ pub enum Content {
     /// The parts of a message, and where tools may act in its turn.
     #[n(7)]
     Pinned(#[n(0)] Pinned),
+    /// The spans that a model is shown to say what a request needs, and no more than that.
+    #[n(8)]
+    Request(#[n(0)] Vec<SpanId>),
 }
 
 impl Content {

@@ -61,7 +61,8 @@ fn is_among(targets: &BTreeSet<String>, value: &Value) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TurnState {
     scope: Option<Scope>,
-    /// Whether the scope was there before untrusted content was. A later one still narrows, and vouches for nothing.
+    /// Whether an operator's scope was there before untrusted content was. A later one, or a model's, still narrows, and
+    /// vouches for nothing.
     in_time: bool,
     /// Whether untrusted content has entered this turn, and whether any is in the context at all.
     entered: bool,
@@ -72,10 +73,15 @@ pub struct TurnState {
 impl TurnState {
     /// Pins what the request needs. Once untrusted content has entered, it can only be narrowed.
     pub fn pin(&mut self, scope: Scope) {
-        if !self.entered {
+        if self.entered {
+            self.narrow(scope);
+        } else {
             (self.scope, self.in_time) = (Some(scope), true);
-            return;
         }
+    }
+
+    /// Takes away what is not in `scope` as well, whoever says so: it vouches for nothing.
+    pub fn narrow(&mut self, scope: Scope) {
         self.scope = Some(match self.scope.take() {
             None => scope,
             Some(old) => old.narrowed(scope),
@@ -107,6 +113,12 @@ impl TurnState {
     #[must_use]
     pub const fn scope(&self) -> Option<&Scope> {
         self.scope.as_ref()
+    }
+
+    /// Whether what was pinned says that a tool was asked for: an operator pinned it, in time.
+    #[must_use]
+    pub const fn vouches(&self) -> bool {
+        self.in_time
     }
 
     /// Whether `tool` was pinned in time.

@@ -16,6 +16,7 @@ mod precedents;
 mod refusal;
 mod retrial;
 mod ruling;
+mod scoping;
 mod serving;
 mod session;
 mod tickets;
@@ -48,6 +49,7 @@ pub use permit::Permit;
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
+pub use scoping::SCOPE_TOOL;
 pub use session::{Moment, SessionSpec};
 
 pub(crate) use flights::Flights;

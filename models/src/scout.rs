@@ -20,6 +20,7 @@ mod pursue;
 mod question;
 mod report;
 mod results;
+mod scope;
 mod spelling;
 mod token;
 mod understand;
@@ -27,7 +28,7 @@ mod verb;
 mod write;
 
 use ephor_base::{ModelAnswer, ModelTask, StopReason, ToolUse};
-use ephor_kernel::PreviewItem;
+use ephor_kernel::{PreviewItem, SCOPE_TOOL};
 
 use self::{conversation::Conversation, pursue::Step};
 use crate::{meter::Meter, script::pieces, sink::Sink};
@@ -64,7 +65,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
 /// What to do next.
 fn step(task: &ModelTask) -> Step {
     let conversation = Conversation::read(task);
-    pursue::step(&conversation)
+    if conversation.offers(SCOPE_TOOL) { scope::step(&conversation) } else { pursue::step(&conversation) }
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use ephor_base::{Part, ToolName};
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use super::Subject;
+use super::{
+    Subject,
+    forms::{flag, is_false},
+};
 use crate::entry::Entry;
 
 /// What an agent is: nothing of it is said by a model, a client or a file of a workspace.
@@ -30,6 +33,10 @@ pub struct Appointment {
     #[n(5)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// Whether its model is asked what a request needs before a turn does anything. What it says narrows the turn.
+    #[cbor(n(6), with = "flag", has_nil)]
+    #[serde(skip_serializing_if = "is_false")]
+    pub scoped: bool,
 }
 
 /// A tool that a request needs, as the operator pins it before anything else is read.

@@ -153,6 +153,7 @@ fn records() -> Vec<Record> {
                 p0: Some(100),
                 tools: Some(vec!["fs.read".parse().unwrap()]),
                 zone: Some("Europe/Berlin".into()),
+                scoped: true,
             },
             Some(Content::Opening(Opening {
                 instructions: "Be good.".into(),

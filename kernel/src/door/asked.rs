@@ -12,7 +12,11 @@ use ephor_chain::{
 };
 use ephor_governance::{Ask, Gate, Registry, SchemaFault, ToolAsk};
 
-use super::{Refusal, Session, session::Shown};
+use super::{
+    Refusal, Session,
+    scoping::{self, SCOPE_TOOL},
+    session::Shown,
+};
 
 /// What was asked, in the door's own terms.
 pub(crate) struct Asked {
@@ -68,6 +72,7 @@ impl Asked {
     ) -> Result<Self, Refusal> {
         match action {
             Action::Model(action) => Self::model(session, veil, gate, fresh, action),
+            Action::Scope { max_output_tokens } => Self::scope(session, veil, gate, fresh, *max_output_tokens),
             Action::Reply(action) => Self::reply(session, veil, fresh, now, action),
             Action::Tool(ToolAction::Chosen { by, index }) => Self::chosen(session, veil, gate, fresh, *by, *index),
             Action::Tool(ToolAction::Direct { name, arguments }) => {
@@ -77,24 +82,49 @@ impl Asked {
     }
 
     fn model(session: &Session, veil: &Veil, gate: &Gate, call: CallId, action: &ModelAction) -> Result<Self, Refusal> {
-        let Shown { messages, spans, confidentiality } = session.show(&action.prompt)?;
+        let shown = session.show(&action.prompt)?;
         let tools = if action.offer_tools { offered(session, gate) } else { Vec::new() };
-        let model = session.spec.model.clone();
-        let digest = veil.digest(&[model.to_string().as_bytes(), &cbor::to_vec(&spans)]);
-        let target = model.to_string();
-        let ordinal = session.answered;
-        let task = ModelTask { model, messages, tools, max_output_tokens: action.max_output_tokens, ordinal };
+        let digest = digest_of(session, veil, &shown, &[]);
+        let content = Content::Prompt(shown.spans.clone());
         Ok(Self {
+            content: Some(content),
+            ..Self::question(session, call, digest, shown, (tools, action.max_output_tokens))
+        })
+    }
+
+    /// The question what the request needs. The door says what is shown with it, and not the asker.
+    fn scope(session: &Session, veil: &Veil, gate: &Gate, call: CallId, most: u64) -> Result<Self, Refusal> {
+        if !session.needs_scope() {
+            return Err(Refusal::UnknownReference("a request that nothing is pinned for yet".to_owned()));
+        }
+        let shown = session.show(&session.request())?;
+        let digest = digest_of(session, veil, &shown, &[SCOPE_TOOL.as_bytes()]);
+        let content = Content::Request(shown.spans.clone());
+        let tools = vec![scoping::tool(session, gate)];
+        Ok(Self { content: Some(content), ..Self::question(session, call, digest, shown, (tools, most)) })
+    }
+
+    fn question(
+        session: &Session,
+        call: CallId,
+        digest: Digest,
+        shown: Shown,
+        (tools, max_output_tokens): (Vec<ToolSpec>, u64),
+    ) -> Self {
+        let (model, ordinal) = (session.spec.model.clone(), session.answered);
+        let target = model.to_string();
+        let task = ModelTask { model, messages: shown.messages, tools, max_output_tokens, ordinal };
+        Self {
             kind: ActionKind::Model,
             call,
             attempt: 1,
             target,
             digest,
-            context: confidentiality,
-            content: Some(Content::Prompt(spans)),
+            context: shown.confidentiality,
+            content: None,
             what: What::Model(task),
             chosen: None,
-        })
+        }
     }
 
     fn reply(
@@ -337,8 +367,14 @@ impl What {
     }
 }
 
+/// Over the model, what it is shown, and what else it is asked.
+fn digest_of(session: &Session, veil: &Veil, shown: &Shown, what: &[&[u8]]) -> Digest {
+    let (model, spans) = (session.spec.model.to_string(), cbor::to_vec(&shown.spans));
+    veil.digest(&[&[model.as_bytes(), &spans], what].concat())
+}
+
 /// The tools the session is entitled to, for the model.
-fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
+pub(crate) fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
     let rights = session.spec.rights.intersect(&gate.policy().rights());
     let entitled = |tool: &&Registration| {
         rights.allow(tool.capability) && rights.are_for(&tool.name) && !gate.policy().never.contains(&tool.name)

@@ -21,6 +21,7 @@ use super::{
     asked::{Meant, with_notice},
     inbox::Event,
     ruling::Approvers,
+    scoping::scope_of,
     session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
 };
 
@@ -52,6 +53,8 @@ pub(crate) struct Begun {
     rights: Rights,
     /// What its guest has read, and so may have put into what it asks.
     read: Read,
+    /// Whether the model was asked what the request needs.
+    scopes: bool,
 }
 
 /// Everything of a session that a decision depends on.
@@ -101,7 +104,7 @@ impl Session {
             evidence: self.evidence,
             who: self.who.clone(),
             spans: self.table.clone(),
-            turn: self.conduct.clone(),
+            turn: self.bound(),
             at: self.taken_in,
         }
     }
@@ -312,7 +315,7 @@ impl Session {
 
     /// The first that is recorded of a turn is the question to the model: it shows which message is answered.
     fn begins(&mut self, event: &Event<'_>) {
-        let Some(Content::Prompt(shown)) = event.content else { return };
+        let Some(Content::Prompt(shown) | Content::Request(shown)) = event.content else { return };
         if self.turn.is_some() {
             return;
         }
@@ -400,7 +403,8 @@ impl Session {
             self.saying = Some((text.clone(), receipts));
         }
         let read = Read { integrity: Integrity::Trusted, confidentiality: context };
-        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read };
+        let scopes = matches!(content, Some(Content::Request(_)));
+        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, scopes };
         self.calls.insert(case.call, begun);
         Ok(())
     }
@@ -449,7 +453,10 @@ impl Session {
                         report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
                     });
                 }
-                self.model_ended(call, begun.context, &outcome);
+                match begun.scopes {
+                    true => self.named(call, &outcome),
+                    false => self.model_ended(call, begun.context, &outcome),
+                }
             }
             (ActionKind::Tool, Some((name, arguments, carried))) => {
                 self.count(name, arguments, &outcome, event.receipt.seq);
@@ -521,12 +528,7 @@ fn pinned(tools: &[ToolName], content: Option<&Content>) -> Scope {
         Some(Content::Pinned(pinned)) => pinned.pins.as_slice(),
         _ => &[],
     };
-    let mut scope = Scope { tools: tools.iter().cloned().collect(), ..Scope::default() };
-    for Pin { tool, targets } in pins {
-        let own = targets.iter().flatten().cloned();
-        scope.targets.entry(tool.clone()).or_default().extend(own);
-    }
-    scope
+    scope_of(tools.iter().cloned().map(Pin::from).chain(pins.iter().cloned()))
 }
 
 /// What is known of a ruling as a precedent.

@@ -129,6 +129,8 @@ pub struct Inputs {
     pub tainted: bool,
     /// What was pinned for the turn, if anything was.
     pub pinned: Option<Scope>,
+    /// Whether that says that a tool was asked for: not if a model named it, or somebody after untrusted content had entered.
+    pub vouches: bool,
     /// How many calls the evidence on the seat's conduct rests on, and whether it alarms.
     pub evidence: (u64, bool),
     /// What adds to the effect vector, and how much.
@@ -593,6 +595,7 @@ impl Told<'_> {
             familiar: *familiar,
             tainted: turn.is_tainted(),
             pinned: turn.scope().cloned(),
+            vouches: turn.vouches(),
             evidence: (evidence.calls(), evidence.alarms()),
             effects: self.effects(),
             articles: self.gate.constitution().articles().filter(|(name, _)| said(name)).collect(),

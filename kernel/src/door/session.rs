@@ -513,9 +513,7 @@ impl Session {
 
     /// Takes in how a model call ended. A cancelled one leaves no moment: the next incarnation asks again.
     pub(crate) fn model_ended(&mut self, call: CallId, shown: Confidentiality, outcome: &Outcome) {
-        if matches!(outcome, Outcome::Done(_) | Outcome::Failed(_)) {
-            self.answered = self.answered.saturating_add(1);
-        }
+        self.has_answered(outcome);
         match outcome {
             Outcome::Done(Product::Model(answer)) => {
                 let label = Label::new(Source::Model, Integrity::Untrusted, shown);
@@ -527,6 +525,13 @@ impl Session {
             }
             Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
+        }
+    }
+
+    /// Counts the answers of the model, failures among them.
+    pub(crate) fn has_answered(&mut self, outcome: &Outcome) {
+        if matches!(outcome, Outcome::Done(_) | Outcome::Failed(_)) {
+            self.answered = self.answered.saturating_add(1);
         }
     }
 

@@ -21,6 +21,7 @@ mod retrial;
 mod rulings;
 mod runtime;
 mod scope;
+mod scoping;
 mod signals;
 mod spine;
 mod supervision;

@@ -39,8 +39,7 @@ const EVERY_LINE: &str = "^";
 
 /// Decides what to do next in `conversation`.
 pub(super) fn step(conversation: &Conversation) -> Step {
-    let circumstances = Circumstances { piped: conversation.piped.is_some(), before: conversation.before.as_deref() };
-    let mut asked = intents(&conversation.request, circumstances);
+    let mut asked = asked(conversation);
     let dropped = asked.len().saturating_sub(MOST_INTENTS);
     asked.truncate(MOST_INTENTS);
     let mut calls: Vec<Call> = Vec::new();
@@ -69,6 +68,12 @@ pub(super) fn step(conversation: &Conversation) -> Step {
             .push(format!("You asked for more than {MOST_INTENTS} things at once; the last {dropped} were left out."));
     }
     Step::Say(sections.join("\n\n"))
+}
+
+/// Everything that the request asks for.
+pub(super) fn asked(conversation: &Conversation) -> Vec<Intent> {
+    let circumstances = Circumstances { piped: conversation.piped.is_some(), before: conversation.before.as_deref() };
+    intents(&conversation.request, circumstances)
 }
 
 fn pursue(intent: &Intent, done: &Conversation) -> Result<String, Needs> {

@@ -29,6 +29,8 @@ pub(super) struct Agent {
     tools: Option<Vec<ToolName>>,
     /// The time zone of its person; that of the home, if it is left out.
     zone: Option<String>,
+    /// Whether its model is asked first, with what the person typed and nothing else, which tools a request needs.
+    scoped: bool,
 }
 
 /// `[roles.NAME]`.
@@ -59,7 +61,7 @@ pub(super) fn appointments(
     }
     let default = Appointments::plain(Appointments::DEFAULT);
     let mut all = vec![Appointment { p0: p0(Appointments::ROLE), zone: home.map(str::to_owned), ..default }];
-    for (name, Agent { role, namespace, tools, zone }) in agents {
+    for (name, Agent { role, namespace, tools, zone, scoped }) in agents {
         let plain = Appointments::plain(name);
         let (role, namespace) = (role.clone().unwrap_or(plain.role), namespace.clone().unwrap_or(plain.namespace));
         for (what, name) in [("agent", name), ("role", &role), ("namespace", &namespace)] {
@@ -70,8 +72,9 @@ pub(super) fn appointments(
                 "the agent `{name}` has the role `{role}`, which is not declared; correct it, or add `[roles.{role}]`"
             );
         }
-        let (agent, tools, zone) = (name.clone(), tools.clone(), zone.clone().or_else(|| home.map(str::to_owned)));
-        all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone });
+        let (agent, tools, scoped) = (name.clone(), tools.clone(), *scoped);
+        let zone = zone.clone().or_else(|| home.map(str::to_owned));
+        all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone, scoped });
     }
     Ok(Appointments::new(all))
 }

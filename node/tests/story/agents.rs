@@ -63,6 +63,34 @@ fn a_role_in_the_configuration_decides_what_the_constitution_lets_an_agent_do() 
 }
 
 #[test]
+fn a_scoped_agent_is_bound_by_what_its_model_said_first_that_the_request_needs() {
+    let place = Place::new();
+    place.configure("[agents.default]\nscoped = true\n");
+    let needs = |path: &str| {
+        let pins = json!({"pins": [{"tool": "fs.read"}, {"tool": "fs.write", "targets": [path]}]});
+        json!({"tool_calls": [{"name": "scope.pin", "arguments": pins}]})
+    };
+    let [writes, says] = writing();
+    place.play(&["--allow", "fs.write"], &[needs("note.txt"), writes.clone(), says.clone()]).succeeded();
+    assert!(place.workspace.join("note.txt").exists());
+    for first in [needs("other.txt"), json!({"text": "nothing"})] {
+        place.play(&[], &[first, writes.clone(), says.clone()]).succeeded();
+        assert!(reasons(&place).iter().any(|code| code.ends_with("-is-outside-the-scope")), "{:?}", reasons(&place));
+    }
+    // Scout knows what it would write. What an operator pins needs no question.
+    place.run(&["run", "write hello to hello.txt"]).succeeded();
+    let asks = || place.facts("verdict").into_iter().filter(|fact| fact["action"] == "model").count();
+    let before = asks();
+    assert!(reasons(&place).iter().all(|code| !code.ends_with("-is-outside-the-scope")), "{:?}", reasons(&place));
+    let asked = place.log().into_iter().rfind(|one| one["fact"]["target"] == "fs.write").unwrap()["seq"].clone();
+    let why = place.run(&["policy", "explain", &asked.to_string()]).succeeded().stdout;
+    assert!(why.contains("fs.write on hello.txt; it vouches for nothing"), "{why}");
+    place.run(&["run", "--scope", "fs.read", "find my TODOs"]).succeeded();
+    assert_eq!(asks() - before, 2, "the search, and what was found: no question what it needs");
+    place.verify();
+}
+
+#[test]
 fn an_agent_is_shown_with_its_role_where_it_runs() {
     let place = Place::new();
     place.configure(AGENTS);

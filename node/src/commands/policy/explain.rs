@@ -140,7 +140,9 @@ fn inputs_json(inputs: &Inputs) -> Value {
         "note": inputs.note,
         "familiar": inputs.familiar,
         "tainted": inputs.tainted,
-        "pinned": inputs.pinned.as_ref().map(|scope| json!({"tools": scope.tools, "targets": scope.targets})),
+        "pinned": inputs.pinned.as_ref().map(
+            |scope| json!({"tools": scope.tools, "targets": scope.targets, "vouches": inputs.vouches}),
+        ),
         "evidence": {"calls": inputs.evidence.0, "alarms": inputs.evidence.1, "p0": inputs.agent.p0},
         "effects": inputs.effects.iter().map(|(part, adds)| json!({"part": part, "adds": adds})).collect::<Vec<_>>(),
         "policies": inputs.articles.iter().map(|(name, text)| json!({"id": name, "text": text})).collect::<Vec<_>>(),
@@ -215,7 +217,8 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
     let spent = inputs.grounds.spent.map_or_else(|| "the budget covers it".to_owned(), |spent| spent.to_string());
     lines.push(format!("  budget      {spent}"));
     if let Some(pinned) = &inputs.pinned {
-        lines.push(format!("  pinned      {}", plain(&pins(pinned))));
+        let of = if inputs.vouches { "" } else { "; it vouches for nothing" };
+        lines.push(format!("  pinned      {}{of}", plain(&pins(pinned))));
     }
     if let Some(within) = inputs.grounds.within {
         lines.push(format!("  within      call {within}"));
