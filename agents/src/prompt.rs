@@ -19,7 +19,7 @@ pub(crate) fn build(instructions: SpanId, moments: &[Moment]) -> Prompt {
                     messages.extend(results);
                 }
             }
-            Moment::Result { .. } | Moment::ModelFailed { .. } | Moment::TurnEnded(_) => {}
+            Moment::Result { .. } | Moment::ModelFailed { .. } | Moment::Scoped | Moment::TurnEnded(_) => {}
         }
     }
     Prompt { messages }

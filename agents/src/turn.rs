@@ -121,7 +121,10 @@ impl Turn {
             return reply(None, end_of(interrupt));
         }
         match view.last() {
-            None | Some(Moment::Said(_) | Moment::TurnEnded(_)) => self.ask(transcript, &view),
+            None | Some(Moment::Said(_) | Moment::Scoped | Moment::TurnEnded(_)) => {
+                self.waited_for = 0;
+                self.ask(transcript, &view)
+            }
             Some(Moment::ModelFailed { kind, .. }) => self.after_failure(transcript, &view, *kind),
             Some(Moment::Answered { call, answer }) if answer.tool_uses.is_empty() => {
                 self.waited_for = 0;

@@ -118,8 +118,12 @@ fn the_model_is_asked_what_the_request_needs_before_anything_else_and_again_behi
     transcript.push(failed(FailureKind::Throttled));
     assert!(matches!(turn.step(&transcript, true, None).work, Work::Wait(_)));
     assert_eq!(turn.step(&transcript, true, None).work, scope);
-    // What it named is on record, and no moment of the conversation.
+    // What it named is no part of the conversation; the question itself has failures of its own.
+    transcript.extend([failed(FailureKind::Throttled), Moment::Scoped]);
     assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { offer_tools: true, .. }));
+    transcript.push(failed(FailureKind::Throttled));
+    assert!(matches!(turn.step(&transcript, false, None).work, Work::Wait(_)), "the first of these");
+    assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { .. }));
     let cancelled = turn.step(&transcript, true, Some(Interrupt::Cancelled));
     assert_eq!(ends(&cancelled), Some(EndReason::Cancelled));
 }

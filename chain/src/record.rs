@@ -188,7 +188,7 @@ pub enum Fact {
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<Offset>,
     },
-    /// Governance decided. Content: the arguments, or the spans of the prompt.
+    /// Governance decided. Content: the arguments, or the spans of the prompt, or of the question what a request needs.
     #[n(9)]
     Verdict {
         /// What was asked.

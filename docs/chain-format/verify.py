@@ -288,11 +288,15 @@ last_numbers = record(u64, u64, u64, u64)
 
 
 def filled(shape):
-    """A number that is left out at the end of a record where it is zero."""
+    """A number or truth that is left out at the end of a record where it is zero or false."""
     def check(value):
         shape(value)
     check.optional = True
     return check
+
+
+def yes(value):
+    need(value is True, "a truth that is none is left out")
 
 
 def budget(value):
@@ -344,13 +348,13 @@ fact = choice({
     21: record(upto(3), truth, upto(2), text), 22: record(budget, text),
     25: record(u64, u64, upto(4)), 26: record(u64, text), 27: record(text, text, text, upto(1)), 28: record(text, u64),
     29: record(text),
-    30: record(many(upto(5)), text, text, maybe(text), maybe(u16), maybe(many(tool_name)), maybe(text), maybe(truth)),
+    30: record(many(upto(5)), text, text, maybe(text), maybe(u16), maybe(many(tool_name)), maybe(text), filled(yes)),
     31: record(digest, u32, u32, octets(None)),
     32: record(u64, text, octets(None)), 33: record(u64, text, octets(None)),
     36: record(octets(32), text, upto(3), octets(None)), 37: record(octets(16), upto(3), octets(None)),
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
     44: record(text), 45: record(standing),
-    48: record(record(text, text, text, u16, maybe(many(tool_name)), maybe(text), maybe(truth))),
+    48: record(record(text, text, text, u16, maybe(many(tool_name)), maybe(text), filled(yes))),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 

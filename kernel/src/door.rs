@@ -39,7 +39,7 @@ use ephor_chain::{
     record::{Content, Fact, Opening, Pin, Pinned, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use appointments::Appointments;
@@ -195,6 +195,8 @@ pub(crate) struct Link {
     /// Digests what is private for the public part of the record. None for a session that is gone.
     veil: Option<Arc<Veil>>,
     inbox: Arc<Inbox>,
+    /// Whoever sends a message has this, so that they stand on the record in the order in which they are read.
+    sending: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Link {
@@ -458,7 +460,7 @@ impl Door {
 
     /// Keeps an open session. From here on it follows what is recorded of it.
     pub(crate) fn keep(&self, session: Session, veil: Veil, warrant: Warrant) {
-        let link = Link { veil: Some(Arc::new(veil)), inbox: Arc::default() };
+        let link = Link { veil: Some(Arc::new(veil)), ..Link::default() };
         self.sessions().insert(session.id, Opened { session, link, _warrant: warrant });
     }
 
@@ -493,6 +495,12 @@ impl Door {
     /// How what is recorded reaches the session.
     pub(crate) fn link(&self, id: SessionId) -> Option<Link> {
         self.sessions().get(&id).map(|opened| opened.link.clone())
+    }
+
+    /// Waits until nobody else is sending to the session; its messages are recorded and put into its mailbox one after another.
+    pub(crate) async fn sending(&self, session: SessionId) -> Result<OwnedMutexGuard<()>, NotAccepted> {
+        let link = self.link(session).ok_or(NotAccepted::NoSession(session))?;
+        Ok(link.sending.lock_owned().await)
     }
 
     /// Labels and records a message; the envelope is what the mailbox gets, once it is durable.

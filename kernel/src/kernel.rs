@@ -394,6 +394,7 @@ impl Kernel {
     ) -> Result<MessageId, NotAccepted> {
         let (place, door) = (self.promise(session)?, self.door().clone());
         let delivered = whole(async move {
+            let _sending = door.sending(session).await?;
             let envelope = door.accept(session, sent, parts).await?;
             let id = envelope.id;
             place.put(envelope);

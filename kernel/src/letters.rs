@@ -3,10 +3,10 @@
 //! The record alone says what is dead. A replay is the acceptance of a new message that names the old one, in one entry, so
 //! that whatever dies at whatever moment, a message is never both dead and delivered, and never delivered twice.
 
-use ephor_base::{Envelope, MessageId, OperatorId, Part, Seat, Seq, SessionId, Timestamp};
+use ephor_base::{Envelope, MessageId, OperatorId, Part, Seat, Seq, SessionId, Timestamp, ToolName};
 use ephor_chain::{
     AppendError, Because, DeadLetter, Private, Undelivered,
-    record::{Fact, Pin, Record, Subject},
+    record::{Content, Fact, Pin, Record, Subject},
 };
 
 use crate::{
@@ -62,6 +62,22 @@ impl Door {
     }
 }
 
+/// A dead letter, opened.
+struct Letter {
+    /// The session it comes out of: replayed, it is trusted for no more than before.
+    from: Option<SessionId>,
+    /// What was pinned for its turn, if anything was: replayed, it may do no more than before.
+    scope: Option<Vec<Pin>>,
+    parts: Vec<Part>,
+}
+
+/// What was pinned with these tools and, in the content, where they may act.
+fn pins(tools: Vec<ToolName>, content: &Content) -> Vec<Pin> {
+    let targets = if let Content::Pinned(pinned) = content { pinned.pins.as_slice() } else { &[] };
+    let anywhere = tools.into_iter().filter(|tool| targets.iter().all(|pin| pin.tool != *tool)).map(Pin::from);
+    anywhere.chain(targets.iter().cloned()).collect()
+}
+
 impl Kernel {
     /// The dead letters, by message.
     #[must_use]
@@ -74,20 +90,21 @@ impl Kernel {
     /// # Errors
     /// [`NotRaised::NotDead`] and [`NotRaised::Unreadable`].
     pub async fn read_letter(&self, message: MessageId) -> Result<Vec<Part>, NotRaised> {
-        self.open_letter(message).await.map(|(_, parts)| parts)
+        self.open_letter(message).await.map(|letter| letter.parts)
     }
 
-    /// What a dead letter says, and the session it comes out of: replayed, it is trusted for no more than before.
-    async fn open_letter(&self, message: MessageId) -> Result<(Option<SessionId>, Vec<Part>), NotRaised> {
+    /// What a dead letter says, and what came with it.
+    async fn open_letter(&self, message: MessageId) -> Result<Letter, NotRaised> {
         let letter = self.dead_letters().into_iter().find(|letter| letter.message == message);
         let letter = letter.ok_or(NotRaised::NotDead(message))?;
         let log = self.door().log().clone();
         let read = tokio::task::spawn_blocking(move || log.entry(letter.accepted)).await;
         match read {
             Ok(Ok(Some(stored))) => match (stored.entry.fact, stored.content) {
-                (Fact::Message { from, .. }, Private::Open(content)) => {
-                    let parts = content.parts().ok_or(NotRaised::Unreadable(message))?;
-                    Ok((from, parts.to_vec()))
+                (Fact::Message { from, scope, .. }, Private::Open(content)) => {
+                    let parts = content.parts().ok_or(NotRaised::Unreadable(message))?.to_vec();
+                    let scope = scope.filter(|_| from.is_none()).map(|tools| pins(tools, &content));
+                    Ok(Letter { from, scope, parts })
                 }
                 _ => Err(NotRaised::Unreadable(message)),
             },
@@ -105,9 +122,9 @@ impl Kernel {
         message: MessageId,
         into: SessionId,
     ) -> Result<MessageId, NotRaised> {
-        let (from, parts) = self.open_letter(message).await?;
+        let Letter { from, scope, parts } = self.open_letter(message).await?;
         let (because, by) = (Some(Because::Replay(message)), Some(operator));
-        let replayed = Sent { from, because, by, scope: None };
+        let replayed = Sent { from, because, by, scope };
         match self.deliver(into, replayed, parts).await {
             Err(NotAccepted::Again(_)) => Err(NotRaised::NotDead(message)),
             accepted => Ok(accepted?),

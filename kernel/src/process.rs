@@ -110,7 +110,8 @@ impl Process {
     /// Whether the model of the turn under way is still to be asked what the request needs ([`Action::Scope`]).
     #[must_use]
     pub fn needs_scope(&self) -> bool {
-        self.look(|session| session.needs_scope()).unwrap_or(false)
+        let gate = self.door().gate();
+        self.look(|session| session.needs_scope(&gate)).unwrap_or(false)
     }
 
     /// How long the turn under way has worked; waiting for a person does not count.

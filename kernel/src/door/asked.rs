@@ -94,7 +94,7 @@ impl Asked {
 
     /// The question what the request needs. The door says what is shown with it, and not the asker.
     fn scope(session: &Session, veil: &Veil, gate: &Gate, call: CallId, most: u64) -> Result<Self, Refusal> {
-        if !session.needs_scope() {
+        if !session.needs_scope(gate) {
             return Err(Refusal::UnknownReference("a request that nothing is pinned for yet".to_owned()));
         }
         let shown = session.show(&session.request())?;
@@ -375,16 +375,21 @@ fn digest_of(session: &Session, veil: &Veil, shown: &Shown, what: &[&[u8]]) -> D
 
 /// The tools the session is entitled to, for the model.
 pub(crate) fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
-    let rights = session.spec.rights.intersect(&gate.policy().rights());
-    let entitled = |tool: &&Registration| {
-        rights.allow(tool.capability) && rights.are_for(&tool.name) && !gate.policy().never.contains(&tool.name)
-    };
     let spec = |tool: &Registration| ToolSpec {
         name: tool.name.clone(),
         description: tool.description.clone(),
         schema: tool.schema.clone(),
     };
-    gate.registry().iter().filter(entitled).map(spec).collect()
+    entitled(session, gate).map(spec).collect()
+}
+
+/// The registrations of the tools the session is entitled to.
+pub(crate) fn entitled<'a>(session: &Session, gate: &'a Gate) -> impl Iterator<Item = &'a Registration> {
+    let rights = session.spec.rights.intersect(&gate.policy().rights());
+    let is_entitled = move |tool: &&Registration| {
+        rights.allow(tool.capability) && rights.are_for(&tool.name) && !gate.policy().never.contains(&tool.name)
+    };
+    gate.registry().iter().filter(is_entitled)
 }
 
 fn no_such_tool(session: &Session, gate: &Gate, name: &str) -> String {

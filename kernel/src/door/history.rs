@@ -53,8 +53,8 @@ pub(crate) struct Begun {
     rights: Rights,
     /// What its guest has read, and so may have put into what it asks.
     read: Read,
-    /// Whether the model was asked what the request needs.
-    scopes: bool,
+    /// What the model was shown to say what the request needs, if that was the question.
+    needs: Option<Vec<SpanId>>,
 }
 
 /// Everything of a session that a decision depends on.
@@ -234,9 +234,9 @@ impl Session {
         }
     }
 
-    /// A message was answered, and with it those before it; the turn of the next one begins.
+    /// A message was answered; the turn of the next one begins.
     fn answered_to(&mut self, message: MessageId) {
-        self.requests.retain(|(waiting, _)| *waiting > message);
+        self.requests.retain(|(waiting, _)| *waiting != message);
         self.pin();
     }
 
@@ -244,7 +244,13 @@ impl Session {
     fn died(&mut self, message: MessageId) {
         let was_first = self.requests.front().is_some_and(|(waiting, _)| *waiting == message);
         self.requests.retain(|(waiting, _)| *waiting != message);
+        if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
+            self.turn = None;
+            self.parked.clear();
+        }
         if was_first {
+            // Its own turn is over, or never comes: nothing of it is left for the next.
+            self.conduct.begin();
             self.pin();
         }
     }
@@ -403,8 +409,9 @@ impl Session {
             self.saying = Some((text.clone(), receipts));
         }
         let read = Read { integrity: Integrity::Trusted, confidentiality: context };
-        let scopes = matches!(content, Some(Content::Request(_)));
-        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, scopes };
+        let needs =
+            content.and_then(|content| if let Content::Request(spans) = content { Some(spans.clone()) } else { None });
+        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, needs };
         self.calls.insert(case.call, begun);
         Ok(())
     }
@@ -453,9 +460,9 @@ impl Session {
                         report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
                     });
                 }
-                match begun.scopes {
-                    true => self.named(call, &outcome),
-                    false => self.model_ended(call, begun.context, &outcome),
+                match &begun.needs {
+                    Some(shown) => self.named(call, shown, &outcome),
+                    None => self.model_ended(call, begun.context, &outcome),
                 }
             }
             (ActionKind::Tool, Some((name, arguments, carried))) => {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    asked::offered,
+    asked::{entitled, offered},
     session::{Moment, Session},
 };
 
@@ -21,9 +21,10 @@ use super::{
 /// and perhaps `targets`, a list of texts.
 pub const SCOPE_TOOL: &str = "scope.pin";
 
+/// Some servers take descriptions of 1,024 characters at most, so what the tools do stands in the schema.
 const ASKS: &str = "Say what the request needs, before anything is read or done. Call this once, and nothing else, with \
-    every tool of this list that the request will need: a call that acts, and was not named, is put before a person. With \
-    `targets`, a tool may act on these alone; they are compared letter by letter with what the call says. The tools:";
+    every tool that the request will need: a call that acts, and was not named, is put before a person. With `targets`, a \
+    tool may act on these alone; they are compared letter by letter with what the call says.";
 
 /// The arguments of [`SCOPE_TOOL`].
 #[derive(Deserialize)]
@@ -33,15 +34,16 @@ struct Needs {
 }
 
 impl Session {
-    /// Whether the model is still to be asked what the request of this turn needs: its agent is one that asks, nothing is
-    /// pinned yet, and there is something that a person of this node has typed.
-    pub(crate) fn needs_scope(&self) -> bool {
+    /// Whether the model is still to be asked what the request of this turn needs: its agent is one that asks and has a tool
+    /// that acts, nothing is pinned yet, and there is something that a person of this node has typed.
+    pub(crate) fn needs_scope(&self, gate: &Gate) -> bool {
         let said = self.moments.iter().rev().find_map(|moment| match moment {
             Moment::Said(spans) => Some(self.typed(spans)),
             _ => None,
         });
         let is_open = self.spec.agent.scoped && self.turn.is_some() && self.conduct.scope().is_none();
-        is_open && said.is_some_and(|typed| !typed.is_empty())
+        let acts = || entitled(self, gate).any(|tool| tool.flow.consequential);
+        is_open && said.is_some_and(|typed| !typed.is_empty()) && acts()
     }
 
     /// What has happened in the turn, as a decision sees it. As long as nobody has said what is needed to an agent that asks,
@@ -64,6 +66,16 @@ impl Session {
         Prompt { messages: std::iter::once(instructions).chain(said.map(PromptMessage::User)).collect() }
     }
 
+    /// Whether what the message of this turn says is among these spans.
+    fn is_of_this_turn(&self, shown: &[SpanId]) -> bool {
+        let said = self
+            .moments
+            .iter()
+            .rev()
+            .find_map(|moment| if let Moment::Said(spans) = moment { Some(spans) } else { None });
+        self.turn.is_some() && said.is_some_and(|said| said.iter().any(|span| shown.contains(span)))
+    }
+
     /// Those of these spans that are trusted.
     fn typed(&self, spans: &[SpanId]) -> Vec<SpanId> {
         let is_typed = |id: &&SpanId| {
@@ -73,11 +85,15 @@ impl Session {
         spans.iter().filter(is_typed).copied().collect()
     }
 
-    /// Takes in what the model named. It is no answer: nobody is shown it again, and no call comes out of it.
-    pub(crate) fn named(&mut self, call: CallId, outcome: &Outcome) {
+    /// Takes in what the model named that was shown these spans, if it is for the request of this turn. It is no answer:
+    /// nobody is shown it again, and no call comes out of it.
+    pub(crate) fn named(&mut self, call: CallId, shown: &[SpanId], outcome: &Outcome) {
         self.has_answered(outcome);
         match outcome {
-            Outcome::Done(Product::Model(answer)) => self.conduct.narrow(named_in(answer)),
+            Outcome::Done(Product::Model(answer)) if self.is_of_this_turn(shown) => {
+                self.conduct.narrow(named_in(answer));
+                self.moments.push(Moment::Scoped);
+            }
             Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
         }
@@ -88,11 +104,14 @@ impl Session {
 pub(crate) fn tool(session: &Session, gate: &Gate) -> ToolSpec {
     let offered = offered(session, gate);
     let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
-    let lines = offered.iter().map(|tool| format!("\n- {}: {}", tool.name, tool.description));
+    let lines: Vec<String> = offered.iter().map(|tool| format!("- {}: {}", tool.name, tool.description)).collect();
     let targets = json!({ "type": "array", "items": { "type": "string" } });
     let pin = json!({
         "type": "object",
-        "properties": { "tool": { "type": "string", "enum": names }, "targets": targets },
+        "properties": {
+            "tool": { "type": "string", "enum": names, "description": lines.join("\n") },
+            "targets": targets,
+        },
         "required": ["tool"],
         "additionalProperties": false,
     });
@@ -103,14 +122,15 @@ pub(crate) fn tool(session: &Session, gate: &Gate) -> ToolSpec {
         "additionalProperties": false,
     });
     let name = SCOPE_TOOL.parse().unwrap_or_else(|_| unreachable!("it is a tool name"));
-    ToolSpec { name, description: lines.fold(ASKS.to_owned(), |all, line| all + &line), schema: schema.to_string() }
+    ToolSpec { name, description: ASKS.to_owned(), schema: schema.to_string() }
 }
 
-/// The scope that an answer names; an empty one, if it names none or nothing that can be read.
+/// The scope that an answer names, in one use of the tool or in several; an empty one, if it names none or nothing that can
+/// be read.
 fn named_in(answer: &ModelAnswer) -> Scope {
-    let said = answer.tool_uses.iter().find(|tool| tool.name == SCOPE_TOOL);
-    let needs = said.and_then(|said| serde_json::from_str::<Needs>(&said.arguments).ok());
-    scope_of(needs.into_iter().flat_map(|needs| needs.pins))
+    let said = answer.tool_uses.iter().filter(|tool| tool.name == SCOPE_TOOL);
+    let needs = said.filter_map(|said| serde_json::from_str::<Needs>(&said.arguments).ok());
+    scope_of(needs.flat_map(|needs| needs.pins))
 }
 
 /// What is pinned by these.

@@ -309,6 +309,10 @@ impl Serving {
         if asked.kind != ActionKind::Model {
             return Ok(true);
         }
+        // What it needs is for the door; nothing of it is a reply.
+        if matches!(asked.content, Some(Content::Request(_))) {
+            return Ok(false);
+        }
         loop {
             let Weighed { verdict, grounds, at, under, .. } = self.weigh(asked, None, None);
             let shows = verdict.decision == Decision::Permit;

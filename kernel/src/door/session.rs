@@ -59,6 +59,8 @@ pub enum Moment {
         /// SHA-256 of what the model is told.
         digest: Digest,
     },
+    /// The model named what the request needs. It is no part of the conversation.
+    Scoped,
     /// The turn ended.
     TurnEnded(EndReason),
 }

@@ -1,10 +1,13 @@
 //! Dead letters: stored, read, replayed once, dropped; never both dead and delivered.
 
 use ephor_base::{MessageId, Part, PartKind};
-use ephor_chain::{Undelivered, record::Fact};
+use ephor_chain::{
+    Private, Stored, Undelivered,
+    record::{Content, Fact, Pin},
+};
 use ephor_kernel::{Incoming, MAILBOX_CAPACITY, NotAccepted, NotRaised, operator_id};
 
-use crate::world::{PLENTY, Puppet, Setup, World, done, reply, until};
+use crate::world::{PLENTY, Puppet, Setup, World, done, name, reply, until};
 
 fn typed(words: &str) -> Vec<Part> {
     vec![Part { kind: PartKind::Typed, text: words.into() }]
@@ -44,6 +47,48 @@ async fn what_waited_when_its_session_ended_is_read_and_replayed_once() {
     assert_eq!(world.kernel.replay(world.who(), dead, other.session).await, Err(NotRaised::NotDead(dead)));
     let operator = operator_id(&world.operator.verifying_key());
     assert_eq!(world.kernel.drop_letter(operator, dead, String::new()).await, Err(NotRaised::NotDead(dead)));
+}
+
+#[tokio::test]
+async fn what_was_pinned_for_a_dead_letter_is_pinned_for_its_replay() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (_process, end) = puppet.born().await;
+    let at = Pin { tool: name("t.write"), targets: Some(vec!["out.txt".into()]) };
+    world.kernel.send_pinned(puppet.session, typed("write"), vec![name("t.read").into(), at]).await.unwrap();
+    drop(end);
+    world.kernel.close_session(puppet.session).await;
+    let dead = world.kernel.dead_letters().last().unwrap().message;
+    let next = world.puppet(PLENTY).await;
+    world.kernel.replay(world.who(), dead, next.session).await.unwrap();
+    let pinned = |stored: &Stored| match (&stored.entry.fact, &stored.content) {
+        (Fact::Message { scope, .. }, Private::Open(Content::Pinned(pinned))) => {
+            Some((scope.clone(), pinned.pins.clone()))
+        }
+        _ => None,
+    };
+    let pinned: Vec<_> = world.record().await.iter().filter_map(pinned).collect();
+    assert_eq!(pinned.len(), 2);
+    assert_eq!(pinned[0], pinned[1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn messages_that_are_sent_at_once_are_read_in_the_order_in_which_they_are_recorded() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.born().await;
+    let send = |n: u32| {
+        let (kernel, session) = (world.kernel.clone(), puppet.session);
+        tokio::spawn(async move { kernel.send(session, typed(&n.to_string())).await.unwrap() })
+    };
+    let sent = futures_util::future::join_all((0..64).map(send)).await;
+    let mut read = Vec::new();
+    for _ in &sent {
+        let Incoming::Message(envelope) = process.receive().await else { panic!("no message") };
+        read.push((envelope.id, envelope.seq));
+        done(&process, reply(None)).await.unwrap();
+    }
+    assert!(read.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{read:?}");
 }
 
 #[tokio::test]

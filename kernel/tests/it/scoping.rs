@@ -111,9 +111,10 @@ async fn the_model_is_asked_with_what_was_typed_and_nothing_else_and_what_it_nam
     {
         let tasks = tasks.lock().unwrap();
         assert_eq!(shown(&tasks[0]), ["Be good.", "write to out.txt or evil.txt"]);
+        assert!(tasks[0].tools[0].description.len() < 1024, "some servers take no more");
         let [tool] = tasks[0].tools.as_slice() else { panic!("{:?}", tasks[0].tools) };
         assert_eq!(tool.name.as_str(), SCOPE_TOOL);
-        assert!(tool.description.contains("t.write") && tool.schema.contains("t.other"), "{tool:?}");
+        assert!(tool.schema.contains("t.write: for a test") && tool.schema.contains("t.other"), "{tool:?}");
     }
     assert!(!process.needs_scope());
     // It is asked once, and nothing of its answer is a call.
@@ -131,6 +132,9 @@ async fn the_model_is_asked_with_what_was_typed_and_nothing_else_and_what_it_nam
     done(&process, ASK).await.unwrap();
     let last = tasks.lock().unwrap().last().unwrap().clone();
     assert_eq!(shown(&last), ["Be good.", "write to out.txt or evil.txt", "now read"]);
+    // Nothing that is said of needs is a reply, so none of it is shown as one.
+    let facts = world.facts(puppet.session).await;
+    assert!(!facts.iter().any(|fact| matches!(fact, Fact::Verdict { target, .. } if target == "preview")), "{facts:?}");
     assert_all_same(&retried(&world.record().await));
 }
 
@@ -212,6 +216,45 @@ async fn a_scope_that_was_asked_for_holds_behind_a_crash_and_one_that_was_not_an
         assert!(world.record().await.iter().any(is_question));
         assert_all_same(&retried(&world.record().await));
     }
+}
+
+#[tokio::test]
+async fn several_uses_of_the_tool_name_what_all_of_them_name() {
+    let one = r#"{"pins":[{"tool":"t.read"}]}"#;
+    let world = node(model(uses(&[(SCOPE_TOOL, one), (SCOPE_TOOL, WRITES)])).0).boot().await;
+    let mut puppet = scoped(&world).await;
+    let (process, _end) = begun(&world, &mut puppet, "write to out.txt").await;
+    done(&process, ASK).await.unwrap();
+    assert!(!has(&tried(&world, &process, "t.write", r#"{"path":"out.txt"}"#).await, OUTSIDE));
+    assert!(has(&tried(&world, &process, "t.other", r#"{"path":"out.txt"}"#).await, OUTSIDE));
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_act_is_not_asked_what_it_needs() {
+    let (model, _tasks) = model(names(WRITES));
+    let world = Setup { agents: vec![agent()], ..Setup::new() }.model(model).tool(reader("t.read"), Does::saying("x"));
+    let world = world.boot().await;
+    let mut puppet = scoped(&world).await;
+    let (process, _end) = begun(&world, &mut puppet, "read").await;
+    assert!(!process.needs_scope());
+}
+
+#[tokio::test]
+async fn what_was_pinned_for_a_message_that_died_is_pinned_for_no_other() {
+    let world = node(model(names(WRITES)).0).boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let session = puppet.session;
+    let (_process, end) = puppet.born().await;
+    let words = vec![part(PartKind::Typed, "write what you like")];
+    world.kernel.send_within(session, words, vec![name("t.write")]).await.unwrap();
+    drop(end);
+    world.kernel.close_session(session).await;
+    let (mut puppet, _attached) = world.attach(session).await;
+    let _nobody = world.kernel.watch(session, false);
+    let (process, _end) = begun(&world, &mut puppet, "have a look around").await;
+    assert!(process.needs_scope(), "the next request has needs of its own");
+    assert!(has(&tried(&world, &process, "t.write", "{}").await, OUTSIDE));
+    assert_all_same(&retried(&world.record().await));
 }
 
 #[tokio::test]
