@@ -5,12 +5,15 @@
 //! Spans are indexed once, when they enter ([`SpanTable`]); a decision only looks up.
 
 mod access;
+mod behind;
 mod call;
 mod carried;
+mod clauses;
 mod date;
 mod denials;
 mod derive;
 mod extremes;
+mod former;
 mod forms;
 mod index;
 mod length;

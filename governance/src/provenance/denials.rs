@@ -1,8 +1,9 @@
 //! What a text says is not meant.
 
 use super::{
-    phrases::{EXCEPT, EXCEPT_TWO, LEAVE, NO_DENIAL},
-    text::words,
+    behind,
+    clauses::{Clause, Clauses},
+    phrases::{EXCEPT, EXCEPT_TWO, LEAVE, LEFT, NO_DENIAL},
 };
 
 /// What stands before what is not meant, in scripts that set no spaces between words.
@@ -48,9 +49,11 @@ const NONE: [&str; 12] = [
 /// End a clause in such a script.
 const ENDS: [char; 13] = ['，', '。', '、', '；', '！', '？', '：', ',', '.', '!', '?', ';', '\n'];
 
-/// What a text says is not meant: from a word such as `not` or `except` to the end of the clause.
+/// What a text says is not meant: from a word such as `not` or `except` to the end of the clause, and what stands before a
+/// word that says so.
 pub(super) fn excluded(text: &str) -> Vec<(usize, usize)> {
     let mut found = spaced(text);
+    found.extend(behind::denied(text));
     if !text.is_ascii() {
         found.extend(unspaced(text));
     }
@@ -91,37 +94,28 @@ fn clause_end(text: &str) -> usize {
 
 /// From a word such as `not` or `except` to the end of the clause.
 fn spaced(text: &str) -> Vec<(usize, usize)> {
-    let all: Vec<_> = words(text).collect();
-    let end = |at: usize| all.get(at).map_or(text.len(), |word| word.at.saturating_add(word.core.len()));
-    let breaks = |at: usize| {
-        let next = all.get(at.saturating_add(1));
-        next.is_none_or(|next| {
-            let between = text.get(end(at)..next.at).unwrap_or_default();
-            between.contains([',', ';', '.', '!', '?', ':', '(', '—', '。', '、', '，', '،', '؛'])
-                || matches!(next.core, "but" | "aber" | "sondern" | "mais" | "ma" | "pero" | "maar" | "ale")
-        })
-    };
-    // Backwards, so that a long text without a stop is read once.
-    let mut lasts = vec![0; all.len()];
-    let mut last = 0;
-    for (at, own) in lasts.iter_mut().enumerate().rev() {
-        last = if breaks(at) { at } else { last };
-        *own = last;
-    }
+    let clauses = Clauses::of(text);
     let mut found: Vec<(usize, usize)> = Vec::new();
-    for ((at, word), last) in all.iter().enumerate().zip(lasts) {
-        if found.last().is_some_and(|(_, to)| word.at < *to) {
-            continue;
-        }
-        let leaves = LEAVE.contains(&word.core)
-            && all.get(at..=last).is_some_and(|clause| clause.iter().any(|word| word.core == "as"));
-        let near = |at: Option<usize>| at.and_then(|at| all.get(at)).map_or("", |next| next.core);
-        let (before, next) = (near(at.checked_sub(1)), near(at.checked_add(1)));
-        let other = |word: &str| NO_DENIAL.iter().any(|part| word.contains(part));
-        let denies = || EXCEPT.contains(&word.core) && !other(before) && !other(next);
-        if leaves || EXCEPT_TWO.contains(&(word.core, next)) || denies() {
-            found.push((word.at, end(last)));
+    for clause in &clauses.all {
+        for at in clause.first..clause.behind {
+            if begins(&clauses, *clause, at) {
+                found.push(clauses.bytes(at, clause.behind));
+                break;
+            }
         }
     }
     found
+}
+
+/// Whether what is not meant begins at a word of a clause.
+fn begins(clauses: &Clauses<'_>, clause: Clause, at: usize) -> bool {
+    let near = |at: Option<usize>| at.and_then(|at| clauses.words.get(at)).map_or("", |word| word.core);
+    let (word, last) = (near(Some(at)), near(clause.behind.checked_sub(1)));
+    let (before, next) = (near(at.checked_sub(1)), near(at.checked_add(1)));
+    let rest = || clauses.words.get(at..clause.behind).unwrap_or_default().iter();
+    let leaves = LEAVE.contains(&word)
+        && (rest().any(|word| word.core == "as") || (LEFT.contains(&last) && before != "check" && next != last));
+    let other = |word: &str| NO_DENIAL.iter().any(|part| word.contains(part));
+    let denies = || EXCEPT.contains(&word) && !other(before) && !other(next);
+    leaves || EXCEPT_TWO.contains(&(word, next)) || denies()
 }

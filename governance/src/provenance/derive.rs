@@ -23,7 +23,7 @@ use ephor_base::arguments::Value;
 use super::{
     date::{Date, Time},
     forms::{Said, bare_address, is_each},
-    index::TypedPlace,
+    index::{Place, TypedPlace},
     length::Length,
     number::Number,
     slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
@@ -153,6 +153,9 @@ impl<'a> Walk<'a, '_> {
     }
 
     pub(super) fn amount(&self, sink: Sink<'_>, number: Number, value: &str) -> Option<String> {
+        if sink.is_money() && self.is_old_sum(sink, number) {
+            return None;
+        }
         // An argument that is called by a currency takes an amount in that and no other; so does one beside a currency.
         let named = sink.currency();
         let currency = named.or_else(|| self.currency_beside(sink));
@@ -194,7 +197,11 @@ impl<'a> Walk<'a, '_> {
             Some(Said::Yes(origin)) => return self.trust(&origin),
             said => said.is_some(),
         };
-        if excluded || self.is_taken(sink, value) || self.ends_too_soon(sink, value) {
+        if excluded
+            || self.is_taken(sink, value)
+            || self.ends_too_soon(sink, value)
+            || self.is_only_of_before(sink, value)
+        {
             return self.doubt(self.table.doubted(value, None).map(str::to_owned));
         }
         let found = self.token(sink, value).or_else(|| self.meaning(sink, value)).or_else(|| self.form(sink, value));
@@ -253,6 +260,7 @@ impl<'a> Walk<'a, '_> {
             let meant = || {
                 !wrong
                     && !self.table.is_excluded(*place)
+                    && (sink.is_of_before() || !self.is_of_before_as_written(value, *place))
                     && !cuts_a_quotation(text, start, end)
                     && !sink.is_not_for(text, start, end, sourced)
             };
@@ -272,6 +280,15 @@ impl<'a> Walk<'a, '_> {
             said
         })?;
         Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// Whether a value is what something is moved from, or the day or the time of before.
+    fn is_of_before_as_written(&self, value: &str, place: Place) -> bool {
+        let former = |way: &Whole| match way {
+            Whole::One(typed @ (Typed::Date(_) | Typed::Time(_))) => self.table.is_former(*typed, place, false),
+            Whole::One(_) | Whole::Moment(..) => false,
+        };
+        self.table.is_left(place) || whole(value).iter().any(former)
     }
 
     /// The same number, day, time or amount as in a span that vouches.
@@ -301,7 +318,7 @@ impl<'a> Walk<'a, '_> {
         let ends = self.table.vouching_typed(Typed::Until(day), value, sink).filter(|_| !sink.opens());
         let days = self.table.vouching_typed(Typed::Date(day), value, sink).chain(ends);
         let days: Vec<(&TypedPlace, bool)> =
-            days.filter(|(day, bound)| *bound || !self.table.is_excluded(day.place())).collect();
+            days.filter(|(said, bound)| *bound || self.is_day_said(sink, day, said)).collect();
         let times = self.table.vouching_typed(Typed::Time(time), value, sink);
         let times = times.filter(|(said, bound)| self.is_said(sink, Typed::Time(time), value, said, *bound));
         let times = times.filter(|(said, _)| self.is_that_time(sink, said, time));
@@ -317,6 +334,29 @@ impl<'a> Walk<'a, '_> {
         Some(self.table.origin(place.span).to_owned())
     }
 
+    /// Whether people name a value, and only as what was before: then no list brings it back.
+    fn is_only_of_before(&self, sink: Sink<'_>, value: &str) -> bool {
+        let mut said = self.table.asked_at(value).filter(|_| weight(value) >= MIN_CHARS && !sink.is_of_before());
+        let former = |place: Place| self.table.has_been(place) || self.is_of_before_as_written(value, place);
+        said.next().is_some_and(former) && said.all(former)
+    }
+
+    /// The same of a sum.
+    fn is_old_sum(&self, sink: Sink<'_>, number: Number) -> bool {
+        let asked = |place: &&TypedPlace| self.table.asked().any(|(span, _)| span == place.span);
+        let mut said = self.table.said(Typed::Number(number)).iter().filter(asked);
+        let former = |place: &TypedPlace| {
+            self.table.is_old(place) || self.table.is_former(Typed::Number(number), place.place(), true)
+        };
+        !sink.is_of_before() && said.next().is_some_and(former) && said.all(former)
+    }
+
+    /// Whether a day at a place is meant, and not one of before.
+    fn is_day_said(&self, sink: Sink<'_>, day: Date, said: &TypedPlace) -> bool {
+        let former = || self.table.is_former(Typed::Date(day), said.place(), false);
+        !self.table.is_excluded(said.place()) && (sink.is_of_before() || !former())
+    }
+
     pub(super) fn typed(&self, sink: Sink<'_>, typed: Typed, value: &str) -> Option<String> {
         let mut places = self.table.vouching_typed(typed, value, sink);
         let (place, _) = places.find(|(place, bound)| self.is_said(sink, typed, value, place, *bound))?;
@@ -329,7 +369,11 @@ impl<'a> Walk<'a, '_> {
         if bound {
             return !sink.is_unfit(value) && self.is_of_the_row(sink, value, place.place());
         }
-        if self.table.is_excluded(place.place()) || (place.money && self.table.is_old(place)) {
+        let sum = place.money || (sink.is_money() && matches!(typed, Typed::Number(_)));
+        if self.table.is_excluded(place.place())
+            || (sum && self.table.is_old(place))
+            || (!sink.is_of_before() && self.table.is_former(typed, place.place(), sum))
+        {
             return false;
         }
         let fits = || match typed {

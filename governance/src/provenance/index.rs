@@ -28,6 +28,8 @@ const MOST_PLACES: usize = 256;
 
 /// So many days and times of one span are kept in order.
 const MOST_MOMENTS: usize = 64;
+/// And so many values.
+const MOST_VALUES: usize = 128;
 
 /// Where a word stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +70,8 @@ pub(super) struct Holds {
     pub(super) days: Vec<u32>,
     /// The days and the times, in order.
     pub(super) moments: Vec<Said>,
+    /// The days, the times, the sums and the other numbers, each with its first byte.
+    pub(super) values: Vec<(Typed, usize)>,
 }
 
 /// The words and typed values of some spans.
@@ -98,6 +102,11 @@ impl Index {
             }
             if matches!(typed, Typed::Date(_)) && holds.days.last() != Some(&sentence) {
                 holds.days.push(sentence);
+            }
+            let kept = matches!(typed, Typed::Date(_) | Typed::Time(_) | Typed::Amount(..))
+                || matches!(typed, Typed::Number(_) if !money);
+            if kept && holds.values.len() < MOST_VALUES {
+                holds.values.push((typed, byte));
             }
             let when = match typed {
                 Typed::Date(day) => Some(When::Day(day)),

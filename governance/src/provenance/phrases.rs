@@ -226,10 +226,14 @@ pub(super) const NO_DENIAL: [&str; 20] = [
     "تتردد",
 ];
 /// Two words that stand before what is not meant.
-pub(super) const EXCEPT_TWO: [(&str, &str); 4] =
-    [("instead", "of"), ("rather", "than"), ("other", "than"), ("apart", "from")];
-/// Stand before what is to stay as it is, if an `as` comes behind it.
-pub(super) const LEAVE: [&str; 2] = ["leave", "keep"];
+pub(super) const EXCEPT_TWO: [(&str, &str); 5] =
+    [("instead", "of"), ("rather", "than"), ("other", "than"), ("apart", "from"), ("no", "need")];
+/// Stand before what is to stay as it is, if an `as` comes behind it, or one of `LEFT` ends the clause.
+pub(super) const LEAVE: [&str; 10] =
+    ["leave", "keep", "lass", "lasst", "laisse", "laissez", "lascia", "deja", "deixa", "laat"];
+/// Say at the end of a clause that what was named in it is left.
+pub(super) const LEFT: [&str; 10] =
+    ["out", "alone", "weg", "raus", "côté", "tranquille", "fuori", "stare", "fuera", "fora"];
 
 /// Which of several: the first, the second and so on.
 pub(super) const ORDINALS: [&[&str]; 10] = [

@@ -292,6 +292,30 @@ impl Sink<'_> {
         (has(&FOR_WHOM) || has(&PERSONS)) && !has(&FROM_WHOM)
     }
 
+    /// Whether the argument is from where something goes, or what was so before.
+    pub(super) fn is_of_before(&self) -> bool {
+        const BEFORE: [&str; 14] = [
+            "from",
+            "source",
+            "src",
+            "origin",
+            "old",
+            "current",
+            "previous",
+            "original",
+            "former",
+            "sender",
+            "debtor",
+            "departure",
+            "von",
+            "depuis",
+        ];
+        const UNDOES: [&str; 5] = ["remov", "delet", "cancel", "revok", "leave"];
+        let tool = self.tool.registration().name.as_str();
+        self.name().any(|own| BEFORE.contains(&&*own))
+            || name_words(tool).any(|own| UNDOES.iter().any(|part| own.starts_with(part)))
+    }
+
     pub(super) fn may_be_when(&self) -> bool {
         self.name().any(|own| WHEN_WORDS.contains(&&*own) || WHEN.iter().any(|part| own.contains(part)))
     }

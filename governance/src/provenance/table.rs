@@ -8,6 +8,7 @@ use super::{
     carried::{self, Carried},
     date::{Date, Time, TurnTime},
     derive::{self, Finding},
+    former::{Former, within},
     index::{Holds, Index, Place, TypedPlace},
     moments::{Moments, Said, When},
     names::short_names,
@@ -53,6 +54,10 @@ struct Entered {
     moments: Vec<Said>,
     /// The short words that it writes as names.
     names: Vec<Box<str>>,
+    /// The days, the times, the sums and the other numbers of a message, each with its first byte.
+    values: Vec<(Typed, usize)>,
+    /// What a message says was so before.
+    former: Former,
 }
 
 /// What one tool has given, as rows.
@@ -137,7 +142,8 @@ impl SpanTable {
             .then(|| Picks::of(&text, &names, self.now));
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
-        let Holds { amounts, days, moments } = holds;
+        let Holds { amounts, days, moments, values } = holds;
+        let (values, former) = if picks.is_some() { (values, Former::of(&text)) } else { Default::default() };
         let amounts = if standing == Standing::Untrusted { Vec::new() } else { amounts };
         self.spans.push(Entered {
             text,
@@ -151,6 +157,8 @@ impl SpanTable {
             days,
             moments,
             names,
+            values,
+            former,
         });
         at
     }
@@ -161,6 +169,7 @@ impl SpanTable {
             span.text = String::new();
             span.standing = Standing::Untrusted;
             span.picks = None;
+            (span.values, span.former) = Default::default();
         }
     }
 
@@ -248,11 +257,42 @@ impl SpanTable {
         said.map(|(.., typed)| *typed)
     }
 
-    /// Whether a sum of money at a place is one of before.
+    /// Whether a value is one of before, and there is another of its kind. `sum` is whether it is how much money.
+    pub(super) fn is_former(&self, typed: Typed, place: Place, sum: bool) -> bool {
+        let Some(span) = self.entered(place.span) else { return false };
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        let past = |span: &Entered, at: usize| {
+            within(&span.former.past, at) || within(&span.former.left, at) || (sum && within(&span.former.went, at))
+        };
+        let other = |(own, at): &(Typed, usize), span: &Entered| {
+            is_a_kind(*own, typed, sum) && *own != typed && !past(span, *at) && !within(&span.former.used, *at)
+        };
+        past(span, at) && self.spans.iter().any(|span| span.values.iter().any(|value| other(value, span)))
+    }
+
+    /// Whether a sum at a place is one of before, by the words beside it.
     pub(super) fn is_old(&self, place: &TypedPlace) -> bool {
         let Some(span) = self.entered(place.span) else { return false };
-        let others: Vec<usize> = span.amounts.iter().map(|(at, ..)| *at).filter(|at| *at != place.at).collect();
-        sums::is_old(&placed(&span.text), place.at, &others)
+        let words = placed(&span.text);
+        let word = |byte: usize| words.partition_point(|word| word.at < byte);
+        let sums = span.values.iter().filter(|(typed, _)| place.money == matches!(typed, Typed::Amount(..)));
+        let sums = sums.filter(|(typed, _)| matches!(typed, Typed::Amount(..) | Typed::Number(_)));
+        let mut others: Vec<usize> = sums.map(|(_, byte)| word(*byte)).collect();
+        others.extend(span.amounts.iter().map(|(at, ..)| *at));
+        others.retain(|at| *at != place.at);
+        sums::is_old(&words, place.at, &others)
+    }
+
+    /// Whether a person says at this place what was so before.
+    pub(super) fn has_been(&self, place: Place) -> bool {
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        self.entered(place.span).is_some_and(|span| within(&span.former.used, at))
+    }
+
+    /// Whether a person says at this place from where something is moved.
+    pub(super) fn is_left(&self, place: Place) -> bool {
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        self.entered(place.span).is_some_and(|span| within(&span.former.left, at))
     }
 
     /// Whether a span has more amounts than this one.
@@ -379,7 +419,9 @@ impl SpanTable {
     /// Whether a person says at this place what is not meant.
     pub(super) fn is_excluded(&self, place: Place) -> bool {
         let at = usize::try_from(place.at).unwrap_or(usize::MAX);
-        self.entered(place.span).and_then(|span| span.picks.as_ref()).is_some_and(|picks| picks.excludes(at))
+        self.entered(place.span).is_some_and(|span| {
+            within(&span.former.used, at) || span.picks.as_ref().is_some_and(|picks| picks.excludes(at))
+        })
     }
 
     /// What people have said, with the number of the span.
@@ -473,6 +515,15 @@ impl SpanTable {
 
     fn entered(&self, span: u32) -> Option<&Entered> {
         usize::try_from(span).ok().and_then(|at| self.spans.get(at))
+    }
+}
+
+/// Whether two values are of a kind: days, times of day, or how much.
+const fn is_a_kind(one: Typed, other: Typed, sum: bool) -> bool {
+    match (one, other) {
+        (Typed::Date(_), Typed::Date(_)) | (Typed::Time(_), Typed::Time(_)) => true,
+        (Typed::Amount(..) | Typed::Number(_), Typed::Amount(..) | Typed::Number(_)) => sum,
+        _ => false,
     }
 }
 
