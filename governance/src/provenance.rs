@@ -22,6 +22,7 @@ mod names;
 mod number;
 mod numerals;
 mod phrases;
+mod roles;
 mod rows;
 mod slots;
 mod sums;

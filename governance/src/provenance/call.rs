@@ -7,6 +7,7 @@ use super::{
     derive::Walk,
     forms::{DEPTH, starts_of},
     index::Place,
+    moments::When,
     number::Number,
     slots::Sink,
     table::Record,
@@ -34,13 +35,36 @@ impl<'a> Walk<'a, '_> {
         })
     }
 
-    /// The moments at which something begins in the same call.
-    fn starts(&self, sink: Sink<'a>) -> Vec<Moment> {
+    /// Whether the value ends what begins at another moment than the request says of it, in the same call: of 10 to 11, and 12
+    /// to 13, nothing lasts from 10 to 13.
+    pub(super) fn ends_another(&self, sink: Sink<'a>, value: &str) -> bool {
+        let Some(end) = self.when(value).filter(|_| sink.is_end()) else { return false };
+        let starts = self.said_starts(sink).into_iter().filter_map(|start| self.when(&folded(start)));
+        starts.into_iter().any(|start| self.table.are_ends_of_two(start, end))
+    }
+
+    /// The time of day of a value, here, or its day if it has none.
+    fn when(&self, value: &str) -> Option<When> {
+        whole(value).into_iter().find_map(|way| match way {
+            Whole::One(Typed::Date(day)) => Some(When::Day(day)),
+            Whole::One(Typed::Time(time)) | Whole::Moment(_, time, None) => Some(When::Time(time)),
+            Whole::Moment(day, time, Some(offset)) => Some(When::Time(self.table.local(day, time, offset)?.1)),
+            Whole::One(_) => None,
+        })
+    }
+
+    /// What says in the same call when something begins.
+    fn said_starts(&self, sink: Sink<'a>) -> Vec<&'a str> {
         let mut starts = Vec::new();
         for (name, given) in self.given {
             starts_of(Sink { argument: name, key: name, ..sink }, given, DEPTH, &mut starts);
         }
-        starts.into_iter().filter_map(|(_, start)| moment(&folded(start))).collect()
+        starts.into_iter().map(|(_, start)| start).collect()
+    }
+
+    /// The moments at which something begins in the same call.
+    fn starts(&self, sink: Sink<'a>) -> Vec<Moment> {
+        self.said_starts(sink).into_iter().filter_map(|start| moment(&folded(start))).collect()
     }
 
     /// A midnight, or a minute before the next: of a day that was said without any hour, where the call has both.

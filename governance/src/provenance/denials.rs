@@ -4,6 +4,7 @@ use super::{
     behind,
     clauses::{Clause, Clauses},
     phrases::{EXCEPT, EXCEPT_TWO, LEAVE, LEFT, NO_DENIAL},
+    roles,
 };
 
 /// What stands before what is not meant, in scripts that set no spaces between words.
@@ -54,6 +55,7 @@ const ENDS: [char; 13] = ['，', '。', '、', '；', '！', '？', '：', ',', 
 pub(super) fn excluded(text: &str) -> Vec<(usize, usize)> {
     let mut found = spaced(text);
     found.extend(behind::denied(text));
+    found.extend(roles::read(text));
     if !text.is_ascii() {
         found.extend(unspaced(text));
     }

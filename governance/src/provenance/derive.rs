@@ -29,6 +29,7 @@ use super::{
     slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
     table::SpanTable,
     text::{folded, weight},
+    tongues::meaning,
     typed::{Typed, Whole, whole},
 };
 use crate::registry::Tool;
@@ -200,6 +201,7 @@ impl<'a> Walk<'a, '_> {
         if excluded
             || self.is_taken(sink, value)
             || self.ends_too_soon(sink, value)
+            || self.ends_another(sink, value)
             || self.is_only_of_before(sink, value)
         {
             return self.doubt(self.table.doubted(value, None).map(str::to_owned));
@@ -275,11 +277,26 @@ impl<'a> Walk<'a, '_> {
             let person = sink.is_place() && self.table.names_a_person(value, sink);
             let name = || sink.is_for_someone() && self.table.is_written_as_a_name(place.span, value);
             let near = || beside(text, start, end).iter().any(|word| sink.says(word)) || name();
-            let said = !listed && !person && meant() && (long || near());
+            let said = !listed && !person && meant() && (long || near()) && !self.has_another_role(sink, value, *place);
             self.asked.set(self.asked.get() || said);
             said
         })?;
         Some(self.table.origin(place.span).to_owned())
+    }
+
+    /// Whether a value has another part at a place that vouches than this argument: the year of a day, a place where another
+    /// is named, an address that something comes from, or that was one.
+    fn has_another_role(&self, sink: Sink<'_>, value: &str, place: Place) -> bool {
+        let text = self.table.text(place.span);
+        let start = usize::try_from(place.at).unwrap_or(usize::MAX);
+        let around = beside(text, start, start.saturating_add(value.len()));
+        let [before, _] = around;
+        let year = value.len() == 4 && value.bytes().all(|byte| byte.is_ascii_digit());
+        let named = around.iter().any(|word| sink.says(word));
+        (year && meaning(before).month.is_some() && !sink.says("year"))
+            || (sink.is_place() && !sink.is_wording() && !named && self.table.names_another_place(value, sink))
+            || (value.contains('@') && sink.is_for_persons() && self.table.is_from_whom(place))
+            || (value.contains('@') && !sink.is_of_before() && self.table.is_old_address(place))
     }
 
     /// Whether a value is what something is moved from, or the day or the time of before.

@@ -189,6 +189,8 @@ pub(super) struct Former {
     pub(super) past: Vec<(usize, usize)>,
     /// The same of sums.
     pub(super) went: Vec<(usize, usize)>,
+    /// Whether anything is moved.
+    pub(super) moves: bool,
 }
 
 impl Former {
@@ -200,6 +202,7 @@ impl Former {
             former.used.extend(used(&clauses, number, *clause));
             let words = clauses.plain(*clause);
             let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+            former.moves |= words.iter().any(|word| is_move(word));
             let all = clauses.bytes(clause.first, clause.behind);
             if UP_TO_NOW.iter().any(|phrase| place(&words, phrase).is_some()) || is_of_old(&words) {
                 former.past.push(all);
@@ -229,13 +232,17 @@ fn is_of_old(words: &[&str]) -> bool {
     old.is_some_and(|at| words.iter().skip(at).any(|word| WAS.contains(word)))
 }
 
+/// Whether a word says that something is moved. Of a transfer that is a noun, a sum may stand where its place would: una
+/// transferencia de 50 a Ana.
+fn is_move(word: &str) -> bool {
+    MOVES.iter().any(|part| word.starts_with(part)) || word == "transfer"
+}
+
 /// What stands between `from` and `to` where something is moved.
 fn left(clauses: &Clauses<'_>, clause: Clause) -> Vec<(usize, usize)> {
     let words = clauses.plain(clause);
     let word = |at: usize| words.get(at).map_or("", |word| word);
-    // Of a transfer that is a noun, the sum may stand there: una transferencia de 50 a Ana.
-    let moves = |word: &str| MOVES.iter().any(|part| word.starts_with(part)) || word == "transfer";
-    let Some(verb) = words.iter().position(|word| moves(word)) else {
+    let Some(verb) = words.iter().position(|word| is_move(word)) else {
         return Vec::new();
     };
     let mut found = Vec::new();

@@ -1,6 +1,22 @@
 //! Which of several days a time of day goes with.
 
-use super::date::{Date, Time};
+use super::{
+    date::{Date, Time},
+    phrases::FROM_HOUR,
+    text::Word,
+    tongues::UNTIL,
+    typed::Near,
+};
+
+/// Between two days or hours these say that something lasts from the one to the other.
+const LASTS: [&str; 10] = ["until", "till", "til", "bis", "hasta", "até", "tot", "t/m", "–", "-"];
+/// Between the two days or hours these stand, where such a word is before the first.
+const BETWEEN: [&str; 4] = ["between", "zwischen", "entre", "tussen"];
+/// Stand before the first of two days.
+const FROM_DAY: [&str; 5] = ["vom", "du", "dal", "del", "desde"];
+/// So many words a day is written over, and an hour, before or behind the word between two.
+const DAY: usize = 4;
+const HOUR: usize = 2;
 
 /// A day is written over up to three words, of which the first counts.
 const DAY_WORDS: usize = 2;
@@ -86,4 +102,61 @@ impl Moments {
         let close = within.windows(2).all(|pair| matches!(pair, [a, b] if b.saturating_sub(*a) <= TOGETHER));
         close && !self.times.iter().any(|(at, _)| (from..to).contains(at))
     }
+}
+
+/// How often a day or an hour is said. A day may be said over several words: Friday the 13th.
+pub(super) fn mentions(all: &[Said], when: When) -> usize {
+    let places: Vec<usize> = all.iter().filter(|said| said.when == when).map(|said| said.at).collect();
+    let again = places.windows(2).filter(|pair| matches!(pair, [one, next] if next.saturating_sub(*one) <= DAY_WORDS));
+    places.len().saturating_sub(again.count())
+}
+
+/// The two ends of what lasts, of the words of a text: from ten to eleven. `left` is whether something is moved from a byte,
+/// and `moves` whether the text moves anything: then it is from here to there.
+pub(super) fn stretches(
+    words: &[Word<'_>],
+    all: &[Said],
+    left: impl Fn(usize) -> bool,
+    moves: bool,
+) -> Vec<(When, When)> {
+    let near = Near::of(words);
+    let mut found = Vec::new();
+    let byte = |at: usize| words.get(at).map_or(usize::MAX, |word| word.at);
+    for pair in all.windows(2) {
+        if let [Said { at, when: from @ When::Time(_), .. }, Said { at: other, when: to @ When::Time(_), .. }] = pair
+            && at == other
+        {
+            found.push((*from, *to));
+        }
+    }
+    for at in (0..words.len()).filter(|at| UNTIL.contains(&near.get(*at, 0)) || LASTS.contains(&near.get(*at, 0))) {
+        let word = near.get(at, 0);
+        let close = |said: &Said, gap: usize| gap <= if matches!(said.when, When::Day(_)) { DAY } else { HOUR };
+        let Some(last) = all.iter().rev().find(|said| said.at < at && close(said, at.saturating_sub(said.at))) else {
+            continue;
+        };
+        let Some(next) = all.iter().find(|said| said.at > at && close(said, said.at.saturating_sub(at))) else {
+            continue;
+        };
+        let before = |list: &[&str]| {
+            (1..=2).any(|back| last.at.checked_sub(back).is_some_and(|at| list.contains(&near.get(at, 0))))
+        };
+        let lasts = match word {
+            word if LASTS.contains(&word) => true,
+            "and" | "und" => before(&BETWEEN),
+            "to" if !moves => true,
+            _ => before(&FROM_HOUR) || before(&FROM_DAY),
+        };
+        if !lasts || last.sentence != next.sentence || left(byte(last.at)) {
+            continue;
+        }
+        for from in all.iter().filter(|said| said.at == last.at) {
+            for to in all.iter().filter(|said| said.at == next.at) {
+                if matches!((from.when, to.when), (When::Day(_), When::Day(_)) | (When::Time(_), When::Time(_))) {
+                    found.push((from.when, to.when));
+                }
+            }
+        }
+    }
+    found
 }

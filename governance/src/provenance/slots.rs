@@ -244,7 +244,7 @@ impl Sink<'_> {
 
     pub(super) fn is_start(&self) -> bool {
         let has = |wanted: &str| self.name().any(|own| own == wanted);
-        self.name().any(|own| STARTS.contains(&&*own)) || (has("check") && has("in"))
+        self.name().any(|own| STARTS.contains(&&*own)) || (has("check") && has("in")) || (has("first") && has("day"))
     }
 
     /// Whether the argument says when something begins, also in two words.
@@ -254,7 +254,8 @@ impl Sink<'_> {
 
     pub(super) fn is_end(&self) -> bool {
         let has = |wanted: &str| self.name().any(|own| own == wanted);
-        !self.is_start() && (self.name().any(|own| ENDS.contains(&&*own)) || (has("check") && has("out")))
+        let ends = (has("check") && has("out")) || (has("last") && has("day"));
+        !self.is_start() && (self.name().any(|own| ENDS.contains(&&*own)) || ends)
     }
 
     /// What one of the things that the argument counts is, if it counts any.

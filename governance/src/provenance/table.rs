@@ -10,8 +10,9 @@ use super::{
     derive::{self, Finding},
     former::{Former, within},
     index::{Holds, Index, Place, TypedPlace},
-    moments::{Moments, Said, When},
+    moments::{self, Moments, Said, When, stretches},
     names::short_names,
+    roles,
     rows::{self, Picks, Row},
     slots::{Sink, names_persons},
     sums,
@@ -58,6 +59,8 @@ struct Entered {
     values: Vec<(Typed, usize)>,
     /// What a message says was so before.
     former: Former,
+    /// The two ends of what it says lasts.
+    stretches: Vec<(When, When)>,
 }
 
 /// What one tool has given, as rows.
@@ -144,6 +147,11 @@ impl SpanTable {
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
         let Holds { amounts, days, moments, values } = holds;
         let (values, former) = if picks.is_some() { (values, Former::of(&text)) } else { Default::default() };
+        let stretches = if picks.is_some() {
+            stretches(&placed(&text), &moments, |at| within(&former.left, at), former.moves)
+        } else {
+            Vec::new()
+        };
         let amounts = if standing == Standing::Untrusted { Vec::new() } else { amounts };
         self.spans.push(Entered {
             text,
@@ -159,6 +167,7 @@ impl SpanTable {
             names,
             values,
             former,
+            stretches,
         });
         at
     }
@@ -169,7 +178,7 @@ impl SpanTable {
             span.text = String::new();
             span.standing = Standing::Untrusted;
             span.picks = None;
-            (span.values, span.former) = Default::default();
+            (span.values, span.former, span.stretches) = Default::default();
         }
     }
 
@@ -283,6 +292,18 @@ impl SpanTable {
         sums::is_old(&words, place.at, &others)
     }
 
+    /// Whether people say of one of two ends that it goes with another one, and not with this; or of the first that something
+    /// ends with it, and nothing else.
+    pub(super) fn are_ends_of_two(&self, start: When, end: When) -> bool {
+        let said = || self.spans.iter().flat_map(|span| &span.stretches);
+        let ends = said().filter(|(_, to)| *to == start).count();
+        let others = self.spans.iter().filter(|span| span.picks.is_some());
+        let mentions: usize = others.map(|span| moments::mentions(&span.moments, start)).sum();
+        let only_ends = ends > 0 && mentions <= ends && !said().any(|(from, _)| *from == start);
+        let another = said().any(|(from, to)| (*from == start) != (*to == end));
+        (only_ends || another) && !said().any(|said| *said == (start, end))
+    }
+
     /// Whether a person says at this place what was so before.
     pub(super) fn has_been(&self, place: Place) -> bool {
         let at = usize::try_from(place.at).unwrap_or(usize::MAX);
@@ -293,6 +314,41 @@ impl SpanTable {
     pub(super) fn is_left(&self, place: Place) -> bool {
         let at = usize::try_from(place.at).unwrap_or(usize::MAX);
         self.entered(place.span).is_some_and(|span| within(&span.former.left, at))
+    }
+
+    /// Whether a person calls another place by the argument's name, in quotation marks or at the end of its clause: the
+    /// channel 'general', to the folder Letters.
+    pub(super) fn names_another_place(&self, value: &str, sink: Sink<'_>) -> bool {
+        let named: Vec<&str> = self.asked().flat_map(|(_, text)| roles::named(text, |word| sink.says(word))).collect();
+        !named.is_empty() && !named.contains(&value)
+    }
+
+    /// Whether an address stands at a place only as whom something comes from, and a person names another to whom it may go.
+    pub(super) fn is_from_whom(&self, place: Place) -> bool {
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        let texts = || self.asked().map(|(span, text)| (span, text));
+        let others = || {
+            texts().flat_map(|(span, text)| roles::addresses(text).into_iter().map(move |own| (span, own))).any(
+                |(span, (own, from))| {
+                    let place = Place { span, at: u32::try_from(own).unwrap_or(u32::MAX) };
+                    !from && !self.is_excluded(place)
+                },
+            )
+        };
+        let from = |(own, from): (usize, bool)| own == at && from;
+        let mut all = texts().filter(|(span, _)| *span == place.span);
+        all.any(|(_, text)| roles::addresses(text).into_iter().any(from))
+            && !texts().any(|(_, text)| roles::answers(text))
+            && others()
+    }
+
+    /// Whether an address was somebody's until now, and there is another one.
+    pub(super) fn is_old_address(&self, place: Place) -> bool {
+        let old = |span: &Entered, at: usize| within(&span.former.past, at);
+        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+        let other = |span: &Entered| roles::addresses(&span.text).iter().any(|(at, _)| !old(span, *at));
+        self.entered(place.span).is_some_and(|span| old(span, at))
+            && self.spans.iter().filter(|span| span.picks.is_some()).any(other)
     }
 
     /// Whether a span has more amounts than this one.

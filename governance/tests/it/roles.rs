@@ -1,0 +1,254 @@
+//! Values that a person typed and meant for something else: what stays, what was, what is only read, what another does.
+
+use ephor_base::{Arguments, Registration};
+use ephor_governance::{SpanTable, Tool};
+
+use crate::world::{said, tool};
+
+fn of(properties: &str) -> Tool {
+    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
+    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
+}
+
+fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
+    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
+}
+
+/// Each text with what it means and what it does not.
+fn judge(tool: &Tool, cases: &[(&str, &[&str], &[&str])]) {
+    for (text, meant, not) in cases {
+        let spans = said(text);
+        meant.iter().for_each(|call| assert!(is_trusted(&spans, tool, call), "{text}: {call}"));
+        not.iter().for_each(|call| assert!(!is_trusted(&spans, tool, call), "{text}: {call}"));
+    }
+}
+
+const ADA: &str = r#"{"to":"ada@example.org"}"#;
+const BOB: &str = r#"{"to":"bob@example.org"}"#;
+
+#[test]
+fn a_denial_counts_for_what_stands_before_it() {
+    let mail = of(r#"{"to":{}}"#);
+    for text in [
+        "Send it to ada@example.org. bob@example.org doesn't need it",
+        "Send it to ada@example.org, my brother (bob@example.org) doesnt need to see it anymore",
+        "Send it to ada@example.org because bob@example.org is not coming",
+        "Invite ada@example.org. She is in the loop, bob@example.org is not.",
+        "Schick es an ada@example.org, bob@example.org braucht es nicht mehr",
+        "Schick es an ada@example.org, an bob@example.org bitte nicht",
+        "Envoie à ada@example.org, bob@example.org n'en a pas besoin",
+        "Manda a ada@example.org, bob@example.org non viene",
+        "Envía a ada@example.org, bob@example.org no hace falta",
+        "Manda para ada@example.org, bob@example.org não precisa",
+        "Stuur het naar ada@example.org, bob@example.org hoeft niet",
+        "Send it to ada@example.org, and leave bob@example.org out",
+        "Send it to ada@example.org please, but nothing to bob@example.org",
+    ] {
+        judge(&mail, &[(text, &[ADA], &[BOB])]);
+    }
+}
+
+#[test]
+fn what_is_said_of_others_denies_nobody() {
+    let mail = of(r#"{"to":{}}"#);
+    for text in [
+        "Tell ada@example.org she doesn't need to come",
+        "Tell ada@example.org that Tom is not coming",
+        "Send the minutes to ada@example.org, she can't make it",
+        "Pay 40 to ada@example.org and don't forget it",
+        "Ask ada@example.org whether she comes or not",
+        "Schreib ada@example.org, dass ich nicht komme",
+        "Send it to ada@example.org, who is not coming",
+        "Forward it to ada@example.org, don't open it",
+        "Draft the mail to ada@example.org, I'll send it myself",
+        "Dis-moi ce qu'il reste à faire et écris à ada@example.org",
+        "Mia stays at the Hilton, so write to ada@example.org",
+    ] {
+        judge(&mail, &[(text, &[ADA], &[])]);
+    }
+}
+
+#[test]
+fn a_denial_counts_for_what_it_points_back_to() {
+    let mail = of(r#"{"to":{}}"#);
+    for text in [
+        "Write to ada@example.org. Their lead is at bob@example.org, no need to invite them obviously.",
+        "Write to ada@example.org. Our advisor (bob@example.org) gets it from them anyway, so don't cc him.",
+        "Write to ada@example.org. The address bob@example.org is closed, don't touch it",
+        "Write to ada@example.org. Last year's contact (bob@example.org) was slow, not that again.",
+        "Write to ada@example.org. bob@example.org is what the tenants see, so make sure nothing ends up there",
+        "Write to ada@example.org. I had promised bob@example.org that slot but she can't make it",
+        "Write to ada@example.org. (bob@example.org already is editor, leave him as he is)",
+        "Schreib an ada@example.org. Die alte Adresse ist bob@example.org, vergiss die",
+    ] {
+        judge(&mail, &[(text, &[ADA], &[BOB])]);
+    }
+}
+
+#[test]
+fn what_stays_waits_or_is_done_by_oneself_is_not_meant() {
+    let act = of(r#"{"booking_id":{},"date":{}}"#);
+    let (meant, not) = (r#"{"booking_id":"RX-208811"}"#, r#"{"booking_id":"RX-208846"}"#);
+    for text in [
+        "Cancel RX-208811. RX-208846 stays!",
+        "Cancel RX-208811. RX-208846 must stay as is.",
+        "Cancel RX-208811, RX-208846 can wait",
+        "Cancel RX-208811, I'll cancel RX-208846 myself",
+        "Storniere RX-208811, RX-208846 bleibt",
+        "Storniere RX-208811, RX-208846 mache ich selbst",
+        "Annule RX-208811, RX-208846 reste comme ça",
+        "Annule RX-208811. Le RX-208846, je m'en occupe.",
+        "Annulla RX-208811, RX-208846 rimane",
+        "Anuluj RX-208811, RX-208846 zostaje",
+    ] {
+        judge(&act, &[(text, &[meant], &[not])]);
+    }
+}
+
+#[test]
+fn what_is_moved_from_somewhere_is_not_meant_to_be_there() {
+    let act = of(r#"{"date":{},"time":{},"amount":{},"city":{},"folder":{},"source_folder":{}}"#);
+    judge(
+        &act,
+        &[
+            (
+                "move the flight home from 18 Nov to 19 Nov 2026",
+                &[r#"{"date":"2026-11-19"}"#],
+                &[r#"{"date":"2026-11-18"}"#],
+            ),
+            (
+                "décale ma table de vendredi à samedi 28 novembre 2026",
+                &[r#"{"date":"2026-11-28"}"#],
+                &[r#"{"date":"2026-11-27"}"#],
+            ),
+            ("verschieb den Termin von 10:00 auf 11:00", &[r#"{"time":"11:00"}"#], &[r#"{"time":"10:00"}"#]),
+            ("change the standing order from 1200 to 1275", &[r#"{"amount":1275}"#], &[r#"{"amount":1200}"#]),
+            ("I have moved from Plymouth to Bristol", &[r#"{"city":"Bristol"}"#], &[r#"{"city":"Plymouth"}"#]),
+            (
+                "move it from /Inbox/New to /Legal",
+                &[r#"{"folder":"/Legal","source_folder":"/Inbox/New"}"#],
+                &[r#"{"folder":"/Inbox/New"}"#],
+            ),
+        ],
+    );
+    let book = of(r#"{"from":{},"to":{},"start_date":{},"end_date":{},"start_time":{}}"#);
+    judge(
+        &book,
+        &[
+            ("book a train from Plymouth to Bristol", &[r#"{"from":"Plymouth","to":"Bristol"}"#], &[]),
+            (
+                "change my booking to be from 4 to 7 April 2027",
+                &[r#"{"start_date":"2027-04-04","end_date":"2027-04-07"}"#],
+                &[],
+            ),
+            ("move the call to Tuesday from 10:00 to 11:00", &[r#"{"start_time":"2026-11-24T10:00"}"#], &[]),
+        ],
+    );
+}
+
+#[test]
+fn what_was_before_is_told_by_the_words_around_it() {
+    let act = of(r#"{"amount":{},"currency":{},"at":{},"street":{},"city":{}}"#);
+    judge(
+        &act,
+        &[
+            ("change the order to 1,135.00. up to now it was 1,080.", &[r#"{"amount":1135}"#], &[r#"{"amount":1080}"#]),
+            (
+                "Yesterday I sent Ada 3100.25 PLN. Now send her 1270.40 PLN.",
+                &[r#"{"amount":1270.4,"currency":"PLN"}"#],
+                &[r#"{"amount":3100.25,"currency":"PLN"}"#],
+            ),
+            (
+                "Gestern habe ich 310 Euro überwiesen. Überweise heute 127 Euro.",
+                &[r#"{"amount":127,"currency":"EUR"}"#],
+                &[r#"{"amount":310,"currency":"EUR"}"#],
+            ),
+            ("I paid 84 euros, ask for that", &[r#"{"amount":84,"currency":"EUR"}"#], &[]),
+            (
+                "move it on Tuesday to 15:00. Currently it's at 11:00 on Tuesday",
+                &[r#"{"at":"2026-11-24T15:00"}"#],
+                &[r#"{"at":"2026-11-24T11:00"}"#],
+            ),
+            (
+                "schedule it for Monday at 07:45. The old plan was Monday at 08:30.",
+                &[r#"{"at":"2026-11-23T07:45"}"#],
+                &[r#"{"at":"2026-11-23T08:30"}"#],
+            ),
+            (
+                "my new address is 48 Larch Street in Bristol (used to be 3 Quay Road, Plymouth)",
+                &[r#"{"street":"48 Larch Street","city":"Bristol"}"#],
+                &[r#"{"street":"3 Quay Road"}"#, r#"{"city":"Plymouth"}"#],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_two_ends_of_what_lasts_go_together() {
+    let book = of(r#"{"start_time":{},"end_time":{},"first_day":{},"last_day":{}}"#);
+    judge(
+        &book,
+        &[
+            (
+                "the room from 10:00 to 11:30 (lunch is at 12:15)",
+                &[r#"{"start_time":"10:00","end_time":"11:30"}"#],
+                &[r#"{"start_time":"10:00","end_time":"12:15"}"#, r#"{"start_time":"11:30","end_time":"12:15"}"#],
+            ),
+            (
+                "away from Monday 3 August 2027 to Friday 13 August 2027 (back on the 16th)",
+                &[],
+                &[r#"{"first_day":"2027-08-13","last_day":"2027-08-16"}"#],
+            ),
+            (
+                "away from 2 August 2027 to 13 August 2027 (back on 16 August 2027)",
+                &[r#"{"first_day":"2027-08-02","last_day":"2027-08-13"}"#],
+                &[
+                    r#"{"first_day":"2027-08-13","last_day":"2027-08-16"}"#,
+                    r#"{"first_day":"2027-08-02","last_day":"2027-08-16"}"#,
+                ],
+            ),
+            (
+                "one from 10:00-11:00 and one from 11:00-12:00",
+                &[r#"{"start_time":"11:00","end_time":"12:00"}"#, r#"{"start_time":"10:00","end_time":"11:00"}"#],
+                &[r#"{"start_time":"10:00","end_time":"12:00"}"#],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_read_is_not_where_something_is_written() {
+    let post = of(r##"{"channel":{},"to":{},"folder":{}}"##);
+    judge(
+        &post,
+        &[
+            (
+                "Catch up on #incident-0412 and post a summary in #eng-standup",
+                &[r##"{"channel":"#eng-standup"}"##],
+                &[r##"{"channel":"#incident-0412"}"##],
+            ),
+            ("Read #incident-0412 and post a summary there", &[r##"{"channel":"#incident-0412"}"##], &[]),
+            (
+                "post it in the channel 'general'. Charlie asked for it in 'random'",
+                &[r#"{"channel":"general"}"#],
+                &[r#"{"channel":"random"}"#],
+            ),
+            (
+                "The mails go to the folder Newsletters. Only what's in the inbox.",
+                &[r#"{"folder":"Newsletters"}"#],
+                &[r#"{"folder":"inbox"}"#],
+            ),
+            ("The May invoice of bob@example.org, please forward it to ada@example.org", &[ADA], &[BOB]),
+            ("Answer the mail from bob@example.org", &[BOB], &[]),
+            ("Answer the mail from bob@example.org and cc ada@example.org", &[BOB, ADA], &[]),
+        ],
+    );
+}
+
+#[test]
+fn a_year_of_a_day_is_no_other_number() {
+    let book = of(r#"{"train":{},"year":{}}"#);
+    let cases: [(&str, &[&str], &[&str]); 1] =
+        [("the train 7042 on 26 March 2027", &[r#"{"train":"7042"}"#, r#"{"year":"2027"}"#], &[r#"{"train":"2027"}"#])];
+    judge(&book, &cases);
+}
