@@ -335,8 +335,10 @@ const ALREADY_BACK: [&str; 8] =
 const AS_IS: [&str; 12] =
     ["as", "so", "alone", "out", "be", "wie", "comme", "come", "como", "zoals", "jak", "tranquille"];
 /// What one is told not to do with what is meant: miss the flight, lose the ticket.
-const NO_ACT: [&str; 11] =
-    ["miss", "lose", "forget", "split", "delay", "open", "verpass", "vergiss", "verlier", "rate", "oublie"];
+const NO_ACT: [&str; 13] = [
+    "miss", "lose", "forget", "split", "delay", "open", "verpass", "vergiss", "verlier", "rate", "oublie", "late",
+    "wait",
+];
 /// Describe: a clause with one of these tells of something, and asks for nothing.
 const TELLS_OF: [&str; 45] = [
     "is", "are", "was", "were", "has", "had", "have", "gets", "get", "been", "ist", "sind", "war", "waren", "hat",
@@ -448,7 +450,8 @@ pub(super) fn denied(text: &str) -> Vec<(usize, usize)> {
             Some(Denies::From(at)) => found.push(clauses.bytes(at, clause.behind)),
             Some(Denies::Back { surely }) => {
                 let fits = |said: &Said| said.describes() || (surely && !said.asks());
-                if let Some((before, _)) = before().filter(|(_, said)| fits(said)) {
+                let instead = clauses.all.get(number.saturating_add(1)).is_some_and(|next| clauses.says_instead(*next));
+                if let Some((before, _)) = before().filter(|(_, said)| fits(said) && !instead) {
                     found.extend(clauses.without(before, &JOINTS));
                 }
             }
@@ -456,7 +459,7 @@ pub(super) fn denied(text: &str) -> Vec<(usize, usize)> {
         }
         // I'll take care of the return, and of what was spoken of before.
         if said.is_own() {
-            found.push(clauses.bytes(said.first, clause.behind));
+            found.push(clauses.bytes(said.own_start(), clause.behind));
         }
     }
     found
@@ -600,7 +603,15 @@ impl<'a> Said<'a> {
         let has = |phrase: &&[&str]| {
             self.words.windows(phrase.len()).any(|words| words.iter().zip(*phrase).all(|(own, word)| own == word))
         };
-        (MYSELF.contains(&self.last()) && self.has(&I)) || MINE.iter().any(|phrase| has(&phrase))
+        (MYSELF.contains(&self.last()) && self.has(&I)) || MINE.iter().any(has)
+    }
+
+    /// Where it begins what the person does: behind `that`, or behind whom somebody is to tell it.
+    fn own_start(&self) -> usize {
+        let own = self.words.iter().position(|word| I.contains(&&**word)).unwrap_or(0);
+        let apart = (0..own).rev().find(|at| APART.contains(&self.get(*at))).map(|at| at.saturating_add(1));
+        let told = TELLS.contains(&self.get(0)).then_some(own);
+        self.first.saturating_add(apart.or(told).unwrap_or(0))
     }
 
     /// Nothing for somebody, or into something.

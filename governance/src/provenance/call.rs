@@ -43,6 +43,25 @@ impl<'a> Walk<'a, '_> {
         starts.into_iter().any(|start| self.table.are_ends_of_two(start, end))
     }
 
+    /// Whether a name is only a part of what the same call has elsewhere with a number: the name of a street.
+    pub(super) fn is_of_an_address(&self, sink: Sink<'_>, value: &str) -> bool {
+        let numbered = |text: &str| text.contains(|c: char| c.is_ascii_digit()) && !text.contains('@');
+        let others = self.given.iter().filter(|(name, _)| *name != sink.argument).flat_map(|(_, value)| texts(value));
+        let whole: Vec<String> = others.map(folded).filter(|text| numbered(text) && text.contains(value)).collect();
+        let within = |place: Place| {
+            whole.iter().filter(|text| text.len() > value.len()).any(|text| {
+                let mut places = self.table.asked_at(text).filter(|own| own.span == place.span);
+                let end = |own: Place| usize::try_from(own.at).unwrap_or(usize::MAX).saturating_add(text.len());
+                places.any(|own| own.at <= place.at && usize::try_from(place.at).is_ok_and(|at| at < end(own)))
+            })
+        };
+        sink.is_for_someone()
+            && !numbered(value)
+            && !whole.is_empty()
+            && self.table.asked_at(value).next().is_some()
+            && self.table.asked_at(value).all(within)
+    }
+
     /// The time of day of a value, here, or its day if it has none.
     fn when(&self, value: &str) -> Option<When> {
         whole(value).into_iter().find_map(|way| match way {

@@ -12,6 +12,10 @@ const BEHIND_MA: [&str; 26] = [
     "da", "in", "con", "anche", "nel", "entro", "dal", "è",
 ];
 
+/// Begin a clause that says what is meant instead.
+const INSTEAD: [&str; 13] =
+    ["just", "only", "but", "nur", "sondern", "mais", "solo", "soltanto", "sólo", "só", "maar", "alleen", "tylko"];
+
 /// A clause, by its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Clause {
@@ -52,6 +56,11 @@ impl<'a> Clauses<'a> {
                 || BUT.contains(&next.core)
                 || (next.core == "ma" && self.word(at.saturating_add(2)).is_none_or(|word| BEHIND_MA.contains(&word)))
         })
+    }
+
+    /// Whether a clause goes on with what is meant instead.
+    pub(super) fn says_instead(&self, next: Clause) -> bool {
+        !next.opens && self.word(next.first).is_some_and(|word| INSTEAD.contains(&word))
     }
 
     fn word(&self, at: usize) -> Option<&'a str> {

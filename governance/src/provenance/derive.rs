@@ -36,6 +36,8 @@ use crate::registry::Tool;
 
 /// An argument shorter than this is found in too many texts to mean anything.
 pub(super) const MIN_CHARS: usize = 4;
+/// Stand between a thing and the town or the country that it is in.
+const IN: [&str; 8] = ["in", "near", "im", "à", "en", "em", "te", "w"];
 /// How deep lists and objects are followed.
 const MAX_DEPTH: usize = 16;
 /// Where a critical argument comes from.
@@ -289,11 +291,18 @@ impl<'a> Walk<'a, '_> {
     fn has_another_role(&self, sink: Sink<'_>, value: &str, place: Place) -> bool {
         let text = self.table.text(place.span);
         let start = usize::try_from(place.at).unwrap_or(usize::MAX);
+        if self.is_of_an_address(sink, value) {
+            return true;
+        }
         let around = beside(text, start, start.saturating_add(value.len()));
         let [before, _] = around;
         let year = value.len() == 4 && value.bytes().all(|byte| byte.is_ascii_digit());
         let named = around.iter().any(|word| sink.says(word));
-        (year && meaning(before).month.is_some() && !sink.says("year"))
+        // A hotel in London: where it is, and not which.
+        let before_that = start.saturating_sub(before.len()).saturating_sub(1);
+        let where_it_is = || IN.contains(&before) && sink.says(beside(text, before_that, before_that)[0]);
+        where_it_is()
+            || (year && meaning(before).month.is_some() && !sink.says("year"))
             || (sink.is_place() && !sink.is_wording() && !named && self.table.names_another_place(value, sink))
             || (value.contains('@') && sink.is_for_persons() && self.table.is_from_whom(place))
             || (value.contains('@') && !sink.is_of_before() && self.table.is_old_address(place))

@@ -62,8 +62,13 @@ const FROM_TO: [(&[&str], &[&str]); 7] = [
     (&["van"], &["naar"]),
     (&["z", "ze"], &["na", "do"]),
 ];
+/// With such a word before the first, they say how long something lasts.
+const BE: [&str; 16] =
+    ["is", "are", "be", "runs", "lasts", "that", "ist", "geht", "dass", "est", "soit", "è", "sia", "es", "sea", "jest"];
 /// So many words may stand between the two.
 const REACH: usize = 8;
+/// So far from the word for moving they are looked for.
+const FAR: usize = 32;
 /// Say what somebody or something was.
 const USED_TO: [&[&str]; 11] = [
     &["used", "to", "be"],
@@ -247,10 +252,11 @@ fn left(clauses: &Clauses<'_>, clause: Clause) -> Vec<(usize, usize)> {
     };
     let mut found = Vec::new();
     for (from, to) in FROM_TO {
-        let firsts = (0..words.len()).filter(|at| from.contains(&word(*at)));
+        let near = verb.saturating_sub(FAR)..words.len().min(verb.saturating_add(FAR));
+        let firsts = near.filter(|at| from.contains(&word(*at)));
         for first in firsts {
             // To Tuesday, from ten to eleven: how long it lasts.
-            let lasts = (verb..first).any(|at| to.contains(&word(at)));
+            let lasts = (verb..first).any(|at| to.contains(&word(at)) || BE.contains(&word(at)));
             let start = first.saturating_add(1);
             let end = (start..words.len().min(start.saturating_add(REACH))).find(|at| to.contains(&word(*at)));
             if let Some(end) = end.filter(|end| *end > start && !lasts) {

@@ -2,6 +2,7 @@
 
 use super::{
     clauses::{Clause, Clauses},
+    derive::MIN_CHARS,
     text::{weight, words},
 };
 
@@ -169,8 +170,30 @@ fn is_reading(clauses: &Clauses<'_>, part: Clause) -> bool {
     READS.iter().any(|phrase| rest.len() >= phrase.len() && rest.iter().zip(*phrase).all(|(own, word)| own == word))
 }
 
-/// The addresses of a folded text: where each begins, and whether it is one of whom something comes from.
-pub(super) fn addresses(text: &str) -> Vec<(usize, bool)> {
+/// What a message says of who and where.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roles {
+    /// Its addresses: where each begins, and whether it is one of whom something comes from.
+    pub(super) addresses: Vec<(usize, bool)>,
+    /// Whether it asks for an answer.
+    pub(super) answers: bool,
+    /// The words that something is called by, each with what is called so.
+    named: Vec<(Box<str>, Box<str>)>,
+}
+
+impl Roles {
+    pub(super) fn of(text: &str) -> Self {
+        let answers = words(text).any(|word| ANSWERS.iter().any(|part| word.core.starts_with(part)));
+        Self { addresses: addresses(text), answers, named: named(text) }
+    }
+
+    /// What it calls by a word that `names` knows.
+    pub(super) fn named(&self, names: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        self.named.iter().filter(move |(word, _)| names(word)).map(|(_, value)| &**value)
+    }
+}
+
+fn addresses(text: &str) -> Vec<(usize, bool)> {
     let all: Vec<_> = words(text).collect();
     let is_address =
         |word: &str| word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
@@ -179,26 +202,20 @@ pub(super) fn addresses(text: &str) -> Vec<(usize, bool)> {
     found.map(|(at, word)| (word.at, FROM_WHOM.contains(&before(at)))).collect()
 }
 
-/// Whether a text asks for an answer.
-pub(super) fn answers(text: &str) -> bool {
-    words(text).any(|word| ANSWERS.iter().any(|part| word.core.starts_with(part)))
-}
-
-/// What a folded text calls by a word that `names` knows: the quotation behind it, or the last word of its clause.
-pub(super) fn named<'a>(text: &'a str, names: impl Fn(&str) -> bool) -> Vec<&'a str> {
+/// Each word with the quotation behind it, and with the last word of its clause, if that is behind it.
+fn named(text: &str) -> Vec<(Box<str>, Box<str>)> {
     let clauses = Clauses::of(text);
+    let core = |at: usize| clauses.words.get(at).map_or("", |word| word.core);
     let mut found = Vec::new();
     for clause in &clauses.all {
-        for at in clause.first..clause.behind {
-            let core = |at: usize| clauses.words.get(at).map_or("", |word| word.core);
-            let (name, behind) = (at.saturating_add(1), at.saturating_add(2));
-            if name >= clause.behind || !names(core(at)) {
-                continue;
-            }
-            let quoted = quotation(text, clauses.end(at));
-            let last = behind == clause.behind && at > clause.first && THE.contains(&core(at.saturating_sub(1)));
-            let plain = last && weight(core(name)) >= super::derive::MIN_CHARS;
-            found.extend(quoted.or_else(|| plain.then(|| core(name))));
+        for name in clause.first.saturating_add(1)..clause.behind {
+            let word = name.saturating_sub(1);
+            let called = quotation(text, clauses.end(word)).or_else(|| {
+                let last = name.saturating_add(1) == clause.behind && word > clause.first;
+                let fits = last && THE.contains(&core(word.saturating_sub(1))) && weight(core(name)) >= MIN_CHARS;
+                fits.then(|| core(name))
+            });
+            found.extend(called.map(|called| (core(word).into(), called.into())));
         }
     }
     found

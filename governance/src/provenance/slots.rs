@@ -312,9 +312,14 @@ impl Sink<'_> {
             "depuis",
         ];
         const UNDOES: [&str; 5] = ["remov", "delet", "cancel", "revok", "leave"];
+        const AFTER: [&str; 5] = ["to", "new", "target", "dest", "destination"];
         let tool = self.tool.registration().name.as_str();
+        let after = |name: &str| name_words(name).any(|own| AFTER.contains(&&*own));
+        // Of a date and a new date, the first is of before.
+        let other = |other: &str| other != self.argument && after(other) && self.is_called(other);
         self.name().any(|own| BEFORE.contains(&&*own))
             || name_words(tool).any(|own| UNDOES.iter().any(|part| own.starts_with(part)))
+            || (!after(self.argument) && self.tool.critical().any(other))
     }
 
     pub(super) fn may_be_when(&self) -> bool {

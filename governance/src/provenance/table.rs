@@ -12,7 +12,7 @@ use super::{
     index::{Holds, Index, Place, TypedPlace},
     moments::{self, Moments, Said, When, stretches},
     names::short_names,
-    roles,
+    roles::Roles,
     rows::{self, Picks, Row},
     slots::{Sink, names_persons},
     sums,
@@ -59,6 +59,8 @@ struct Entered {
     values: Vec<(Typed, usize)>,
     /// What a message says was so before.
     former: Former,
+    /// What it says of who and where.
+    roles: Roles,
     /// The two ends of what it says lasts.
     stretches: Vec<(When, When)>,
 }
@@ -147,6 +149,7 @@ impl SpanTable {
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
         let Holds { amounts, days, moments, values } = holds;
         let (values, former) = if picks.is_some() { (values, Former::of(&text)) } else { Default::default() };
+        let roles = if picks.is_some() { Roles::of(&text) } else { Roles::default() };
         let stretches = if picks.is_some() {
             stretches(&placed(&text), &moments, |at| within(&former.left, at), former.moves)
         } else {
@@ -167,6 +170,7 @@ impl SpanTable {
             names,
             values,
             former,
+            roles,
             stretches,
         });
         at
@@ -178,7 +182,7 @@ impl SpanTable {
             span.text = String::new();
             span.standing = Standing::Untrusted;
             span.picks = None;
-            (span.values, span.former, span.stretches) = Default::default();
+            (span.values, span.former, span.stretches, span.roles) = Default::default();
         }
     }
 
@@ -319,36 +323,31 @@ impl SpanTable {
     /// Whether a person calls another place by the argument's name, in quotation marks or at the end of its clause: the
     /// channel 'general', to the folder Letters.
     pub(super) fn names_another_place(&self, value: &str, sink: Sink<'_>) -> bool {
-        let named: Vec<&str> = self.asked().flat_map(|(_, text)| roles::named(text, |word| sink.says(word))).collect();
-        !named.is_empty() && !named.contains(&value)
+        let mut named = self.spans.iter().flat_map(|span| span.roles.named(|word| sink.says(word))).peekable();
+        named.peek().is_some() && !named.any(|name| name == value)
     }
 
     /// Whether an address stands at a place only as whom something comes from, and a person names another to whom it may go.
     pub(super) fn is_from_whom(&self, place: Place) -> bool {
-        let at = usize::try_from(place.at).unwrap_or(usize::MAX);
-        let texts = || self.asked().map(|(span, text)| (span, text));
-        let others = || {
-            texts().flat_map(|(span, text)| roles::addresses(text).into_iter().map(move |own| (span, own))).any(
-                |(span, (own, from))| {
-                    let place = Place { span, at: u32::try_from(own).unwrap_or(u32::MAX) };
-                    !from && !self.is_excluded(place)
-                },
-            )
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let all = || {
+            let spans = self.spans.iter().zip(0..);
+            spans.flat_map(move |(span, own)| {
+                span.roles.addresses.iter().map(move |(at, from)| (own, number(*at), *from))
+            })
         };
-        let from = |(own, from): (usize, bool)| own == at && from;
-        let mut all = texts().filter(|(span, _)| *span == place.span);
-        all.any(|(_, text)| roles::addresses(text).into_iter().any(from))
-            && !texts().any(|(_, text)| roles::answers(text))
-            && others()
+        let goes = |(span, at, from): (u32, u32, bool)| !from && !self.is_excluded(Place { span, at });
+        all().any(|own| own == (place.span, place.at, true))
+            && !self.spans.iter().any(|span| span.roles.answers)
+            && all().any(goes)
     }
 
     /// Whether an address was somebody's until now, and there is another one.
     pub(super) fn is_old_address(&self, place: Place) -> bool {
         let old = |span: &Entered, at: usize| within(&span.former.past, at);
         let at = usize::try_from(place.at).unwrap_or(usize::MAX);
-        let other = |span: &Entered| roles::addresses(&span.text).iter().any(|(at, _)| !old(span, *at));
-        self.entered(place.span).is_some_and(|span| old(span, at))
-            && self.spans.iter().filter(|span| span.picks.is_some()).any(other)
+        let other = |span: &Entered| span.roles.addresses.iter().any(|(at, _)| !old(span, *at));
+        self.entered(place.span).is_some_and(|span| old(span, at)) && self.spans.iter().any(other)
     }
 
     /// Whether a span has more amounts than this one.

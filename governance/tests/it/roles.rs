@@ -131,6 +131,15 @@ fn what_is_moved_from_somewhere_is_not_meant_to_be_there() {
             ),
         ],
     );
+    let both = of(r#"{"date":{},"new_date":{}}"#);
+    judge(
+        &both,
+        &[(
+            "move the flight home from 18 Nov to 19 Nov 2026",
+            &[r#"{"date":"2026-11-18","new_date":"2026-11-19"}"#],
+            &[r#"{"date":"2026-11-19","new_date":"2026-11-18"}"#],
+        )],
+    );
     let book = of(r#"{"from":{},"to":{},"start_date":{},"end_date":{},"start_time":{}}"#);
     judge(
         &book,
@@ -251,4 +260,116 @@ fn a_year_of_a_day_is_no_other_number() {
     let cases: [(&str, &[&str], &[&str]); 1] =
         [("the train 7042 on 26 March 2027", &[r#"{"train":"7042"}"#, r#"{"year":"2027"}"#], &[r#"{"train":"2027"}"#])];
     judge(&book, &cases);
+}
+
+#[test]
+fn where_something_is_and_a_part_of_an_address_are_not_its_name() {
+    let book = of(r#"{"hotel":{},"city":{},"first_name":{},"street":{}}"#);
+    judge(
+        &book,
+        &[
+            ("Need a hotel in London", &[r#"{"city":"London"}"#], &[r#"{"hotel":"London"}"#]),
+            ("Book the hotel Adlon in London", &[r#"{"hotel":"Adlon"}"#], &[]),
+            (
+                "my address is 48 Larch Street",
+                &[r#"{"street":"48 Larch Street"}"#],
+                &[r#"{"first_name":"Larch","street":"48 Larch Street"}"#],
+            ),
+            (
+                "I am Larch and my address is 48 Larch Street",
+                &[r#"{"first_name":"Larch","street":"48 Larch Street"}"#],
+                &[],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_address_that_was_one_is_no_more() {
+    let mail = of(r#"{"to":{}}"#);
+    let text = "Write to ada@example.org. Her old address bob@example.org is dead";
+    judge(&mail, &[(text, &[ADA], &[BOB]), ("Her old address was bob@example.org", &[BOB], &[])]);
+}
+
+#[test]
+fn what_is_asked_for_is_not_taken_for_what_is_denied_or_was() {
+    let mail = of(r#"{"to":{}}"#);
+    for text in [
+        "Invoice 5512 isn't paid yet, please forward it to ada@example.org",
+        "If you can't reach ada@example.org, try again",
+        "I can't come on Friday, please tell ada@example.org",
+        "ada@example.org asked for the deck, I don't have it, can you send it to her",
+        "Ada is ada@example.org. She can't open the file, so send it as a PDF",
+        "My contact there is ada@example.org, don't call her, just write",
+        "Send the deck to ada@example.org. No need to copy anyone",
+        "Send the deck to ada@example.org, nothing else.",
+        "Please reply to ada@example.org that we stay at the Hilton",
+        "Write to ada@example.org that I'll take care of the hotel myself",
+        "Forward it to ada@example.org, I'll do the rest myself",
+        "I haven't told ada@example.org yet, please do that",
+        "Move the call with ada@example.org from Friday to Monday",
+        "Sag ada@example.org, dass Bob nicht kommt",
+        "Kannst du ada@example.org schreiben? Ich schaffe es nicht.",
+        "Kannst du ada@example.org einladen oder nicht?",
+        "Ada kommt mit, ihre Adresse ist ada@example.org, vergiss das nicht",
+        "Écris à ada@example.org, je ne peux pas venir",
+        "Scrivi ad ada@example.org, non posso venire",
+        "Escribe a ada@example.org, no puedo ir",
+        "What did ada@example.org want? Answer her that it's fine, we don't need it",
+        "The new address is ada@example.org, the old one no longer works",
+        "I previously wrote to bob@example.org, but now send it to ada@example.org",
+        "Share it with ada@example.org as editor, she is the owner's assistant",
+        "I sent it to ada@example.org yesterday but she didn't get it, send it again",
+        "ada@example.org is not on the list yet, please add her",
+        "Please add ada@example.org, who isn't in the channel yet",
+        "My old boss ada@example.org is in town, invite her",
+        "Take the thread from ada@example.org and send her a summary",
+        "Check the mail of ada@example.org and tell her we agree",
+        "Mail ada@example.org and ask if the room is ready or not",
+        "The report is at bob@example.org's, don't wait for it, write to ada@example.org",
+        "The rent goes to ada@example.org, don't be late with it",
+    ] {
+        judge(&mail, &[(text, &[ADA], &[])]);
+    }
+    let book = of(
+        r#"{"start_time":{},"end_time":{},"start_date":{},"end_date":{},"amount":{},"currency":{},"at":{},"date":{},"time":{},"from":{},"to":{},"channel":{},"folder":{}}"#,
+    );
+    for (text, call) in [
+        ("I'm away from 4 to 7 April 2027, back on the 8th", r#"{"start_date":"2027-04-04","end_date":"2027-04-07"}"#),
+        ("Move my booking to 4 to 7 April 2027", r#"{"start_date":"2027-04-04","end_date":"2027-04-07"}"#),
+        (
+            "Change the dates: from 4 April 2027 to 7 April 2027",
+            r#"{"start_date":"2027-04-04","end_date":"2027-04-07"}"#,
+        ),
+        (
+            "Please change my hotel so that it is from 4 April 2027 to 7 April 2027",
+            r#"{"start_date":"2027-04-04","end_date":"2027-04-07"}"#,
+        ),
+        ("Room Elbe 10:00 to 12:00, then lunch at 12:00 until 13:00", r#"{"start_time":"12:00","end_time":"13:00"}"#),
+        ("Reschedule the sync from 10:00 to 11:00, half an hour", r#"{"start_time":"11:00"}"#),
+        ("Block 9:00-17:00 except lunch 12:00-13:00", r#"{"start_time":"09:00","end_time":"17:00"}"#),
+        ("I paid 84 euros for dinner and 20 euros for the taxi, ask Bob for both", r#"{"amount":20,"currency":"EUR"}"#),
+        ("I paid 84 euros for dinner, ask Bob for 42 euros", r#"{"amount":42,"currency":"EUR"}"#),
+        ("She paid 64.90 EUR on the 3rd, refund it", r#"{"amount":64.90,"currency":"EUR"}"#),
+        ("I have paid 50 euros of it, send the other 30 euros", r#"{"amount":30,"currency":"EUR"}"#),
+        (
+            "Transfer 300 euros from Savings to Checking",
+            r#"{"amount":300,"currency":"EUR","from":"Savings","to":"Checking"}"#,
+        ),
+        ("The meeting is currently on Tuesday at 10:00, remind me of it then", r#"{"at":"2026-11-24T10:00"}"#),
+        ("The old invoice was 120 euros and still open, pay the 120 euros", r#"{"amount":120,"currency":"EUR"}"#),
+        ("Read #ops and #help, then post a summary in #ops", r##"{"channel":"#ops"}"##),
+        ("Check #ops and post a summary in it", r##"{"channel":"#ops"}"##),
+        ("Summarise #ops in #help", r##"{"channel":"#help"}"##),
+        ("Put it in the folder Taxes 2026", r#"{"folder":"Taxes 2026"}"#),
+        ("Look through the folder again and move it to Archive", r#"{"folder":"Archive"}"#),
+        ("Post it in the channel random please", r#"{"channel":"random"}"#),
+        ("Book a flight from Oslo to Bergen, I moved it once already", r#"{"from":"Oslo","to":"Bergen"}"#),
+        ("Change my flight from Oslo to Bergen on 5 December 2026 to 6 December 2026", r#"{"date":"2026-12-06"}"#),
+        ("Set the alarm from 7:00 to 8:00 please", r#"{"time":"08:00"}"#),
+        ("increase the budget from 500 euros to 700 euros", r#"{"amount":700,"currency":"EUR"}"#),
+        ("The table is for Friday at 19:00, but move it to 20:00", r#"{"at":"2026-11-27T20:00"}"#),
+    ] {
+        judge(&book, &[(text, &[call], &[])]);
+    }
 }
