@@ -5,6 +5,7 @@
 //! Spans are indexed once, when they enter ([`SpanTable`]); a decision only looks up.
 
 mod access;
+mod bare;
 mod call;
 mod carried;
 mod date;
@@ -14,6 +15,7 @@ mod extremes;
 mod forms;
 mod index;
 mod length;
+mod measures;
 mod moments;
 mod names;
 mod number;

@@ -26,7 +26,7 @@ use super::{
     index::TypedPlace,
     length::Length,
     number::Number,
-    slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
+    slots::{Sink, beside, cuts_a_link, cuts_a_quotation, is_the_rest},
     table::SpanTable,
     text::{folded, weight},
     typed::{Typed, Whole, whole},
@@ -256,7 +256,11 @@ impl<'a> Walk<'a, '_> {
                     && !cuts_a_quotation(text, start, end)
                     && !sink.is_not_for(text, start, end, sourced)
             };
-            if unfit() || cuts_a_link(text, value, end) || self.is_another_in_its_row(sink, value) {
+            if unfit()
+                || cuts_a_link(text, value, end)
+                || is_the_rest(&sink, text, start)
+                || self.is_another_in_its_row(sink, value)
+            {
                 return false;
             }
             if *bound {
@@ -332,6 +336,22 @@ impl<'a> Walk<'a, '_> {
         if self.table.is_excluded(place.place()) || (place.money && self.table.is_old(place)) {
             return false;
         }
+        let measured = match typed {
+            Typed::Number(_) if !place.money => self.is_measured(sink, place),
+            _ => None,
+        };
+        let bare = match typed {
+            Typed::Number(_) if !place.money => self.is_a_bare_sum(sink, place),
+            _ => None,
+        };
+        // Of a card that ends in 4417, no number is a sum beside one that is.
+        let rest = || {
+            let start = usize::try_from(place.byte).unwrap_or(usize::MAX);
+            is_the_rest(&sink, self.table.text(place.span), start)
+        };
+        if measured == Some(false) || bare == Some(false) || rest() {
+            return false;
+        }
         let fits = || match typed {
             // Money fills what is money and nothing else; a bare number is no money beside an amount.
             Typed::Number(_) if place.money || sink.is_money() && self.table.has_money(place.span) => {
@@ -345,11 +365,16 @@ impl<'a> Walk<'a, '_> {
             Typed::Number(number) if !place.money && sink.counts(&place.before, &place.after) => {
                 !self.is_a_lead(sink, number, place)
             }
-            Typed::Number(_) if !place.money => self.counts_beside(sink, place),
+            Typed::Number(_) if !place.money => {
+                self.counts_beside(sink, place)
+                    || self.is_numbered(sink, place)
+                    || bare == Some(true)
+                    || self.is_a_bare_count(sink, place)
+            }
             _ => false,
         };
         let listed = sink.is_identifier() && self.table.is_sourced(sink);
-        let meant = !listed && !sink.rules_out(value) && (named() || counted() || fits());
+        let meant = !listed && !sink.rules_out(value) && (measured == Some(true) || named() || counted() || fits());
         let said = meant && self.goes_with(sink, typed, place) && (!sink.is_each() || is_each(place));
         self.asked.set(self.asked.get() || said);
         said

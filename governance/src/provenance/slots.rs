@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::{
+    measures,
     number::Currency,
     text::{weight, words},
     tongues::{FOR, Unit, counter, meaning},
@@ -28,7 +29,8 @@ const STEM: usize = 5;
 const MONEY: [&str; 12] =
     ["amount", "price", "sum", "total", "cost", "fee", "budget", "payment", "value", "limit", "money", "balance"];
 /// Words that say that an argument is the number of a thing.
-const IDENTIFIERS: [&str; 10] = ["id", "ids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
+const IDENTIFIERS: [&str; 12] =
+    ["id", "ids", "iid", "iids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
 const PERSONS: [&str; 12] = [
     "handle",
@@ -88,11 +90,22 @@ const WHEN: [&str; 32] = [
     "hour",
 ];
 const WHEN_WORDS: [&str; 6] = ["at", "on", "by", "to", "value", "text"];
+/// The argument that is the first of two names with a stroke between, and the one that is the second.
+const HOLDERS: [&str; 9] =
+    ["owner", "org", "organization", "organisation", "namespace", "group", "workspace", "account", "user"];
+const HELD: [&str; 6] = ["repo", "repository", "project", "name", "slug", "package"];
 /// Words of the argument that says when something begins, and of the one that says when it ends.
 const STARTS: [&str; 8] = ["start", "begin", "from", "dtstart", "starts", "begins", "checkin", "pickup"];
 const ENDS: [&str; 8] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish"];
 /// The argument of a pair that names what the other, `value`, is given to.
 const KEYS: [&str; 4] = ["name", "key", "field", "setting"];
+
+/// One of two names with a stroke between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PathPart {
+    Holder,
+    Held,
+}
 
 /// Where a value goes.
 #[derive(Clone, Copy, Debug)]
@@ -226,6 +239,23 @@ impl Sink<'_> {
         name_words(self.key).last().is_some_and(|last| IDENTIFIERS.contains(&&*last))
     }
 
+    /// Which of two names with a stroke between a key asks for.
+    pub(super) fn part_of_a_path(key: &str) -> Option<PathPart> {
+        let last = name_words(key).last()?;
+        let is = |list: &[&str]| list.contains(&&*last);
+        is(&HOLDERS).then_some(PathPart::Holder).or_else(|| is(&HELD).then_some(PathPart::Held))
+    }
+
+    /// Which dimension the argument asks for, by its key.
+    pub(super) fn dimension(&self) -> Option<usize> {
+        name_words(self.key).find_map(|own| measures::dimension(&own))
+    }
+
+    /// The unit that the key of the argument ends with.
+    pub(super) fn measure(&self) -> Option<usize> {
+        name_words(self.key).last().and_then(|own| measures::measure(&own))
+    }
+
     pub(super) fn is_place(&self) -> bool {
         self.is_one_of(&PLACES)
     }
@@ -347,6 +377,11 @@ impl Sink<'_> {
     }
 
     fn counter(&self) -> Option<Unit> {
+        const HOW_MANY: [&str; 5] = ["count", "number", "num", "size", "quantity"];
+        let counts = || name_words(self.key).any(|own| HOW_MANY.contains(&&*own));
+        if name_words(self.key).any(|own| PERSONS.contains(&singular(&own))) && counts() {
+            return Some(Unit::Person);
+        }
         name_words(self.key).chain(name_words(self.argument)).find_map(|own| counter(&own))
     }
 
@@ -357,6 +392,17 @@ impl Sink<'_> {
     fn name(&self) -> impl Iterator<Item = Cow<'_, str>> {
         name_words(self.argument).chain(name_words(self.key))
     }
+}
+
+/// Whether the value at the byte `start` is only the end of what a text gives for a name: the 4471 of `plate is KI-RB 4471`.
+pub(super) fn is_the_rest(sink: &Sink<'_>, text: &str, start: usize) -> bool {
+    const GIVES: [&str; 9] = ["is", "are", "ist", "est", "es", "è", "é", "jest", "="];
+    let from = text.floor_char_boundary(start.saturating_sub(NEAR));
+    let before: Vec<&str> =
+        text.get(from..start).map(|text| words(text).map(|word| word.core).collect()).unwrap_or_default();
+    let [.., name, gives, first] = &*before else { return false };
+    let code = first.contains('-') || first.contains(|c: char| c.is_ascii_digit());
+    code && GIVES.contains(gives) && sink.says(name) && !ends_a_clause(text, start)
 }
 
 /// Whether a clause ends right before the byte `start`.

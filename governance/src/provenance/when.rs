@@ -4,7 +4,8 @@ use super::{
     date::{self, Date, Time, TurnTime},
     length::Length,
     number::{self, Number},
-    phrases::{BEHIND, FROM_HOUR, HERE, NEXT, THIS, TILL, WITHIN, ZONES},
+    numerals,
+    phrases::{BEHIND, EVERY, FROM_HOUR, HERE, MOVED_TO, MOVES, NEXT, THE, THIS, TILL, WITHIN, ZONES},
     tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, Unit, meaning},
     typed::{Near, Typed},
 };
@@ -35,6 +36,9 @@ impl Reading {
         clock(near, at, self.now, &mut |time| {
             self.time = Some(time);
             found(Typed::Time(time));
+            if is_left_hour(near, at) {
+                found(Typed::Left);
+            }
         });
         if let Some((time, base)) = self.reckoned(near, at, lasts).zip(self.time) {
             found(Typed::Reckoned(time));
@@ -43,6 +47,9 @@ impl Reading {
         for (date, days) in self.dates(near, at) {
             self.last = Some(date);
             found(Typed::Date(date));
+            if is_left(near, at) {
+                found(Typed::Left);
+            }
             days.into_iter().for_each(|days| found(Typed::Until(date.plus(days))));
         }
         if let Some((day, clock)) = word.split_once('t')
@@ -164,7 +171,7 @@ impl Reading {
             return if counted { Vec::new() } else { vec![today.plus(days)] };
         }
         let after = [near.get(at, 1), near.get(at, 2)];
-        let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at));
+        let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at) && !is_a_rhythm(near, at));
         // Two days after Monday, and a week from tomorrow, are other days.
         let counted = meaning(near.get(at, -2)).unit.is_some_and(|unit| match before {
             "after" | "before" => matches!(unit, Unit::Day | Unit::Night | Unit::Week | Unit::Month),
@@ -215,6 +222,63 @@ impl Reading {
             (false, false) => None,
         }
     }
+}
+
+/// Whether the weekday at `at` is one of a rhythm that begins on a day of its own: on Thursdays, starting 12 March.
+fn is_a_rhythm(near: Near<'_, '_>, at: usize) -> bool {
+    const STARTING: [&str; 6] = ["starting", "beginning", "from", "ab", "desde", "vanaf"];
+    let again = EVERY.contains(&near.get(at, -1)) || near.get(at, 0).ends_with('s');
+    let begins = |step: &usize| {
+        let at = at.saturating_add(*step);
+        let day = (1..3)
+            .map(|step| at.saturating_add(step))
+            .any(|at| dates_a_month(near, at) || Date::figures(near.get(at, 0)).is_some());
+        STARTING.contains(&near.get(at, 0)) && day
+    };
+    again && (1..=MOVED).any(|step| begins(&step))
+}
+
+/// So many words before a day its verb may stand, and so many behind it the day that it is moved to.
+const MOVED: usize = 14;
+const GOES: usize = 8;
+
+/// Whether something is moved away from the day at `at`: move the call on Wednesday to Friday.
+fn is_left(near: Near<'_, '_>, at: usize) -> bool {
+    let word = |at: usize| near.get(at, 0);
+    let moves = |at: usize| MOVES.iter().any(|verb| word(at).starts_with(verb));
+    let goes_to = |step: &usize| goes_to_a_day(near, at.saturating_add(*step));
+    let mut steps = (1..=GOES).take_while(|step| *step < 3 || !is_day(near, at.saturating_add(*step)));
+    let arrives = at.checked_sub(1).is_some_and(|before| MOVED_TO.contains(&word(before)));
+    let Some(goes) = steps.find(goes_to).filter(|_| !arrives) else { return false };
+    (at.saturating_sub(MOVED)..at.saturating_add(goes)).any(moves)
+}
+
+/// Whether something is moved away from the hour at `at`: move my 4 pm to Friday.
+fn is_left_hour(near: Near<'_, '_>, at: usize) -> bool {
+    let word = |at: usize| near.get(at, 0);
+    let goes = (1..=2).any(|step| goes_to_a_day(near, at.saturating_add(step)));
+    let mut back = (at.saturating_sub(MOVED)..at).rev().take_while(|at| !MOVED_TO.contains(&word(*at)));
+    goes && back.any(|at| MOVES.iter().any(|verb| word(at).starts_with(verb)))
+}
+
+/// Whether the word at `at` and the one or two behind it say to which day: to Friday, to the 5th.
+fn goes_to_a_day(near: Near<'_, '_>, at: usize) -> bool {
+    let the = THE.contains(&near.get(at, 1));
+    MOVED_TO.contains(&near.get(at, 0))
+        && (is_day(near, at.saturating_add(1)) || (the && is_day(near, at.saturating_add(2))))
+}
+
+/// Whether a day begins with the word at `at`.
+fn is_day(near: Near<'_, '_>, at: usize) -> bool {
+    let own = meaning(near.get(at, 0));
+    let figures = || Date::figures(near.get(at, 0)).is_some();
+    own.weekday.is_some() || own.days.is_some() || figures() || dates_a_month(near, at)
+}
+
+/// Whether the number at `at` is the day of a month that is named, or one by its ending.
+fn dates_a_month(near: Near<'_, '_>, at: usize) -> bool {
+    let ordinal = ["st", "nd", "rd", "th"].iter().any(|end| near.get(at, 0).strip_suffix(end).is_some_and(is_figures));
+    is_of_a_day(near, at) || ordinal
 }
 
 /// Whether the weekday at `at` has its date behind it, which then says which one it is.
@@ -293,6 +357,9 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
         let hour = if hour < 7 { hour.saturating_add(12) } else { hour };
         return Time::new(hour, 30, 0).map(|time| afternoon(near, at, time)).into_iter().for_each(found);
     }
+    if let Some(time) = past_or_to(near, at) {
+        return found(afternoon(near, at, time));
+    }
     if let Some(time) = open_hour(near, at, now) {
         return found(time);
     }
@@ -308,7 +375,10 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
 fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Time> {
     let hour = Time::hour(near.get(at, 0))?;
     if UNTIL.contains(&near.get(at, 1)) {
-        let end = Time::parse(near.get(at, 2)).filter(|_| FROM_HOUR.contains(&near.get(at, -1)))?;
+        let after_a_day = is_a_day_word(near, at.checked_sub(1)?);
+        let opens = FROM_HOUR.contains(&near.get(at, -1)) || after_a_day;
+        let half = || Time::hour(near.get(at, 2)).filter(|_| meaning(near.get(at, 3)).half.is_some());
+        let end = Time::parse(near.get(at, 2)).or_else(half).filter(|_| opens)?;
         let end = afternoon(near, at.saturating_add(2), end);
         return Some(if hour.later() < end { hour.later() } else { hour });
     }
@@ -318,6 +388,39 @@ fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Tim
         return None;
     }
     Some(if hour.minute() <= now?.minute && hour.later().minute() > now?.minute { hour.later() } else { hour })
+}
+
+/// Whether the word at `at` ends a day: 10 March, Friday, tomorrow.
+fn is_a_day_word(near: Near<'_, '_>, at: usize) -> bool {
+    let own = meaning(near.get(at, 0));
+    own.weekday.is_some() || own.days.is_some() || (own.month.is_some() && day_of_month(near.get(at, -1)).is_some())
+}
+
+/// `half past seven`, `a quarter to 4`, `ten past 3`.
+fn past_or_to(near: Near<'_, '_>, at: usize) -> Option<Time> {
+    let (word, join, part) = (near.get(at, 0), near.get(at, -1), near.get(at, -2));
+    let minutes = match part {
+        "half" => 30,
+        "quarter" => 15,
+        "five" => 5,
+        "ten" => 10,
+        "twenty" => 20,
+        "twenty-five" => 25,
+        _ => return None,
+    };
+    let hour = date::digits(word).or_else(|| numerals::worth(word)).or(meaning(word).number)?;
+    // From ten to four has two hours.
+    let range = FROM_HOUR.contains(&near.get(at, -3));
+    let (hour, minutes) = match join {
+        "past" => (hour, minutes),
+        "to" if minutes < 30 && !range => (hour.checked_sub(1)?, 60_u32.saturating_sub(minutes)),
+        _ => return None,
+    };
+    if !(1..=12).contains(&hour) {
+        return None;
+    }
+    // Nobody means the night by it.
+    Time::new(if hour < 7 { hour.saturating_add(12) } else { hour }, minutes, 0)
 }
 
 /// The hour that half is past: 3 for `halb 4`, `half vier` and `om half 4`.

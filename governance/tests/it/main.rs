@@ -9,6 +9,7 @@ mod precedent;
 mod provenance;
 mod records;
 mod replay;
+mod requests;
 mod rules;
 mod sayings;
 mod slots;
