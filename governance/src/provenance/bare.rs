@@ -40,7 +40,7 @@ pub(super) fn sums(text: &str, named: impl Fn(&str) -> bool) -> (Places, Places)
 pub(super) fn counts(text: &str) -> Places {
     let all = placed(text);
     let near = Near::of(&all);
-    let mut counts = Vec::new();
+    let (mut counts, mut several) = (Vec::new(), Vec::new());
     scan(text, None, |mention| {
         let (word, after) = (near.get(mention.at, 0), near.get(mention.end, 0));
         let own = meaning(after);
@@ -50,9 +50,11 @@ pub(super) fn counts(text: &str) -> Places {
         let name = near.get(mention.at, -1);
         if plain && noun && !near.ends_a_phrase(mention.end) && !NUMBERED.contains(&name) {
             counts.push((mention.at, mention.byte));
+            several.extend(after.ends_with('s').then_some((mention.at, mention.byte)));
         }
     });
-    counts
+    // The 4 of 4 Abbey Row counts no abbeys.
+    if several.is_empty() { counts } else { several }
 }
 
 /// A shorter word names nothing that is counted.

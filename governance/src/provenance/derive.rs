@@ -104,8 +104,8 @@ impl<'a> Walk<'a, '_> {
                     self.doubt(None);
                 }
             }
-            // Yes has the words of its name to be found; no has none.
-            Value::Bool(yes) => match self.flag(sink).filter(|_| *yes) {
+            // No is what is said of the words of its name as not meant, or off.
+            Value::Bool(yes) => match if *yes { self.flag(sink) } else { self.flag_off(sink) } {
                 Some(origin) => self.trust(&origin),
                 None => self.doubt(None),
             },
@@ -257,6 +257,7 @@ impl<'a> Walk<'a, '_> {
                     && !sink.is_not_for(text, start, end, sourced)
             };
             if unfit()
+                || sink.is_crossed(text, start, end)
                 || cuts_a_link(text, value, end)
                 || is_the_rest(&sink, text, start)
                 || self.is_another_in_its_row(sink, value)
@@ -349,7 +350,8 @@ impl<'a> Walk<'a, '_> {
             let start = usize::try_from(place.byte).unwrap_or(usize::MAX);
             is_the_rest(&sink, self.table.text(place.span), start)
         };
-        if measured == Some(false) || bare == Some(false) || rest() {
+        let quoted = matches!(typed, Typed::Time(_)) && self.is_only_quoted(sink, place);
+        if measured == Some(false) || bare == Some(false) || quoted || rest() {
             return false;
         }
         let fits = || match typed {
@@ -360,7 +362,7 @@ impl<'a> Walk<'a, '_> {
             Typed::Number(number) => number.length() >= MIN_CHARS,
             _ => true,
         };
-        let named = || sink.says(&place.before) || sink.says(&place.after);
+        let named = || sink.says(&place.before) || sink.says(&place.after) || self.names_further_on(sink, place);
         let counted = || match typed {
             Typed::Number(number) if !place.money && sink.counts(&place.before, &place.after) => {
                 !self.is_a_lead(sink, number, place)

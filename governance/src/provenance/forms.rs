@@ -15,10 +15,10 @@ use super::{
     measures::{adjective, dimension, glued, measure},
     number::{Currency, Number},
     phrases::{EACH, JOINS, OFF},
-    slots::{PathPart, Sink, beside, is_when, name_words},
+    slots::{PathPart, Sink, beside, cuts_a_quotation, is_when, name_words},
     text::{Word, folded, weight, words},
     tongues::{FOR, Unit, meaning},
-    typed::{SIGNS, Typed, Whole, as_segment, path_of, placed, whole},
+    typed::{Near, SIGNS, Typed, Whole, as_segment, path_of, placed, scan, whole},
 };
 
 /// Schemes that stand before an address or a number and say no more than its form does.
@@ -29,8 +29,16 @@ const VERB: usize = 3;
 const REACH: usize = 3;
 /// How many between a number and the name it is said of: fifteen percent of all of my salary.
 const FAR: usize = 5;
-/// So many words the end of a clause is worth.
+/// So many words the end of a clause is worth, and so many a word that joins two of a kind.
 const A_CLAUSE: usize = 20;
+const A_JOIN: usize = 5;
+/// A quotation begins with one of these.
+const QUOTES: [char; 7] = ['"', '“', '„', '«', '「', '\'', '‘'];
+/// Words of the name of a yes or no that only say that it is one.
+const FLAGS: [&str; 14] = [
+    "is", "has", "make", "include", "includes", "with", "send", "enable", "enabled", "allow", "allows", "add", "show",
+    "use",
+];
 /// How deep the start of a call is looked for.
 pub(super) const DEPTH: usize = 4;
 
@@ -143,8 +151,7 @@ impl<'a> Walk<'a, '_> {
 
     /// A yes, where somebody said the name of the argument.
     pub(super) fn flag(&self, sink: Sink<'_>) -> Option<String> {
-        let name: Vec<_> = name_words(sink.key).skip_while(|word| matches!(&**word, "is" | "has" | "make")).collect();
-        let name = name.join(" ");
+        let name = flag_name(sink.key, &["is", "has", "make"]);
         // Of a short one, only what is to be done with something: pin it.
         let short = weight(&name) <= MIN_CHARS;
         let word = weight(&name) >= VERB && name.chars().all(|c| c.is_alphabetic() || c == ' ');
@@ -160,20 +167,69 @@ impl<'a> Walk<'a, '_> {
         Some(self.table.origin(place.span).to_owned())
     }
 
+    /// A no, where somebody said the name of the argument as what is not meant or is off.
+    pub(super) fn flag_off(&self, sink: Sink<'_>) -> Option<String> {
+        let name = flag_name(sink.key, &FLAGS);
+        let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let said: Vec<Place> = self.table.vouching(&name, sink).filter(|_| word).map(|(place, _)| place).collect();
+        let off = |place: &Place| {
+            let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+            let text = self.table.text(place.span);
+            let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
+            let off = around.iter().flatten().any(|word| OFF.iter().any(|off| word.starts_with(off)));
+            off || self.table.is_excluded(*place)
+        };
+        // Off here and on there is neither.
+        let first = said.first().filter(|_| said.iter().all(off))?;
+        Some(self.table.origin(first.span).to_owned())
+    }
+
+    /// Whether a word of the argument's name stands one further behind a number: one double room.
+    pub(super) fn names_further_on(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let all = placed(self.table.text(place.span));
+        let near = Near::of(&all);
+        let next = place.end.saturating_add(1);
+        !near.ends_a_phrase(place.end)
+            && !near.ends_a_phrase(next)
+            && meaning(&place.after).unit.is_none()
+            && sink.says(near.get(next, 0))
+    }
+
     /// One of the values that the schema lists: said as a word, or as the beginning of one, and not as what is not meant.
     pub(super) fn option(&self, sink: Sink<'a>, value: &str) -> Option<Said> {
         let options = sink.options();
-        if options.len() < 2 || !value.chars().all(char::is_alphabetic) || !options.iter().any(|own| own == value) {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        if options.len() < 2 || !value.chars().all(plain) || !options.iter().any(|own| own == value) {
             return None;
         }
         if access::are_levels(options) {
             return self.access(sink, options, value);
         }
+        let phrases = self.phrases(options);
+        let own = options.iter().position(|option| option == value)?;
         let (mut said, mut not, mut another) = (None, false, false);
+        let mut all: Vec<SaidLevel> = Vec::new();
+        for (place, option) in phrases.iter().map(|(place, _, option)| (*place, *option)) {
+            let excluded = self.table.is_excluded(place);
+            not |= excluded && option == own;
+            said = said.or_else(|| (option == own && !excluded).then_some(place.span));
+            another |= !excluded && option != own;
+        }
         for (span, text) in self.table.asked() {
-            for word in words(text) {
+            for (at, word) in placed(text).into_iter().enumerate() {
                 let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                // A word of premium economy is no economy.
+                let part =
+                    |(first, end, _): &(Place, u32, usize)| first.span == span && (first.at..*end).contains(&place.at);
+                if phrases.iter().any(part) {
+                    not |= word.core == value;
+                    continue;
+                }
                 let says = |option: &str| {
+                    // P1 is nothing else.
+                    if option.contains(|c: char| c.is_ascii_digit()) {
+                        return word.core == option;
+                    }
                     let long = weight(option) >= MIN_CHARS;
                     // Into is in; allow is not all, and ready not read.
                     let fits = |rest: &str| if long { rest != "y" && rest.chars().count() <= 2 } else { rest == "to" };
@@ -183,7 +239,18 @@ impl<'a> Walk<'a, '_> {
                 not |= says(value) && excluded;
                 said = said.or_else(|| (says(value) && !excluded).then_some(span));
                 another |= !excluded && options.iter().any(|option| option != value && says(option));
+                let level = options.iter().position(|option| says(option)).filter(|_| !excluded);
+                all.extend(level.map(|level| SaidLevel { span, at, level }));
             }
+        }
+        // Of an admin and a moderator, each has their own.
+        if said.is_some()
+            && another
+            && sink.key == sink.argument
+            && let Some(meant) = self.level_beside(sink, &all, false)
+        {
+            let span = said.filter(|_| meant == Some(own));
+            return Some(span.map_or(Said::Not, |span| Said::Yes(self.table.origin(span).to_owned())));
         }
         match said {
             // Of several rows, each has its own.
@@ -193,6 +260,19 @@ impl<'a> Walk<'a, '_> {
             None if not => Some(Said::Not),
             _ => None,
         }
+    }
+
+    /// Where people say one of the values of a schema that has several words: its place, its end and which it is.
+    fn phrases(&self, options: &[String]) -> Vec<(Place, u32, usize)> {
+        let several = options.iter().enumerate().filter(|(_, option)| option.contains(['_', '-']));
+        let mut phrases = Vec::new();
+        for (number, option) in several {
+            for form in [option.clone(), option.replace(['_', '-'], " "), option.replace('_', "-")] {
+                let len = u32::try_from(form.len()).unwrap_or(u32::MAX);
+                phrases.extend(self.table.asked_at(&form).map(|place| (place, place.at.saturating_add(len), number)));
+            }
+        }
+        phrases
     }
 
     /// A level of access that somebody said, by whatever name, and no higher one that they did not. Of several, the one that
@@ -216,7 +296,7 @@ impl<'a> Walk<'a, '_> {
         let meant = if said.iter().all(|said| Some(said.level) == highest) {
             highest
         } else {
-            self.level_beside(sink, &said).unwrap_or(highest)
+            self.level_beside(sink, &said, true).unwrap_or(highest)
         };
         match said.iter().find(|said| said.level == own) {
             Some(said) if meant == Some(own) => Some(Said::Yes(self.table.origin(said.span).to_owned())),
@@ -227,7 +307,7 @@ impl<'a> Walk<'a, '_> {
 
     /// The level that stands nearest to whom the call has; none in it if two are as near, and none at all if the request has
     /// nobody of the call.
-    fn level_beside(&self, sink: Sink<'a>, said: &[SaidLevel]) -> Option<Option<usize>> {
+    fn level_beside(&self, sink: Sink<'a>, said: &[SaidLevel], joins: bool) -> Option<Option<usize>> {
         let persons = self.given.iter().filter(|(key, _)| Sink { key, argument: key, ..sink }.is_for_someone());
         let names: Vec<String> = persons.filter_map(|(_, value)| text(value)).map(|text| folded(text)).collect();
         let short = |name: &String| -> Vec<String> {
@@ -251,7 +331,7 @@ impl<'a> Walk<'a, '_> {
                 let and = all.get(first.saturating_add(1)).is_some_and(|word| JOINS.contains(&word.core));
                 and && all.get(first).is_some_and(|word| access::said(word.core).is_some())
             });
-            match gaps.last_mut().filter(|_| joined) {
+            match gaps.last_mut().filter(|_| joined && joins) {
                 Some((least, level)) => (*least, *level) = ((*least).min(gap), (*level).max(said.level)),
                 None => gaps.push((gap, said.level)),
             }
@@ -509,6 +589,19 @@ impl<'a> Walk<'a, '_> {
         !sink.is_lead() && length.is_some_and(|length| leads(length).iter().any(here))
     }
 
+    /// Whether an hour stands in a quotation, where another one does not.
+    pub(super) fn is_only_quoted(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let text = self.table.text(place.span);
+        let inside = |byte: usize| cuts_a_quotation(text, byte, byte.saturating_add(1));
+        let at = usize::try_from(place.byte).unwrap_or(usize::MAX);
+        if sink.is_wording() || !text.contains(QUOTES) || !inside(at) {
+            return false;
+        }
+        let mut outside = false;
+        scan(text, None, |mention| outside |= matches!(mention.typed, Typed::Time(_)) && !inside(mention.byte));
+        outside
+    }
+
     /// Whether what is measured by a number, and in what, is what the argument asks for; none if nothing says so.
     pub(super) fn is_measured(&self, sink: Sink<'_>, place: &TypedPlace) -> Option<bool> {
         let (wanted, unit) = (sink.dimension(), sink.measure());
@@ -623,7 +716,14 @@ fn gap(text: &str, one: usize, other: usize) -> usize {
     const ENDS: [&str; 8] = [", ", "; ", ". ", "? ", "! ", " (", ") ", ": "];
     let between = text.get(one.min(other)..one.max(other)).unwrap_or_default();
     let ends = ENDS.iter().map(|end| between.matches(end).count()).sum::<usize>();
-    words(between).count().saturating_add(ends.saturating_mul(A_CLAUSE))
+    let joins = words(between).filter(|word| JOINS.contains(&word.core)).count();
+    words(between).count().saturating_add(ends.saturating_mul(A_CLAUSE)).saturating_add(joins.saturating_mul(A_JOIN))
+}
+
+/// The name of a yes or no as a request may have it, without the words that only say that it is one.
+fn flag_name(key: &str, skipped: &[&str]) -> String {
+    let name: Vec<_> = name_words(key).skip_while(|word| skipped.contains(&&**word)).collect();
+    name.join(" ")
 }
 
 /// The few words of the same clause right before the byte `at`, or from it on.

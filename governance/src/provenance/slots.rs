@@ -32,7 +32,8 @@ const MONEY: [&str; 12] =
 const IDENTIFIERS: [&str; 12] =
     ["id", "ids", "iid", "iids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
-const PERSONS: [&str; 12] = [
+const PERSONS: [&str; 13] = [
+    "username",
     "handle",
     "user",
     "member",
@@ -90,6 +91,8 @@ const WHEN: [&str; 32] = [
     "hour",
 ];
 const WHEN_WORDS: [&str; 6] = ["at", "on", "by", "to", "value", "text"];
+/// So many words are few.
+const FEW: usize = 4;
 /// The argument that is the first of two names with a stroke between, and the one that is the second.
 const HOLDERS: [&str; 9] =
     ["owner", "org", "organization", "organisation", "namespace", "group", "workspace", "account", "user"];
@@ -130,7 +133,42 @@ impl Sink<'_> {
     }
 
     pub(super) fn is_money(&self) -> bool {
-        self.is_one_of(&MONEY) || self.currency().is_some()
+        self.is_one_of(&MONEY) || self.currency().is_some() || self.is_described_in_money()
+    }
+
+    /// Whether what the schema says of the argument is little more than a currency: `EUR per day`.
+    fn is_described_in_money(&self) -> bool {
+        let words = self.tool.property(self.key).map_or("", |property| &property.words);
+        let mut words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let first = words.next().is_some_and(|word| word.len() == 3 && Currency::parse(word).is_some());
+        first && words.take(FEW).count() < FEW && !self.is_identifier()
+    }
+
+    /// Whether the value at `text[start..end]` is where something goes and the argument where it comes from, or the other
+    /// way round: from York to Whitby.
+    pub(super) fn is_crossed(&self, text: &str, start: usize, end: usize) -> bool {
+        const SOURCES: [&str; 3] = ["from", "origin", "source"];
+        const GOALS: [&str; 3] = ["to", "destination", "target"];
+        const FROM: [&str; 7] = ["from", "von", "vom", "van", "desde", "da", "z"];
+        const TO: [&str; 8] = ["to", "into", "nach", "naar", "hasta", "à", "a", "do"];
+        let is = |list: &[&str]| name_words(self.key).next().is_some_and(|own| list.contains(&&*own));
+        let (source, goal) = (is(&SOURCES), is(&GOALS));
+        if !source && !goal {
+            return false;
+        }
+        let from = text.floor_char_boundary(start.saturating_sub(NEAR));
+        let to = text.floor_char_boundary(end.saturating_add(NEAR));
+        let before: Vec<&str> =
+            text.get(from..start).map_or_else(Vec::new, |text| words(text).map(|word| word.core).collect());
+        let mut after = text.get(end..to).into_iter().flat_map(words).map(|word| word.core);
+        match before.last() {
+            Some(last) if goal && FROM.contains(last) => after.take(FEW).any(|word| TO.contains(&word)),
+            Some(last) if source && TO.contains(last) => {
+                before.iter().rev().skip(1).take(FEW).any(|word| FROM.contains(word))
+                    || after.next().is_some_and(|word| FROM.contains(&word))
+            }
+            _ => false,
+        }
     }
 
     /// The currency that the argument's name says its amount is in.

@@ -224,15 +224,6 @@ impl Unit {
         }
     }
 
-    /// How many minutes one of it is.
-    pub(super) const fn minutes(self) -> Option<u32> {
-        match self {
-            Self::Minute => Some(1),
-            Self::Hour => Some(60),
-            _ => None,
-        }
-    }
-
     /// Whether a number of these is one of `wanted`: adults are people, and children are not all of them.
     pub(super) fn is(self, wanted: Self) -> bool {
         self == wanted || matches!((self, wanted), (Self::Person, Self::Adult) | (Self::Adult, Self::Person))

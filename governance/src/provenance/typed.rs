@@ -325,7 +325,9 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
     };
     let spaced = || thousands(near, at);
     let Some((number, words)) = phrase.or_else(spaced).or_else(|| Some((bare()?, 1))) else {
-        if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3) {
+        // Of a few the name is no other word.
+        let named = || matches!(word, "euros" | "dollars" | "francs" | "franken" | "yen" | "rupees" | "złoty");
+        if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3 || named()) {
             found(Typed::Currency(currency), Said { money: true, end: one, after: near.get(at, 1) });
         }
         return one;

@@ -70,7 +70,7 @@ impl Reading {
                 }
             }
         }
-        self.soon(near, at, found);
+        self.soon(near, at, lasts, found);
     }
 
     /// `45 minutes after landing`, where the landing was spoken of with its time.
@@ -198,10 +198,12 @@ impl Reading {
         weekday.map(|day| date::weekday_near(today, day, before, after)).unwrap_or_default()
     }
 
-    /// `in 45 minutes`, `in 2 hours`: the day and the time.
-    fn soon(&self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
-        let unit = meaning(near.get(at, 1)).unit.and_then(Unit::minutes);
-        let minutes = unit.and_then(|unit| date::digits(near.get(at, 0))?.checked_mul(unit));
+    /// `in 45 minutes`, `in ten minutes`, `in an hour`: the day and the time.
+    fn soon(&self, near: Near<'_, '_>, at: usize, lasts: Option<(Length, usize)>, found: &mut impl FnMut(Typed)) {
+        let minutes = lasts.and_then(|(length, _)| match length {
+            Length { months: 0, days: 0, minutes } => Some(minutes),
+            Length { .. } => None,
+        });
         let moment = self.now.zip(minutes).and_then(|(now, minutes)| now.later(minutes));
         let in_that = matches!(near.get(at, -1), "in" | "dans" | "tra" | "fra" | "en" | "em" | "over" | "za");
         if let (Some((day, time)), true) = (moment, in_that) {
@@ -344,6 +346,16 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
     }
     if let Some(time) = Time::parse(word) {
         return found(afternoon(near, at, time));
+    }
+    // 2-4pm, which has its half of the day once.
+    if let Some((from, to)) = word.split_once(['-', '–'])
+        && let Some(from) = Time::hour(from)
+        && let Some(end) = Time::parse(to).or_else(|| Time::hour(to).filter(|_| meaning(after).half.is_some()))
+        && (meaning(after).half.is_some() || to.ends_with('m'))
+    {
+        let end = afternoon(near, at, end);
+        found(if from.later() < end { from.later() } else { from });
+        return found(end);
     }
     // A range, such as 10:00-11:00.
     if let Some((from, to)) = word.split_once(['-', '–'])

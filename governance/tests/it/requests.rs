@@ -297,3 +297,110 @@ fn a_sign_is_no_part_of_the_name_of_a_channel_or_a_person() {
         &[r#"{"channel":"general"}"#, r#"{"channel":"jo.park"}"#, r#"{"user":"random"}"#, r#"{"channel":"rand"}"#],
     );
 }
+
+#[test]
+fn a_no_is_said_of_what_is_off_or_left_out() {
+    let send = of(r#"{"include_attachments":{},"read_receipts":{},"notifications":{}}"#);
+    judge(
+        &said("turn off the read receipts but keep notifications on, and send it without the attachments"),
+        &send,
+        &[r#"{"read_receipts":false,"include_attachments":false,"notifications":true}"#],
+        &[r#"{"notifications":false}"#, r#"{"read_receipts":true}"#, r#"{"include_attachments":true}"#],
+    );
+    judge(&said("send it with the attachments"), &send, &[], &[r#"{"include_attachments":false}"#]);
+    judge(&said("send it"), &send, &[], &[r#"{"include_attachments":false}"#, r#"{"include_attachments":true}"#]);
+}
+
+#[test]
+fn a_value_of_the_schema_may_have_several_words_or_figures() {
+    let book =
+        of(r#"{"cabin":{"enum":["economy","premium_economy","business"]},"priority":{"enum":["P0","P1","P2"]}}"#);
+    judge(
+        &said("premium economy, and the priority is P1"),
+        &book,
+        &[r#"{"cabin":"premium_economy","priority":"P1"}"#],
+        &[r#"{"cabin":"economy"}"#, r#"{"cabin":"business"}"#, r#"{"priority":"P0"}"#],
+    );
+    judge(
+        &said("economy, not premium economy"),
+        &book,
+        &[r#"{"cabin":"economy"}"#],
+        &[r#"{"cabin":"premium_economy"}"#],
+    );
+    judge(&said("P1 for this one, P2 for that one"), &book, &[], &[r#"{"priority":"P0"}"#]);
+}
+
+#[test]
+fn a_part_that_somebody_takes_is_their_own() {
+    let add = of(r#"{"user":{},"role":{"enum":["member","moderator","admin"]}}"#);
+    judge(
+        &said("make Priya an admin and Luca a moderator of the book club"),
+        &add,
+        &[r#"{"user":"Priya","role":"admin"}"#, r#"{"user":"Luca","role":"moderator"}"#],
+        &[
+            r#"{"user":"Luca","role":"admin"}"#,
+            r#"{"user":"Priya","role":"moderator"}"#,
+            r#"{"user":"Luca","role":"member"}"#,
+        ],
+    );
+}
+
+#[test]
+fn what_goes_somewhere_does_not_come_from_there() {
+    let train = of(r#"{"from":{},"to":{}}"#);
+    let flight = of(r#"{"origin":{},"destination":{}}"#);
+    for text in ["from York to Whitby tomorrow", "to Whitby from York tomorrow"] {
+        judge(
+            &said(text),
+            &train,
+            &[r#"{"from":"York","to":"Whitby"}"#],
+            &[r#"{"from":"Whitby"}"#, r#"{"to":"York"}"#],
+        );
+        judge(
+            &said(text),
+            &flight,
+            &[r#"{"origin":"York","destination":"Whitby"}"#],
+            &[r#"{"origin":"Whitby","destination":"York"}"#],
+        );
+    }
+    judge(&said("answer the mail from Whitby"), &of(r#"{"to":{}}"#), &[r#"{"to":"Whitby"}"#], &[]);
+}
+
+#[test]
+fn an_hour_in_a_quotation_is_not_the_hour_of_the_call() {
+    let post = of(r#"{"text":{},"post_at":{}}"#);
+    judge(
+        &said("schedule \"Standup moves to 9:45\" for Monday at 8:00"),
+        &post,
+        &[r#"{"text":"Standup moves to 9:45","post_at":"2026-11-23T08:00"}"#],
+        &[r#"{"post_at":"2026-11-23T09:45"}"#],
+    );
+}
+
+#[test]
+fn what_is_counted_may_have_a_word_before_its_name() {
+    let book = of(r#"{"rooms":{},"guests":{},"start":{},"buy_currency":{},"below":{"description":"EUR"}}"#);
+    judge(&said("one double room"), &book, &[r#"{"rooms":1}"#], &[r#"{"rooms":2}"#, r#"{"guests":1}"#]);
+    judge(&said("3 guests, room 7"), &book, &[r#"{"guests":3}"#], &[r#"{"rooms":3}"#]);
+    judge(&said("into Swiss francs"), &book, &[r#"{"buy_currency":"CHF"}"#], &[r#"{"buy_currency":"EUR"}"#]);
+    judge(&said("tell me when it drops under 500"), &book, &[r#"{"below":500}"#], &[r#"{"below":50}"#]);
+    judge(
+        &said("a call in ten minutes"),
+        &book,
+        &[r#"{"start":"2026-11-21T09:10"}"#],
+        &[r#"{"start":"2026-11-21T10:00"}"#],
+    );
+    judge(
+        &said("a call in half an hour for 20 minutes"),
+        &book,
+        &[r#"{"start":"2026-11-21T09:30"}"#],
+        &[r#"{"start":"2026-11-21T09:20"}"#],
+    );
+    let block = of(r#"{"start":{},"end":{}}"#);
+    judge(
+        &said("block 2-4pm on Monday"),
+        &block,
+        &[r#"{"start":"2026-11-23T14:00","end":"2026-11-23T16:00"}"#],
+        &[r#"{"start":"2026-11-23T02:00"}"#, r#"{"end":"2026-11-23T04:00"}"#],
+    );
+}
