@@ -350,8 +350,12 @@ impl<'a> Walk<'a, '_> {
             let start = usize::try_from(place.byte).unwrap_or(usize::MAX);
             is_the_rest(&sink, self.table.text(place.span), start)
         };
+        let lead = match typed {
+            Typed::Number(number) if !place.money => self.is_a_lead(sink, number, place),
+            _ => false,
+        };
         let quoted = matches!(typed, Typed::Time(_)) && self.is_only_quoted(sink, place);
-        if measured == Some(false) || bare == Some(false) || quoted || rest() {
+        if measured == Some(false) || bare == Some(false) || lead || quoted || rest() {
             return false;
         }
         let fits = || match typed {

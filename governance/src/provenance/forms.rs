@@ -210,7 +210,9 @@ impl<'a> Walk<'a, '_> {
         let (mut said, mut not, mut another) = (None, false, false);
         let mut all: Vec<SaidLevel> = Vec::new();
         for (place, option) in phrases.iter().map(|(place, _, option)| (*place, *option)) {
-            let excluded = self.table.is_excluded(place);
+            // What is called so is not what is not meant: not planned.
+            let denies = options.get(option).is_some_and(|option| option.starts_with("no"));
+            let excluded = !denies && self.table.is_excluded(place);
             not |= excluded && option == own;
             said = said.or_else(|| (option == own && !excluded).then_some(place.span));
             another |= !excluded && option != own;

@@ -411,7 +411,8 @@ pub(super) const HUNDREDS: [&str; 16] = [
 pub(super) const FROM_HOUR: [&str; 11] =
     ["from", "between", "von", "zwischen", "de", "entre", "dalle", "das", "van", "tussen", "od"];
 /// Beginnings of the words that move something from one day to another.
-pub(super) const MOVES: [&str; 38] = [
+pub(super) const MOVES: [&str; 39] = [
+    "bring",
     "move",
     "moving",
     "reschedul",

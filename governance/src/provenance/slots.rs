@@ -32,8 +32,9 @@ const MONEY: [&str; 12] =
 const IDENTIFIERS: [&str; 12] =
     ["id", "ids", "iid", "iids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
 /// Words that say that an argument is a person, or several.
-const PERSONS: [&str; 13] = [
+const PERSONS: [&str; 14] = [
     "username",
+    "mention",
     "handle",
     "user",
     "member",

@@ -75,7 +75,7 @@ pub(super) struct Mention<'a> {
 pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnMut(Mention<'a>)) {
     let placed = placed(text);
     let near = Near(&placed);
-    let mut reading = Reading { now, last: None, time: None, part: None };
+    let mut reading = Reading { now, last: None, left: false, time: None, part: None };
     let (mut run_ends, mut number_ends, mut length_ends, mut sentence) = (0, 0, 0, 0_u32);
     for (at, Word { core: word, at: byte }) in placed.iter().enumerate() {
         if ends_a_sentence(text, at.checked_sub(1).and_then(|last| placed.get(last)), placed.get(at)) {

@@ -16,6 +16,8 @@ pub(super) struct Reading {
     pub(super) now: Option<TurnTime>,
     /// The last day that was spoken of.
     pub(super) last: Option<Date>,
+    /// Whether something is moved away from it.
+    pub(super) left: bool,
     /// The last time of day that was spoken of.
     pub(super) time: Option<Time>,
     /// The place of a number that is a part of a day, and so is none of its own.
@@ -46,8 +48,9 @@ impl Reading {
         }
         for (date, days) in self.dates(near, at) {
             self.last = Some(date);
+            self.left = is_left(near, at);
             found(Typed::Date(date));
-            if is_left(near, at) {
+            if self.left {
                 found(Typed::Left);
             }
             days.into_iter().for_each(|days| found(Typed::Until(date.plus(days))));
@@ -139,16 +142,22 @@ impl Reading {
     }
 
     /// `the 7th` with no month: the next one after the last day that was spoken of, or after the turn began.
-    fn ordinal(&self, near: Near<'_, '_>, at: usize) -> Option<Date> {
+    fn ordinal(&self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
         let word = near.get(at, 0);
-        let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end))?;
+        let ends = ["st", "nd", "rd", "th"];
+        let Some(bare) = ends.iter().find_map(|end| word.strip_suffix(end)) else { return Vec::new() };
         let alone = meaning(near.get(at, 1)).month.is_none()
             && meaning(near.get(at, -1)).month.is_none()
             && !OF.contains(&near.get(at, 1))
             && matches!(near.get(at, -1), "the" | "on");
-        let first = self.last.or_else(|| self.now.map(|now| now.today))?;
-        let day = date::digits(bare).filter(|_| alone)?;
-        (0..62).map(|days| first.plus(days)).find(|date| date.day() == day)
+        let Some(day) = date::digits(bare).filter(|_| alone) else { return Vec::new() };
+        let today = self.now.map(|now| now.today);
+        let next = |first: Date| (0..62).map(|days| first.plus(days)).find(|date| date.day() == day);
+        // What is brought forward goes to a day before the one it is moved from.
+        let sooner = today.filter(|_| self.left && self.last.is_some());
+        let mut days: Vec<Date> = self.last.or(today).into_iter().chain(sooner).filter_map(next).collect();
+        days.dedup();
+        days
     }
 
     /// `tomorrow`, `Friday`, `the day after tomorrow`.
@@ -398,6 +407,10 @@ fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Tim
     let other = after.unit.is_some() || after.month.is_some() || after.half.is_some();
     if other || !TILL.contains(&near.get(at, -1)) || O_CLOCK.contains(&near.get(at, 1)) {
         return None;
+    }
+    // Until 7 tomorrow morning.
+    if let Some(half) = meaning(near.get(at, 2)).half.filter(|_| is_day(near, at.saturating_add(1))) {
+        return Some(if half { hour.later() } else { hour });
     }
     Some(if hour.minute() <= now?.minute && hour.later().minute() > now?.minute { hour.later() } else { hour })
 }

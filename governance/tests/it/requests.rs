@@ -404,3 +404,42 @@ fn what_is_counted_may_have_a_word_before_its_name() {
         &[r#"{"start":"2026-11-23T02:00"}"#, r#"{"end":"2026-11-23T04:00"}"#],
     );
 }
+
+#[test]
+fn what_is_brought_forward_goes_to_an_earlier_day() {
+    let at = of(r#"{"start":{},"until":{}}"#);
+    judge(
+        &said("bring the call forward from the 19th to the 12th at 8:20"),
+        &at,
+        &[r#"{"start":"2026-12-12T08:20"}"#],
+        &[r#"{"start":"2026-12-19T08:20"}"#],
+    );
+    judge(
+        &said("until 7 tomorrow morning"),
+        &at,
+        &[r#"{"until":"2026-11-22T07:00"}"#],
+        &[r#"{"until":"2026-11-22T19:00"}"#],
+    );
+}
+
+#[test]
+fn how_long_before_is_not_how_long() {
+    let call = of(r#"{"duration_minutes":{},"reminder_minutes":{}}"#);
+    judge(
+        &said("a 20-min call, reminder 5 minutes before"),
+        &call,
+        &[r#"{"duration_minutes":20,"reminder_minutes":5}"#],
+        &[r#"{"duration_minutes":5}"#],
+    );
+}
+
+#[test]
+fn a_value_that_denies_is_no_denial() {
+    let close = of(r#"{"state_reason":{"enum":["completed","not_planned"]}}"#);
+    judge(
+        &said("close it as not planned"),
+        &close,
+        &[r#"{"state_reason":"not_planned"}"#],
+        &[r#"{"state_reason":"completed"}"#],
+    );
+}
