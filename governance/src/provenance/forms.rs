@@ -32,6 +32,8 @@ const FAR: usize = 5;
 /// So many words the end of a clause is worth, and so many a word that joins two of a kind.
 const A_CLAUSE: usize = 20;
 const A_JOIN: usize = 5;
+/// With a number before, these say of what sort something is and not how many there are: 5 star rooms.
+const SORTS: [&str; 6] = ["star", "stars", "bed", "seater", "man", "door"];
 /// A quotation begins with one of these.
 const QUOTES: [char; 7] = ['"', '“', '„', '«', '「', '\'', '‘'];
 /// Words of the name of a yes or no that only say that it is one.
@@ -176,8 +178,11 @@ impl<'a> Walk<'a, '_> {
             let at = usize::try_from(place.at).unwrap_or(usize::MAX);
             let text = self.table.text(place.span);
             let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
-            let off = around.iter().flatten().any(|word| OFF.iter().any(|off| word.starts_with(off)));
-            off || self.table.is_excluded(*place)
+            // The office is not off, and now is not no.
+            let is_off = |word: &str| {
+                OFF.iter().any(|off| word == *off || (off.chars().count() > MIN_CHARS && word.starts_with(off)))
+            };
+            around.iter().flatten().any(|word| is_off(word)) || self.table.is_excluded(*place)
         };
         // Off here and on there is neither.
         let first = said.first().filter(|_| said.iter().all(off))?;
@@ -192,6 +197,7 @@ impl<'a> Walk<'a, '_> {
         !near.ends_a_phrase(place.end)
             && !near.ends_a_phrase(next)
             && meaning(&place.after).unit.is_none()
+            && !SORTS.contains(&&*place.after)
             && sink.says(near.get(next, 0))
     }
 

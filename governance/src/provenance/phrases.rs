@@ -551,9 +551,9 @@ pub(super) const SMALL_WORDS: [&str; 72] = [
     "avec",
 ];
 /// Stand before a sum of money that has no currency.
-pub(super) const SUMS_BEHIND: [&str; 25] = [
-    "under", "below", "over", "above", "the", "of", "to", "with", "by", "her", "him", "them", "me", "is", "die", "mit",
-    "auf", "ihm", "ihr", "les", "avec", "los", "las", "le", "gli",
+pub(super) const SUMS_BEHIND: [&str; 22] = [
+    "under", "below", "over", "above", "the", "of", "to", "with", "her", "him", "them", "me", "die", "mit", "auf",
+    "ihm", "ihr", "les", "avec", "los", "las", "gli",
 ];
 /// Beginnings of words that pay, and stand before the sum.
 pub(super) const SUMS_BY: [&str; 31] = [

@@ -256,6 +256,7 @@ fn a_sum_without_a_currency_is_the_only_one_that_is_said_as_one() {
     judge(&said("send Anna 50 and pay 70 to Bert"), &pay, &[], &[r#"{"amount":50}"#, r#"{"amount":70}"#]);
     judge(&said("send 20 to Anna, not the 35 for the concert"), &pay, &[r#"{"amount":20}"#], &[r#"{"amount":35}"#]);
     judge(&said("send Anna the 12 photos from room 7 at 8"), &pay, &[], &[r#"{"amount":12}"#, r#"{"amount":7}"#]);
+    judge(&said("pay Anna by 15, she is 18"), &pay, &[], &[r#"{"amount":15}"#, r#"{"amount":18}"#]);
     judge(&said("send Anna 50, the rest of the 90 euros"), &pay, &[], &[r#"{"amount":50}"#]);
 }
 
@@ -307,7 +308,9 @@ fn a_no_is_said_of_what_is_off_or_left_out() {
         &[r#"{"read_receipts":false,"include_attachments":false,"notifications":true}"#],
         &[r#"{"notifications":false}"#, r#"{"read_receipts":true}"#, r#"{"include_attachments":true}"#],
     );
-    judge(&said("send it with the attachments"), &send, &[], &[r#"{"include_attachments":false}"#]);
+    for text in ["send it with the attachments", "send the attachments to the office", "add the attachments now"] {
+        judge(&said(text), &send, &[], &[r#"{"include_attachments":false}"#]);
+    }
     judge(&said("send it"), &send, &[], &[r#"{"include_attachments":false}"#, r#"{"include_attachments":true}"#]);
 }
 
@@ -381,6 +384,7 @@ fn an_hour_in_a_quotation_is_not_the_hour_of_the_call() {
 fn what_is_counted_may_have_a_word_before_its_name() {
     let book = of(r#"{"rooms":{},"guests":{},"start":{},"buy_currency":{},"below":{"description":"EUR"}}"#);
     judge(&said("one double room"), &book, &[r#"{"rooms":1}"#], &[r#"{"rooms":2}"#, r#"{"guests":1}"#]);
+    judge(&said("5 star rooms"), &book, &[], &[r#"{"rooms":5}"#]);
     judge(&said("3 guests, room 7"), &book, &[r#"{"guests":3}"#], &[r#"{"rooms":3}"#]);
     judge(&said("into Swiss francs"), &book, &[r#"{"buy_currency":"CHF"}"#], &[r#"{"buy_currency":"EUR"}"#]);
     judge(&said("tell me when it drops under 500"), &book, &[r#"{"below":500}"#], &[r#"{"below":50}"#]);
