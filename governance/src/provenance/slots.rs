@@ -100,7 +100,7 @@ const HOLDERS: [&str; 9] =
 const HELD: [&str; 6] = ["repo", "repository", "project", "name", "slug", "package"];
 /// Words of the argument that says when something begins, and of the one that says when it ends.
 const STARTS: [&str; 8] = ["start", "begin", "from", "dtstart", "starts", "begins", "checkin", "pickup"];
-const ENDS: [&str; 8] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish"];
+const ENDS: [&str; 10] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish", "dropoff", "return"];
 /// The argument of a pair that names what the other, `value`, is given to.
 const KEYS: [&str; 4] = ["name", "key", "field", "setting"];
 
