@@ -566,7 +566,8 @@ impl<'a> Walk<'a, '_> {
     /// speaks of any currency. None where no number is said so.
     pub(super) fn is_a_bare_sum(&self, sink: Sink<'_>, place: &TypedPlace) -> Option<bool> {
         let currency = || self.table.asked().any(|(span, _)| self.table.has_money(span));
-        if !sink.is_money() || sink.key != sink.argument || currency() {
+        let money = sink.is_money() || sink.is_described_in_money();
+        if !money || sink.key != sink.argument || currency() {
             return None;
         }
         let texts = self.given.iter().filter_map(|(_, value)| text(value));

@@ -134,11 +134,11 @@ impl Sink<'_> {
     }
 
     pub(super) fn is_money(&self) -> bool {
-        self.is_one_of(&MONEY) || self.currency().is_some() || self.is_described_in_money()
+        self.is_one_of(&MONEY) || self.currency().is_some()
     }
 
     /// Whether what the schema says of the argument is little more than a currency: `EUR per day`.
-    fn is_described_in_money(&self) -> bool {
+    pub(super) fn is_described_in_money(&self) -> bool {
         let words = self.tool.property(self.key).map_or("", |property| &property.words);
         let mut words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let first = words.next().is_some_and(|word| word.len() == 3 && Currency::parse(word).is_some());
