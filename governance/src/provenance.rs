@@ -5,6 +5,7 @@
 //! Spans are indexed once, when they enter ([`SpanTable`]); a decision only looks up.
 
 mod access;
+mod bare;
 mod behind;
 mod call;
 mod carried;
@@ -17,13 +18,17 @@ mod former;
 mod forms;
 mod index;
 mod length;
+mod measures;
 mod moments;
 mod names;
 mod number;
 mod numerals;
 mod phrases;
+mod picks;
+mod records;
 mod roles;
 mod rows;
+mod signs;
 mod slots;
 mod sums;
 mod table;

@@ -246,6 +246,7 @@ impl Replay {
             self.spans.enter_result(label(tool.integrity, level), &text, tool, called.carried.clone());
             return Ok(());
         };
+        self.spans.begin_result();
         for Part { text, integrity, confidentiality } in parts {
             let integrity = integrity.unwrap_or(Integrity::Untrusted);
             let level = confidentiality.unwrap_or(Confidentiality::Confidential);
@@ -311,30 +312,22 @@ fn text_of(content: &serde_json::Value) -> String {
             Ok(inner @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) => text_of(&inner),
             _ => text.clone(),
         },
-        other => {
-            let mut out = String::new();
-            plain(other, &mut out);
-            out
-        }
+        other => spaced(other).to_string(),
     }
 }
 
-fn plain(value: &serde_json::Value, out: &mut String) {
+/// JSON in whose texts words stand apart as they are read: without signs that JSON writes as others.
+fn spaced(value: &serde_json::Value) -> serde_json::Value {
+    let plain = |c: char| match c {
+        '"' => '”',
+        c if c.is_control() => ' ',
+        c => c,
+    };
     match value {
-        serde_json::Value::Null => {}
-        serde_json::Value::Bool(yes) => out.push_str(if *yes { "true" } else { "false" }),
-        serde_json::Value::Number(number) => out.push_str(&number.to_string()),
-        serde_json::Value::String(text) => out.push_str(text),
-        serde_json::Value::Array(values) => values.iter().for_each(|value| {
-            plain(value, out);
-            out.push('\n');
-        }),
-        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
-            out.push_str(key);
-            out.push_str(": ");
-            plain(value, out);
-            out.push('\n');
-        }),
+        serde_json::Value::String(text) => text.chars().map(plain).collect::<String>().into(),
+        serde_json::Value::Array(values) => values.iter().map(spaced).collect(),
+        serde_json::Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), spaced(value))).collect(),
+        other => other.clone(),
     }
 }
 

@@ -165,26 +165,49 @@ impl<'a> Walk<'a, '_> {
         others.into_iter().all(|(name, value)| {
             let records = self.records(Sink { argument: name, key: name, ..sink }, value);
             let mut here = records.iter().filter(|record| record.number.0 == own.number.0).peekable();
-            here.peek().is_none() || here.any(|record| record.number == own.number || record.key == own.key)
+            let one = |record: &Record<'_>| self.table.are_one(own.number.0, record.number.1, own.number.1);
+            here.peek().is_none() || here.any(|record| one(record) || record.key == own.key)
         })
+    }
+
+    /// Whether the call names the record that the place is in, by another value that is no sum: the price of what is booked.
+    pub(super) fn names_its_record(&self, sink: Sink<'_>, place: Place) -> bool {
+        let Some(own) = self.table.number_of(place) else { return false };
+        let others = self.given.iter().filter(|(name, _)| *name != sink.argument);
+        others.into_iter().any(|(name, value)| {
+            let sink = Sink { argument: name, key: name, ..sink };
+            let mut bound = self.bound(sink, value).into_iter();
+            !sink.is_money() && bound.any(|place| self.table.number_of(place) == Some(own))
+        })
+    }
+
+    /// The places that a value, or the only one of a list, has in lists that are declared for its argument.
+    fn bound(&self, sink: Sink<'_>, value: &Value) -> Vec<Place> {
+        match value {
+            Value::List(values) => match values.as_slice() {
+                [only] => self.bound(sink, only),
+                _ => Vec::new(),
+            },
+            Value::Text(text) => {
+                let text = folded(text);
+                self.table.vouching(&text, sink).filter(|(_, bound)| *bound).map(|(place, _)| place).collect()
+            }
+            Value::Integer(number) => self.bound_number(sink, Number::whole(*number), &number.to_string()),
+            Value::Float(number) => {
+                Number::of(*number).map(|exact| self.bound_number(sink, exact, &number.to_string())).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn bound_number(&self, sink: Sink<'_>, number: Number, value: &str) -> Vec<Place> {
+        let places = self.table.vouching_typed(Typed::Number(number), value, sink);
+        places.filter(|(_, bound)| *bound).map(|(place, _)| place.place()).collect()
     }
 
     /// The records that a value may be of.
     fn records(&self, sink: Sink<'a>, value: &'a Value) -> Vec<Record<'a>> {
-        let (text, number) = match value {
-            Value::Text(text) => (folded(text), None),
-            Value::Integer(number) => (number.to_string(), Some(Number::whole(*number))),
-            Value::Float(number) => (number.to_string(), Number::of(*number)),
-            _ => return Vec::new(),
-        };
-        let bound: Vec<Place> = match number {
-            Some(number) => {
-                let places = self.table.vouching_typed(Typed::Number(number), &text, sink);
-                places.filter(|(_, bound)| *bound).map(|(place, _)| place.place()).collect()
-            }
-            None => self.table.vouching(&text, sink).filter(|(_, bound)| *bound).map(|(place, _)| place).collect(),
-        };
-        let records = bound.into_iter().filter_map(|place| self.table.record(place));
+        let records = self.bound(sink, value).into_iter().filter_map(|place| self.table.record(place));
         records.filter(|record| record.row.fits(record.key, sink)).collect()
     }
 }

@@ -1,8 +1,10 @@
 //! What a call could have put into its own result.
 //!
 //! A tool that repeats what it was told would make anything trusted. So a result vouches for no value that stands in an
-//! untrusted argument of its call, or holds a word of one; and a result that is trusted throughout vouches only for
+//! untrusted argument of its call, or holds a word of one that no person has said; and a result that is trusted throughout vouches only for
 //! values with more letters or more figures than those arguments could have carried in, in whatever encoding.
+
+use std::collections::BTreeSet;
 
 use ephor_base::{Arguments, arguments::Value};
 
@@ -18,6 +20,9 @@ const MIN_CHARS: usize = 3;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Carried {
     texts: Vec<String>,
+    /// The words of them that no person has said, and all.
+    words: Vec<String>,
+    all: BTreeSet<String>,
     typed: Vec<Typed>,
     letters: usize,
     figures: usize,
@@ -25,7 +30,7 @@ pub struct Carried {
 
 impl Carried {
     /// Takes in an untrusted value with everything in it.
-    pub(super) fn take_in(&mut self, value: &Value) {
+    pub(super) fn take_in(&mut self, value: &Value, is_said: &impl Fn(&str) -> bool) {
         leaves(value, &mut |text| {
             let text = folded(text);
             // A day or a time selects; it carries no other text.
@@ -36,22 +41,29 @@ impl Carried {
             self.letters = self.letters.saturating_add(letters);
             self.figures = self.figures.saturating_add(figures);
             scan(&text, None, |mention| self.typed.push(mention.typed));
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= MIN_CHARS);
+            self.words.extend(words.filter(|word| !is_said(word)).map(str::to_owned));
+            self.all.extend(parts(&text).map(str::to_owned));
             self.texts.push(text);
         });
     }
 
     /// Whether the tool itself must have known the folded `value`. `all` is whether its result is trusted throughout.
     pub(super) fn leaves_out(&self, value: &str, typed: Option<Typed>, all: bool) -> bool {
-        let words = |text: &str| {
-            let mut words = text.split(|c: char| !c.is_alphanumeric());
-            words.any(|word| word.chars().count() >= MIN_CHARS && value.contains(word))
-        };
-        let repeats = self.texts.iter().any(|text| text.contains(value) || words(text));
+        let repeats = self.texts.iter().any(|text| text.contains(value))
+            || self.words.iter().any(|word| value.contains(word.as_str()))
+            // Said words in another order are other words.
+            || parts(value).all(|part| self.all.contains(part));
         let (letters, figures) = weigh(value);
         let could_carry = letters <= self.letters && figures <= self.figures && self.letters.max(self.figures) > 0;
         let means = typed.is_some_and(|typed| self.typed.contains(&typed));
         self.texts.is_empty() || !(repeats || means || (all && could_carry))
     }
+}
+
+/// The words of a text without any sign in them.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty())
 }
 
 /// How many letters and how many figures a text has.
@@ -76,8 +88,16 @@ fn leaves(value: &Value, each: &mut impl FnMut(&str)) {
 }
 
 /// The arguments of a call that are not `trusted`.
-pub(super) fn of(arguments: &Arguments, trusted: impl Fn(&str, &Value) -> bool) -> Carried {
+/// `is_said` is whether a person has said a word.
+pub(super) fn of(
+    arguments: &Arguments,
+    trusted: impl Fn(&str, &Value) -> bool,
+    is_said: impl Fn(&str) -> bool,
+) -> Carried {
     let mut carried = Carried::default();
-    arguments.iter().filter(|(name, value)| !trusted(name, value)).for_each(|(_, value)| carried.take_in(value));
+    arguments
+        .iter()
+        .filter(|(name, value)| !trusted(name, value))
+        .for_each(|(_, value)| carried.take_in(value, &is_said));
     carried
 }

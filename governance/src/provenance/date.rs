@@ -142,10 +142,19 @@ impl Date {
 
     /// The day of its month, 1 to 31.
     pub(super) fn day(self) -> u32 {
-        let year = self.year();
-        let first = (1..=12).rev().find_map(|month| Self::new(year, month, 1).filter(|first| *first <= self));
-        let days = first.map_or(0, |first| self.0.saturating_sub(first.0));
+        let days = self.begun().map_or(0, |(_, first)| self.0.saturating_sub(first.0));
         u32::try_from(days).map_or(0, |days| days.saturating_add(1))
+    }
+
+    /// Its month, 1 to 12.
+    pub(super) fn month(self) -> u32 {
+        self.begun().map_or(0, |(month, _)| month)
+    }
+
+    /// Its month, and the first day of that.
+    fn begun(self) -> Option<(u32, Self)> {
+        let year = self.year();
+        (1..=12).rev().find_map(|month| Some((month, Self::new(year, month, 1).filter(|first| *first <= self)?)))
     }
 
     fn year(self) -> i64 {

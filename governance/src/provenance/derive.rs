@@ -16,7 +16,7 @@
 //! nights). An argument that is called by a currency takes amounts in it. What is plainly meant for another argument does
 //! not count (`slots`).
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 use ephor_base::arguments::Value;
 
@@ -26,7 +26,8 @@ use super::{
     index::{Place, TypedPlace},
     length::Length,
     number::Number,
-    slots::{Sink, beside, cuts_a_link, cuts_a_quotation},
+    picks::Used,
+    slots::{Sink, beside, cuts_a_link, cuts_a_quotation, is_the_rest},
     table::SpanTable,
     text::{folded, weight},
     tongues::meaning,
@@ -68,7 +69,15 @@ pub(super) fn finding<'a>(
     if tool.declares(name, value) {
         finding.labels.push("registration".to_owned());
     } else {
-        let mut walk = Walk { table, given, beside: given.to_vec(), asked: Cell::new(false), finding: &mut finding };
+        let mut walk = Walk {
+            table,
+            tool,
+            given,
+            beside: given.to_vec(),
+            asked: Cell::new(false),
+            used: OnceCell::new(),
+            finding: &mut finding,
+        };
         walk.value(sink, value, 0);
         finding.asked = walk.asked.get();
     }
@@ -91,11 +100,14 @@ fn holds(value: &Value, text: &str, depth: usize) -> bool {
 
 pub(super) struct Walk<'a, 'f> {
     pub(super) table: &'a SpanTable,
+    tool: &'a Tool,
     pub(super) given: &'a [(&'a str, &'a Value)],
     /// What stands right beside the value: the entries of its object, or the arguments that matter.
     pub(super) beside: Vec<(&'a str, &'a Value)>,
     /// Whether any of it is of a span that is trusted for everything, or of a row that a person's words pick.
     pub(super) asked: Cell<bool>,
+    /// What the other arguments of the call are.
+    used: OnceCell<Used>,
     finding: &'f mut Finding,
 }
 
@@ -107,8 +119,8 @@ impl<'a> Walk<'a, '_> {
                     self.doubt(None);
                 }
             }
-            // Yes has the words of its name to be found; no has none.
-            Value::Bool(yes) => match self.flag(sink).filter(|_| *yes) {
+            // No is what is said of the words of its name as not meant, or off.
+            Value::Bool(yes) => match if *yes { self.flag(sink) } else { self.flag_off(sink) } {
                 Some(origin) => self.trust(&origin),
                 None => self.doubt(None),
             },
@@ -145,6 +157,58 @@ impl<'a> Walk<'a, '_> {
                 });
                 self.beside = around;
             }
+        }
+    }
+
+    /// What the other arguments are, and where people have said it.
+    pub(super) fn used(&self) -> &Used {
+        self.used.get_or_init(|| {
+            let mut used = Used::default();
+            let others = self.given.iter().filter(|(name, _)| *name != self.finding.argument);
+            for (name, value) in others {
+                self.take_in_used(value, &mut used, 0);
+                self.take_in_choice(name, value, &mut used);
+            }
+            used
+        })
+    }
+
+    /// Takes in what was chosen of what the schema lists.
+    fn take_in_choice(&self, name: &str, value: &Value, used: &mut Used) {
+        let options = self.tool.property(name).map_or(&[][..], |property| &property.options);
+        let Value::Text(own) = value else { return };
+        for option in options {
+            let places = if option == own { &mut used.chosen } else { &mut used.unchosen };
+            let option = folded(option);
+            places.extend(self.table.asked_at(&option));
+        }
+    }
+
+    fn take_in_used(&self, value: &Value, used: &mut Used, depth: usize) {
+        match value {
+            Value::Integer(number) => {
+                used.typed.push(Typed::Number(Number::whole(*number)));
+                used.spans.extend(self.table.spans_with(&number.to_string()));
+            }
+            Value::Float(number) => used.typed.extend(Number::of(*number).map(Typed::Number)),
+            Value::Text(text) => {
+                let text = folded(text);
+                for way in whole(&text) {
+                    match way {
+                        Whole::One(typed) => used.typed.push(typed),
+                        Whole::Moment(day, time, _) => used.typed.extend([Typed::Date(day), Typed::Time(time)]),
+                    }
+                }
+                used.places.extend(self.table.asked_at(&text).map(|place| (place, text.len())));
+                used.spans.extend(self.table.spans_with(&text));
+            }
+            Value::List(values) if depth < MAX_DEPTH => {
+                values.iter().for_each(|value| self.take_in_used(value, used, depth.saturating_add(1)));
+            }
+            Value::Object(map) if depth < MAX_DEPTH => {
+                map.iter().for_each(|(_, value)| self.take_in_used(value, used, depth.saturating_add(1)));
+            }
+            _ => {}
         }
     }
 
@@ -185,8 +249,8 @@ impl<'a> Walk<'a, '_> {
         let fits = |place: &TypedPlace| !named && !self.table.has_money(place.span) && number.length() >= MIN_CHARS;
         let places = self.table.vouching_typed(Typed::Number(number), value, sink);
         let mut places = places.filter(|(place, _)| !place.money && !self.table.is_excluded(place.place()));
-        let (place, _) =
-            places.find(|(place, bound)| *bound && self.is_of_the_row(sink, value, place.place()) || fits(place))?;
+        let (place, _) = places
+            .find(|(place, bound)| if *bound { self.is_of_the_row(sink, value, place.place()) } else { fits(place) })?;
         Some(self.table.origin(place.span).to_owned())
     }
 
@@ -256,7 +320,7 @@ impl<'a> Walk<'a, '_> {
         let money = sink.is_money() && (Number::read(value).is_some() || figures());
         let long = weight(value) >= MIN_CHARS && !money;
         let (sourced, wrong) = (value.contains(' ') && self.table.is_sourced(sink), sink.rules_out(value));
-        let unfit = || sink.is_unfit(value);
+        let (unfit, telephone) = (sink.is_unfit(value), sink.is_telephone(value));
         let (place, _) = self.table.vouching(value, sink).find(|(place, bound)| {
             let text = self.table.text(place.span);
             let start = usize::try_from(place.at).unwrap_or(usize::MAX);
@@ -264,11 +328,17 @@ impl<'a> Walk<'a, '_> {
             let meant = || {
                 !wrong
                     && !self.table.is_excluded(*place)
-                    && (sink.is_of_before() || !self.is_of_before_as_written(value, *place))
+                    && (!self.is_of_before_as_written(value, *place) || sink.is_of_before())
                     && !cuts_a_quotation(text, start, end)
                     && !sink.is_not_for(text, start, end, sourced)
             };
-            if unfit() || cuts_a_link(text, value, end) || self.is_another_in_its_row(sink, value) {
+            if unfit
+                || (telephone && !self.table.is_of_a_name(*place))
+                || sink.is_crossed(text, start, end)
+                || cuts_a_link(text, value, end)
+                || is_the_rest(&sink, text, start)
+                || self.is_another_in_its_row(sink, value)
+            {
                 return false;
             }
             if *bound {
@@ -279,7 +349,12 @@ impl<'a> Walk<'a, '_> {
             let person = sink.is_place() && self.table.names_a_person(value, sink);
             let name = || sink.is_for_someone() && self.table.is_written_as_a_name(place.span, value);
             let near = || beside(text, start, end).iter().any(|word| sink.says(word)) || name();
-            let said = !listed && !person && meant() && (long || near()) && !self.has_another_role(sink, value, *place);
+            let said = !listed
+                && !person
+                && meant()
+                && (long || near())
+                && !self.has_another_role(sink, value, *place)
+                && self.is_of_the_result(sink, *place);
             self.asked.set(self.asked.get() || said);
             said
         })?;
@@ -305,7 +380,7 @@ impl<'a> Walk<'a, '_> {
             || (year && meaning(before).month.is_some() && !sink.says("year"))
             || (sink.is_place() && !sink.is_wording() && !named && self.table.names_another_place(value, sink))
             || (value.contains('@') && sink.is_for_persons() && self.table.is_from_whom(place))
-            || (value.contains('@') && !sink.is_of_before() && self.table.is_old_address(place))
+            || (value.contains('@') && self.table.is_old_address(place) && !sink.is_of_before())
     }
 
     /// Whether a value is what something is moved from, or the day or the time of before.
@@ -314,7 +389,7 @@ impl<'a> Walk<'a, '_> {
             Whole::One(typed @ (Typed::Date(_) | Typed::Time(_))) => self.table.is_former(*typed, place, false),
             Whole::One(_) | Whole::Moment(..) => false,
         };
-        self.table.is_left(place) || whole(value).iter().any(former)
+        self.table.speaks_of_before(place.span) && (self.table.is_left(place) || whole(value).iter().any(former))
     }
 
     /// The same number, day, time or amount as in a span that vouches.
@@ -362,6 +437,10 @@ impl<'a> Walk<'a, '_> {
 
     /// Whether people name a value, and only as what was before: then no list brings it back.
     fn is_only_of_before(&self, sink: Sink<'_>, value: &str) -> bool {
+        let asked = self.table.asked_at(value).filter(|place| self.table.speaks_of_before(place.span));
+        if asked.count() == 0 {
+            return false;
+        }
         let mut said = self.table.asked_at(value).filter(|_| weight(value) >= MIN_CHARS && !sink.is_of_before());
         let former = |place: Place| self.table.has_been(place) || self.is_of_before_as_written(value, place);
         said.next().is_some_and(former) && said.all(former)
@@ -393,13 +472,35 @@ impl<'a> Walk<'a, '_> {
     /// declared for it.
     fn is_said(&self, sink: Sink<'_>, typed: Typed, value: &str, place: &TypedPlace, bound: bool) -> bool {
         if bound {
-            return !sink.is_unfit(value) && self.is_of_the_row(sink, value, place.place());
+            let telephone = sink.is_telephone(value) && !self.table.is_of_a_name(place.place());
+            return !sink.is_unfit(value) && !telephone && self.is_of_the_row(sink, value, place.place());
         }
         let sum = place.money || (sink.is_money() && matches!(typed, Typed::Number(_)));
         if self.table.is_excluded(place.place())
             || (sum && self.table.is_old(place))
-            || (!sink.is_of_before() && self.table.is_former(typed, place.place(), sum))
+            || (self.table.is_former(typed, place.place(), sum) && !sink.is_of_before())
         {
+            return false;
+        }
+        let measured = match typed {
+            Typed::Number(_) if !place.money => self.is_measured(sink, place),
+            _ => None,
+        };
+        let bare = match typed {
+            Typed::Number(_) if !place.money => self.is_a_bare_sum(sink, place),
+            _ => None,
+        };
+        // Of a card that ends in 4417, no number is a sum beside one that is.
+        let rest = || {
+            let start = usize::try_from(place.byte).unwrap_or(usize::MAX);
+            is_the_rest(&sink, self.table.text(place.span), start)
+        };
+        let lead = match typed {
+            Typed::Number(number) if !place.money => self.is_a_lead(sink, number, place),
+            _ => false,
+        };
+        let quoted = matches!(typed, Typed::Time(_)) && self.is_only_quoted(sink, place);
+        if measured == Some(false) || bare == Some(false) || lead || quoted || rest() {
             return false;
         }
         let fits = || match typed {
@@ -410,17 +511,25 @@ impl<'a> Walk<'a, '_> {
             Typed::Number(number) => number.length() >= MIN_CHARS,
             _ => true,
         };
-        let named = || sink.says(&place.before) || sink.says(&place.after);
+        let named = || sink.says(&place.before) || sink.says(&place.after) || self.names_further_on(sink, place);
         let counted = || match typed {
             Typed::Number(number) if !place.money && sink.counts(&place.before, &place.after) => {
                 !self.is_a_lead(sink, number, place)
             }
-            Typed::Number(_) if !place.money => self.counts_beside(sink, place),
+            Typed::Number(_) if !place.money => {
+                self.counts_beside(sink, place)
+                    || self.is_numbered(sink, place)
+                    || bare == Some(true)
+                    || self.is_a_bare_count(sink, place)
+            }
             _ => false,
         };
         let listed = sink.is_identifier() && self.table.is_sourced(sink);
-        let meant = !listed && !sink.rules_out(value) && (named() || counted() || fits());
-        let said = meant && self.goes_with(sink, typed, place) && (!sink.is_each() || is_each(place));
+        let meant = !listed && !sink.rules_out(value) && (measured == Some(true) || fits() || named() || counted());
+        let said = meant
+            && self.goes_with(sink, typed, place)
+            && (!sink.is_each() || is_each(place))
+            && self.is_of_the_result(sink, place.place());
         self.asked.set(self.asked.get() || said);
         said
     }

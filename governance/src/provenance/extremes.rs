@@ -166,6 +166,16 @@ impl Extreme {
         self.near.iter().any(|word| kind.contains(word))
     }
 
+    /// Whether a line with this key says a price.
+    pub(super) fn is_of_a_price(key: &str) -> bool {
+        name_words(key).any(|word| PRICE.contains(&&*word))
+    }
+
+    /// Whether it compares moments.
+    pub(super) fn is_of_time(&self) -> bool {
+        self.compares.is_some_and(|(keys, _)| *keys == WHEN)
+    }
+
     /// Whether a line with this key says how much.
     pub(super) fn compares(&self, key: &str) -> bool {
         self.compares.is_some_and(|(keys, _)| name_words(key).any(|word| keys.contains(&&*word)))

@@ -199,6 +199,11 @@ pub(super) struct Former {
 }
 
 impl Former {
+    /// Whether nothing was.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.used.is_empty() && self.past.is_empty() && self.went.is_empty()
+    }
+
     pub(super) fn of(text: &str) -> Self {
         let clauses = Clauses::of(text);
         let mut former = Self::default();

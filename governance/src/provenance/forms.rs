@@ -7,25 +7,40 @@
 use ephor_base::arguments::Value;
 
 use super::{
-    access,
+    access, bare,
     date::{Moment, Time, between},
     derive::{MIN_CHARS, Walk},
     index::{Place, TypedPlace},
     length::Length,
+    measures::{adjective, dimension, glued, measure},
     number::{Currency, Number},
     phrases::{EACH, JOINS, OFF},
-    slots::{Sink, is_when},
+    slots::{PathPart, Sink, beside, cuts_a_quotation, is_when, name_words},
     text::{Word, folded, weight, words},
-    tongues::meaning,
-    typed::{Typed, Whole, as_segment, placed, whole},
+    tongues::{FOR, Unit, meaning},
+    typed::{Near, SIGNS, Typed, Whole, as_segment, path_of, placed, scan, whole},
 };
 
 /// Schemes that stand before an address or a number and say no more than its form does.
 const SCHEMES: [&str; 2] = ["mailto:", "tel:"];
+/// A shorter word is no name of what is to be done.
+const VERB: usize = 3;
 /// How many words may stand between two things that are said of each other.
 const REACH: usize = 3;
 /// How many between a number and the name it is said of: fifteen percent of all of my salary.
 const FAR: usize = 5;
+/// So many words the end of a clause is worth, and so many a word that joins two of a kind.
+const A_CLAUSE: usize = 20;
+const A_JOIN: usize = 5;
+/// With a number before, these say of what sort something is and not how many there are: 5 star rooms.
+const SORTS: [&str; 6] = ["star", "stars", "bed", "seater", "man", "door"];
+/// A quotation begins with one of these.
+const QUOTES: [char; 7] = ['"', '“', '„', '«', '「', '\'', '‘'];
+/// Words of the name of a yes or no that only say that it is one.
+const FLAGS: [&str; 14] = [
+    "is", "has", "make", "include", "includes", "with", "send", "enable", "enabled", "allow", "allows", "add", "show",
+    "use",
+];
 /// How deep the start of a call is looked for.
 pub(super) const DEPTH: usize = 4;
 
@@ -35,6 +50,14 @@ pub(super) enum Said {
     Yes(String),
     /// Only as what is not meant.
     Not,
+}
+
+/// A level of access that a request speaks of.
+struct SaidLevel {
+    span: u32,
+    /// At which word.
+    at: usize,
+    level: usize,
 }
 
 /// The address without its scheme. One with headers in it is left as it is.
@@ -64,6 +87,9 @@ impl<'a> Walk<'a, '_> {
             .or_else(|| self.next_to(sink, value))
             .or_else(|| self.whole_day(sink, value))
             .or_else(|| self.today(sink, value))
+            .or_else(|| self.part_of_a_path(sink, value))
+            .or_else(|| value.split_once('/').and_then(|(one, other)| self.typed(sink, path_of(one, other), value)))
+            .or_else(|| self.without_its_sign(sink, value))
             .or_else(|| if sink.is_of_a_link() { self.typed(sink, as_segment(value)?, value) } else { None })
     }
 
@@ -127,33 +153,91 @@ impl<'a> Walk<'a, '_> {
 
     /// A yes, where somebody said the name of the argument.
     pub(super) fn flag(&self, sink: Sink<'_>) -> Option<String> {
-        let name = sink.key.to_lowercase().replace(['_', '-'], " ");
-        let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let name = flag_name(sink.key, &["is", "has", "make"]);
+        // Of a short one, only what is to be done with something: pin it.
+        let short = weight(&name) <= MIN_CHARS;
+        let word = weight(&name) >= VERB && name.chars().all(|c| c.is_alphabetic() || c == ' ');
         let mut places = self.table.vouching(&name, sink).filter(|_| word);
         let (place, _) = places.find(|(place, _)| {
             let at = usize::try_from(place.at).unwrap_or(usize::MAX);
             let text = self.table.text(place.span);
             let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
             let ends = around.iter().flatten().any(|word| OFF.iter().any(|off| word.starts_with(off)));
-            !ends && !self.table.is_excluded(*place)
+            let done = around[1].first().is_some_and(|word| matches!(*word, "it" | "this" | "that" | "them"));
+            !ends && (done || !short) && !self.table.is_excluded(*place)
         })?;
         Some(self.table.origin(place.span).to_owned())
     }
 
+    /// A no, where somebody said the name of the argument as what is not meant or is off.
+    pub(super) fn flag_off(&self, sink: Sink<'_>) -> Option<String> {
+        let name = flag_name(sink.key, &FLAGS);
+        let word = weight(&name) > MIN_CHARS && name.chars().all(|c| c.is_alphabetic() || c == ' ');
+        let said: Vec<Place> = self.table.vouching(&name, sink).filter(|_| word).map(|(place, _)| place).collect();
+        let off = |place: &Place| {
+            let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+            let text = self.table.text(place.span);
+            let around = [clause(text, at, true), clause(text, at.saturating_add(name.len()), false)];
+            // The office is not off, and now is not no.
+            let is_off = |word: &str| {
+                OFF.iter().any(|off| word == *off || (off.chars().count() > MIN_CHARS && word.starts_with(off)))
+            };
+            around.iter().flatten().any(|word| is_off(word)) || self.table.is_excluded(*place)
+        };
+        // Off here and on there is neither.
+        let first = said.first().filter(|_| said.iter().all(off))?;
+        Some(self.table.origin(first.span).to_owned())
+    }
+
+    /// Whether a word of the argument's name stands one further behind a number: one double room.
+    pub(super) fn names_further_on(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let all = placed(self.table.text(place.span));
+        let near = Near::of(&all);
+        let next = place.end.saturating_add(1);
+        !near.ends_a_phrase(place.end)
+            && !near.ends_a_phrase(next)
+            && meaning(&place.after).unit.is_none()
+            && !SORTS.contains(&&*place.after)
+            && sink.says(near.get(next, 0))
+    }
+
     /// One of the values that the schema lists: said as a word, or as the beginning of one, and not as what is not meant.
-    pub(super) fn option(&self, sink: Sink<'_>, value: &str) -> Option<Said> {
+    pub(super) fn option(&self, sink: Sink<'a>, value: &str) -> Option<Said> {
         let options = sink.options();
-        if options.len() < 2 || !value.chars().all(char::is_alphabetic) || !options.iter().any(|own| own == value) {
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        if options.len() < 2 || !value.chars().all(plain) || !options.iter().any(|own| own == value) {
             return None;
         }
         if access::are_levels(options) {
-            return self.access(options, value);
+            return self.access(sink, options, value);
         }
+        let phrases = self.phrases(options);
+        let own = options.iter().position(|option| option == value)?;
         let (mut said, mut not, mut another) = (None, false, false);
+        let mut all: Vec<SaidLevel> = Vec::new();
+        for (place, option) in phrases.iter().map(|(place, _, option)| (*place, *option)) {
+            // What is called so is not what is not meant: not planned.
+            let denies = options.get(option).is_some_and(|option| option.starts_with("no"));
+            let excluded = !denies && self.table.is_excluded(place);
+            not |= excluded && option == own;
+            said = said.or_else(|| (option == own && !excluded).then_some(place.span));
+            another |= !excluded && option != own;
+        }
         for (span, text) in self.table.asked() {
-            for word in words(text) {
+            for (at, word) in placed(text).into_iter().enumerate() {
                 let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
+                // A word of premium economy is no economy.
+                let part =
+                    |(first, end, _): &(Place, u32, usize)| first.span == span && (first.at..*end).contains(&place.at);
+                if phrases.iter().any(part) {
+                    not |= word.core == value;
+                    continue;
+                }
                 let says = |option: &str| {
+                    // P1 is nothing else.
+                    if option.contains(|c: char| c.is_ascii_digit()) {
+                        return word.core == option;
+                    }
                     let long = weight(option) >= MIN_CHARS;
                     // Into is in; allow is not all, and ready not read.
                     let fits = |rest: &str| if long { rest != "y" && rest.chars().count() <= 2 } else { rest == "to" };
@@ -163,7 +247,18 @@ impl<'a> Walk<'a, '_> {
                 not |= says(value) && excluded;
                 said = said.or_else(|| (says(value) && !excluded).then_some(span));
                 another |= !excluded && options.iter().any(|option| option != value && says(option));
+                let level = options.iter().position(|option| says(option)).filter(|_| !excluded);
+                all.extend(level.map(|level| SaidLevel { span, at, level }));
             }
+        }
+        // Of an admin and a moderator, each has their own.
+        if said.is_some()
+            && another
+            && sink.key == sink.argument
+            && let Some(meant) = self.level_beside(sink, &all, false)
+        {
+            let span = said.filter(|_| meant == Some(own));
+            return Some(span.map_or(Said::Not, |span| Said::Yes(self.table.origin(span).to_owned())));
         }
         match said {
             // Of several rows, each has its own.
@@ -175,28 +270,83 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// A level of access that somebody said, by whatever name, and no higher one that they did not.
-    fn access(&self, options: &[String], value: &str) -> Option<Said> {
+    /// Where people say one of the values of a schema that has several words: its place, its end and which it is.
+    fn phrases(&self, options: &[String]) -> Vec<(Place, u32, usize)> {
+        let several = options.iter().enumerate().filter(|(_, option)| option.contains(['_', '-']));
+        let mut phrases = Vec::new();
+        for (number, option) in several {
+            for form in [option.clone(), option.replace(['_', '-'], " "), option.replace('_', "-")] {
+                let len = u32::try_from(form.len()).unwrap_or(u32::MAX);
+                phrases.extend(self.table.asked_at(&form).map(|place| (place, place.at.saturating_add(len), number)));
+            }
+        }
+        phrases
+    }
+
+    /// A level of access that somebody said, by whatever name, and no higher one that they did not. Of several, the one that
+    /// is said of whom the call has.
+    fn access(&self, sink: Sink<'a>, options: &[String], value: &str) -> Option<Said> {
         let own = access::level(value)?;
-        let (mut said, mut not, mut highest) = (None, false, 0);
+        let (mut said, mut not): (Vec<SaidLevel>, _) = (Vec::new(), false);
         for (span, text) in self.table.asked() {
-            for word in placed(text) {
+            for (at, word) in placed(text).iter().enumerate() {
                 let Some(level) = access::said(word.core) else { continue };
                 let place = Place { span, at: u32::try_from(word.at).unwrap_or(u32::MAX) };
                 let excluded = self.table.is_excluded(place);
                 not |= excluded && level == own;
                 if !excluded && options.iter().any(|option| access::level(option) == Some(level)) {
-                    highest = highest.max(level);
-                    said = said.or_else(|| (level == own).then_some(span));
+                    said.push(SaidLevel { span, at, level });
                 }
             }
         }
-        match said {
-            // To read and write is to write.
-            Some(span) if highest == own => Some(Said::Yes(self.table.origin(span).to_owned())),
+        let highest = said.iter().map(|said| said.level).max();
+        // To read and write is to write.
+        let meant = if said.iter().all(|said| Some(said.level) == highest) {
+            highest
+        } else {
+            self.level_beside(sink, &said, true).unwrap_or(highest)
+        };
+        match said.iter().find(|said| said.level == own) {
+            Some(said) if meant == Some(own) => Some(Said::Yes(self.table.origin(said.span).to_owned())),
             Some(_) => Some(Said::Not),
             None => not.then_some(Said::Not),
         }
+    }
+
+    /// The level that stands nearest to whom the call has; none in it if two are as near, and none at all if the request has
+    /// nobody of the call.
+    fn level_beside(&self, sink: Sink<'a>, said: &[SaidLevel], joins: bool) -> Option<Option<usize>> {
+        let persons = self.given.iter().filter(|(key, _)| Sink { key, argument: key, ..sink }.is_for_someone());
+        let names: Vec<String> = persons.filter_map(|(_, value)| text(value)).map(|text| folded(text)).collect();
+        let short = |name: &String| -> Vec<String> {
+            let local = name.split('@').next().unwrap_or_default();
+            let parts = local.split(|c: char| !c.is_alphanumeric()).filter(|part| weight(part) >= REACH);
+            parts.map(str::to_owned).collect()
+        };
+        let all_names = names.iter().cloned().chain(names.iter().flat_map(short));
+        let named: Vec<Place> = all_names.flat_map(|name| self.table.asked_at(&name).collect::<Vec<_>>()).collect();
+        let span =
+            named.iter().rev().map(|place| place.span).find(|span| said.iter().any(|said| said.span == *span))?;
+        let text = self.table.text(span);
+        let all = placed(text);
+        let mut gaps: Vec<(usize, usize)> = Vec::new();
+        for said in said.iter().filter(|said| said.span == span) {
+            let word = all.get(said.at)?;
+            let places =
+                named.iter().filter(|place| place.span == span).filter_map(|place| usize::try_from(place.at).ok());
+            let gap = places.map(|at| gap(text, at, word.at)).min()?;
+            let joined = said.at.checked_sub(2).is_some_and(|first| {
+                let and = all.get(first.saturating_add(1)).is_some_and(|word| JOINS.contains(&word.core));
+                and && all.get(first).is_some_and(|word| access::said(word.core).is_some())
+            });
+            match gaps.last_mut().filter(|_| joined && joins) {
+                Some((least, level)) => (*least, *level) = ((*least).min(gap), (*level).max(said.level)),
+                None => gaps.push((gap, said.level)),
+            }
+        }
+        let (least, level) = *gaps.iter().min()?;
+        let alone = gaps.iter().all(|(gap, other)| *gap > least || *other == level);
+        Some(alone.then_some(level))
     }
 
     /// `START/END` or `START/LENGTH`, as ISO 8601 has it.
@@ -263,6 +413,32 @@ impl<'a> Walk<'a, '_> {
         })
     }
 
+    /// The name of a place or a person that the request has with the sign of one: `#random`, `@jo.park`.
+    fn without_its_sign(&self, sink: Sink<'_>, value: &str) -> Option<String> {
+        let sign = if sink.is_place() {
+            '#'
+        } else if sink.is_someone() {
+            '@'
+        } else {
+            return None;
+        };
+        let plain = !value.contains(['#', '@', ' ']) && weight(value) >= REACH;
+        if plain { self.token(sink, &format!("{sign}{value}")) } else { None }
+    }
+
+    /// One of two names that the request has with a stroke between, where the call has the other one as the other of them.
+    fn part_of_a_path(&self, sink: Sink<'a>, value: &str) -> Option<String> {
+        let own = Sink::part_of_a_path(sink.key).filter(|_| !value.contains('/'))?;
+        let around = self.beside.iter().chain(self.given).filter(|(key, _)| *key != sink.key);
+        around.into_iter().find_map(|(key, other)| {
+            let part = Sink::part_of_a_path(key).filter(|part| *part != own)?;
+            let other = folded(text(other)?);
+            let (one, other) = if part == PathPart::Holder { (&*other, value) } else { (value, &*other) };
+            let path = format!("{one}/{other}");
+            self.token(sink, &path).or_else(|| self.typed(sink, path_of(one, other), &path))
+        })
+    }
+
     /// A value too short to mean anything, which somebody said of what stands beside it: Nadia in 14C.
     fn next_to(&self, sink: Sink<'_>, value: &str) -> Option<String> {
         let short = (2..MIN_CHARS).contains(&weight(value)) && value.contains(|c: char| c.is_ascii_digit());
@@ -275,8 +451,16 @@ impl<'a> Walk<'a, '_> {
                 return false;
             }
             let text = self.table.text(place.span);
-            let before: Vec<&str> = clause(text, usize::try_from(place.at).unwrap_or(usize::MAX), true);
-            self.names_beside(sink).iter().any(|name| before.contains(&name.as_str()))
+            let at = usize::try_from(place.at).unwrap_or(usize::MAX);
+            let (before, after) = (clause(text, at, true), clause(text, at.saturating_add(value.len()), false));
+            // 14C for Nadia.
+            let whose =
+                if let [join, whose, ..] = &*after { Some(*whose).filter(|_| FOR.contains(join)) } else { None };
+            let names = self.names_beside(sink);
+            match whose {
+                Some(whose) => names.iter().any(|name| name == whose),
+                None => names.iter().any(|name| before.contains(&name.as_str())),
+            }
         })?;
         Some(self.table.origin(place.span).to_owned())
     }
@@ -367,6 +551,45 @@ impl<'a> Walk<'a, '_> {
         sink.key != sink.argument && unit.is_some() && texts.any(|text| named(text) == unit)
     }
 
+    /// Whether a number is written as that of a thing, such as `#12`, and the argument is one. Where the words beside some
+    /// say which argument they are for, the others are for none.
+    pub(super) fn is_numbered(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let text = self.table.text(place.span);
+        let at = usize::try_from(place.byte).unwrap_or(usize::MAX);
+        let signed = |word: &Word<'_>| word.core.starts_with(SIGNS);
+        let named = || words(text).filter(signed).any(|word| sink.says(beside(text, word.at, word.at)[0]));
+        let bare = text.get(at..).is_some_and(|rest| rest.starts_with(SIGNS));
+        bare && sink.is_identifier() && (sink.says(&place.before) || !named())
+    }
+
+    /// Whether a number without a currency is the sum that is meant: the only one that is said as a sum is, where nobody
+    /// speaks of any currency. None where no number is said so.
+    pub(super) fn is_a_bare_sum(&self, sink: Sink<'_>, place: &TypedPlace) -> Option<bool> {
+        let currency = || self.table.asked().any(|(span, _)| self.table.has_money(span));
+        let money = sink.is_money() || sink.is_described_in_money();
+        if !money || sink.key != sink.argument || currency() {
+            return None;
+        }
+        let texts = self.given.iter().filter_map(|(_, value)| text(value));
+        let given: Vec<String> = texts.map(|text| folded(text)).collect();
+        let named = |word: &str| given.iter().any(|own| words(own).any(|own| own.core == word));
+        let (sums, others) = bare::sums(self.table.text(place.span), named);
+        let (sums, others) = (self.meant(place.span, sums), self.meant(place.span, others));
+        (!sums.is_empty()).then(|| sums == [place.at] && others.is_empty())
+    }
+
+    /// Whether a number is the only one of its message that counts things, and the argument asks how many.
+    pub(super) fn is_a_bare_count(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let pieces = sink.key == sink.argument && sink.counts_in() == Some(Unit::Piece);
+        pieces && self.meant(place.span, bare::counts(self.table.text(place.span))) == [place.at]
+    }
+
+    /// The words of those that the request does not exclude.
+    fn meant(&self, span: u32, said: Vec<(usize, usize)>) -> Vec<usize> {
+        let place = |byte: usize| Place { span, at: u32::try_from(byte).unwrap_or(u32::MAX) };
+        said.into_iter().filter(|(_, byte)| !self.table.is_excluded(place(*byte))).map(|(at, _)| at).collect()
+    }
+
     /// Whether a number says how long before something it is, and the argument does not ask for that.
     pub(super) fn is_a_lead(&self, sink: Sink<'_>, number: Number, place: &TypedPlace) -> bool {
         let length = sink.counts_in().and_then(|unit| Length::of(unit, number));
@@ -375,10 +598,54 @@ impl<'a> Walk<'a, '_> {
         !sink.is_lead() && length.is_some_and(|length| leads(length).iter().any(here))
     }
 
+    /// Whether an hour stands in a quotation, where another one does not.
+    pub(super) fn is_only_quoted(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
+        let text = self.table.text(place.span);
+        let inside = |byte: usize| cuts_a_quotation(text, byte, byte.saturating_add(1));
+        let at = usize::try_from(place.byte).unwrap_or(usize::MAX);
+        if sink.is_wording() || !text.contains(QUOTES) || !inside(at) {
+            return false;
+        }
+        let mut outside = false;
+        scan(text, None, |mention| outside |= matches!(mention.typed, Typed::Time(_)) && !inside(mention.byte));
+        outside
+    }
+
+    /// Whether what is measured by a number, and in what, is what the argument asks for; none if nothing says so.
+    pub(super) fn is_measured(&self, sink: Sink<'_>, place: &TypedPlace) -> Option<bool> {
+        let (wanted, unit) = (sink.dimension(), sink.measure());
+        if wanted.is_none() && unit.is_none() {
+            return None;
+        }
+        let said = placed(self.table.text(place.span));
+        let word = |at: usize| said.get(at).map_or("", |word| word.core);
+        let own = measure(word(place.end)).or_else(|| glued(word(place.at)).and_then(|(_, unit)| measure(unit)));
+        let apart = measure(word(place.end)).is_some();
+        let behind = adjective(word(place.end.saturating_add(usize::from(apart))));
+        let before = (1..=2).filter_map(|back| place.at.checked_sub(back)).find_map(|at| dimension(word(at)));
+        let what = behind.or(before);
+        let differs = |one: Option<usize>, other: Option<usize>| one.is_some() && other.is_some() && one != other;
+        if differs(unit, own) || differs(wanted, what) {
+            return Some(false);
+        }
+        let same = (wanted.is_some() && wanted == what) || (wanted.is_none() && unit.is_some() && unit == own);
+        same.then_some(true)
+    }
+
+    /// Whether the call has several objects for the argument.
+    fn has_several(&self, sink: Sink<'_>) -> bool {
+        let several = |value: &Value| match value {
+            Value::List(values) => values.iter().filter(|value| matches!(value, Value::Object(_))).count() > 1,
+            _ => false,
+        };
+        self.given.iter().any(|(name, value)| *name == sink.argument && several(value))
+    }
+
     /// Whether a number stands within reach of the name beside it, where its text has that.
     fn stands_by_its_name(&self, sink: Sink<'_>, place: &TypedPlace) -> bool {
         let names = self.names_beside(sink);
-        if names.is_empty() {
+        let measured = || !self.has_several(sink) && self.is_measured(sink, place) == Some(true);
+        if names.is_empty() || measured() {
             return true;
         }
         let said = placed(self.table.text(place.span));
@@ -387,16 +654,25 @@ impl<'a> Walk<'a, '_> {
         !said.iter().any(is_named) || said.get(around).is_some_and(|words| words.iter().any(is_named))
     }
 
+    /// Whether a value of a result that is trusted for everything may be meant: of several records, one that is. What a
+    /// person said is no record.
+    pub(super) fn is_of_the_result(&self, sink: Sink<'_>, place: Place) -> bool {
+        !self.table.is_of_a_list(place) || self.table.picked(place, sink, self.used()) != Some(false)
+    }
+
     /// Whether a value of a declared list may be meant: its row is picked, and where a record has a name with figures in
     /// it, no other word of the row is that name.
     pub(super) fn is_of_the_row(&self, sink: Sink<'_>, value: &str, place: Place) -> bool {
         let figures = value.contains(|c: char| c.is_ascii_digit());
         let person = sink.is_someone() && !value.contains('@') && !figures && self.table.has_sign(place);
-        let picked = self.table.picked(place, sink);
+        let picked = self.table.picked(place, sink, self.used());
         let day = is_when(value) && !sink.may_be_when() && self.table.has_code(place);
         // How much is paid is never one of several.
         let fits = picked != Some(false)
-            && (!sink.is_money() || self.table.is_the_only_one(place, sink))
+            && !self.table.is_denied(value)
+            && (!sink.is_money()
+                || self.table.is_the_only_one(place, sink, self.used())
+                || self.names_its_record(sink, place))
             && self.is_of_the_record(sink, place)
             && !person
             && !day
@@ -451,6 +727,21 @@ fn shape(word: &str) -> String {
         }
     }
     shape
+}
+
+/// How far two places of a text are apart, in words. The end of a clause counts for many.
+fn gap(text: &str, one: usize, other: usize) -> usize {
+    const ENDS: [&str; 8] = [", ", "; ", ". ", "? ", "! ", " (", ") ", ": "];
+    let between = text.get(one.min(other)..one.max(other)).unwrap_or_default();
+    let ends = ENDS.iter().map(|end| between.matches(end).count()).sum::<usize>();
+    let joins = words(between).filter(|word| JOINS.contains(&word.core)).count();
+    words(between).count().saturating_add(ends.saturating_mul(A_CLAUSE)).saturating_add(joins.saturating_mul(A_JOIN))
+}
+
+/// The name of a yes or no as a request may have it, without the words that only say that it is one.
+fn flag_name(key: &str, skipped: &[&str]) -> String {
+    let name: Vec<_> = name_words(key).skip_while(|word| skipped.contains(&&**word)).collect();
+    name.join(" ")
 }
 
 /// The few words of the same clause right before the byte `at`, or from it on.

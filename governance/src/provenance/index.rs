@@ -8,13 +8,15 @@ use std::{
 use super::{
     date::TurnTime,
     moments::{Said, When},
+    phrases::JOINS,
     text::{stands_alone, words},
+    tongues::UNTIL,
     typed::{Mention, Typed, scan},
 };
 
 /// Hashes that are the same on every machine.
 #[derive(Clone, Debug, Default)]
-struct Fixed;
+pub(super) struct Fixed;
 
 impl BuildHasher for Fixed {
     type Hasher = DefaultHasher;
@@ -111,10 +113,18 @@ impl Index {
             let when = match typed {
                 Typed::Date(day) => Some(When::Day(day)),
                 Typed::Time(time) => Some(When::Time(time)),
+                Typed::Left => Some(When::Left),
                 _ => None,
             };
             if holds.moments.len() < MOST_MOMENTS {
-                holds.moments.extend(when.map(|when| Said { sentence, at, when }));
+                // Of 10:00-11:00, both stand at one word.
+                let here = |said: &Said| said.at == at && matches!(said.when, When::Time(_));
+                // The à of 10:30 à 11:00 stands before many an hour.
+                let close = || holds.moments.last().is_some_and(|said| said.at.saturating_add(2) == at);
+                let until = UNTIL.contains(&before) && !JOINS.contains(&before)
+                    || matches!(before, "à" | "às" | "alle") && close();
+                let ends = until || holds.moments.last().is_some_and(here);
+                holds.moments.extend(when.map(|when| Said { sentence, at, when, ends }));
             }
             let places = self.typed.entry(typed).or_default();
             if places.len() < MOST_PLACES {

@@ -183,13 +183,19 @@ fn whole_length(near: Near<'_, '_>, at: usize) -> Option<(Length, usize)> {
 /// `daily`, `every Monday and Friday`, `every two weeks`, `every weekday`.
 fn recurrence(near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
     let word = near.get(at, 0);
+    let at_step = |step: usize| near.get(at.saturating_add(step), 0);
     if let Some(often) = often(word) {
         found(Typed::Recurrence(often));
+        // Weekly, a word or two further on, on Thursdays.
+        let on = (1..6).find(|step| at_step(*step) == "on").map(|step| at_step(step.saturating_add(1)));
+        let day = on.and_then(|word| meaning(word).weekday.or_else(|| meaning(word.strip_suffix('s')?).weekday));
+        if let (Unit::Week, Some(day)) = (often.unit, day.and_then(|day| u8::try_from(day).ok())) {
+            found(Typed::Recurrence(Recurrence { days: 1 << day, ..often }));
+        }
     }
     if !EVERY.contains(&word) {
         return;
     }
-    let at_step = |step: usize| near.get(at.saturating_add(step), 0);
     let weekday = |word: &str| meaning(word).weekday.and_then(|day| u8::try_from(day).ok()).map(|day| 1_u8 << day);
     let next = at_step(1);
     // What ends is another rhythm than what does not.

@@ -24,6 +24,9 @@ const DAY_WORDS: usize = 2;
 /// So many words further on the next of several days begins.
 const TOGETHER: usize = 4;
 
+/// So many words the second of two ends stands behind the first at most: 10 am to 11 am.
+const RANGE: usize = 3;
+
 /// A day or a time that a text speaks of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
@@ -31,6 +34,8 @@ pub(super) struct Said {
     /// At which word it begins.
     pub(super) at: usize,
     pub(super) when: When,
+    /// Whether it is a time that ends what another begins: the second of `10:30 to 11:00`.
+    pub(super) ends: bool,
 }
 
 /// A day, or a time of day.
@@ -38,21 +43,30 @@ pub(super) struct Said {
 pub(super) enum When {
     Day(Date),
     Time(Time),
+    /// Something is moved away from what stands at the same word.
+    Left,
 }
 
 /// The days and the times of a text, or of one sentence of it, in order. A day may be one of two.
 pub(super) struct Moments {
     days: Vec<(usize, Vec<Date>)>,
-    times: Vec<(usize, Time)>,
+    /// Those that are the two ends of one are together.
+    times: Vec<(usize, Vec<Time>)>,
+    /// The words at which there is a day or a time that something is moved away from.
+    left: Vec<usize>,
 }
 
 impl Moments {
     /// Those of one sentence, or of all.
     pub(super) fn of(all: &[Said], sentence: Option<u32>) -> Self {
-        let mut moments = Self { days: Vec::new(), times: Vec::new() };
+        let mut moments = Self { days: Vec::new(), times: Vec::new(), left: Vec::new() };
         for said in all.iter().filter(|said| sentence.is_none_or(|own| said.sentence == own)) {
             match said.when {
-                When::Time(time) => moments.times.push((said.at, time)),
+                When::Time(time) => match moments.times.last_mut() {
+                    Some((at, times)) if said.ends && said.at.saturating_sub(*at) <= RANGE => times.push(time),
+                    _ => moments.times.push((said.at, vec![time])),
+                },
+                When::Left => moments.left.push(said.at),
                 When::Day(day) => {
                     let known = sentence.is_none() && moments.days.iter().any(|(_, days)| days.contains(&day));
                     match moments.days.last_mut() {
@@ -74,6 +88,11 @@ impl Moments {
     /// Whether the time that stands at a word goes with this day. A day that is not of the text may.
     pub(super) fn goes_with(&self, day: Date, time: Time, at: usize) -> bool {
         let of_day = |days: &Vec<Date>| days.contains(&day);
+        // What is moved away from a day has no hour on it any more.
+        let mut own = self.days.iter().filter(|(_, days)| of_day(days)).peekable();
+        if self.left.contains(&at) || (own.peek().is_some() && own.all(|(at, _)| self.left.contains(at))) {
+            return false;
+        }
         let several = self.days.iter().any(|(_, days)| !of_day(days));
         if !several || !self.days.iter().any(|(_, days)| of_day(days)) {
             return true;
@@ -81,15 +100,15 @@ impl Moments {
         let gap = |(own, _): &&(usize, Vec<Date>)| {
             if *own > at { own.saturating_sub(at) } else { at.saturating_sub(*own).saturating_sub(DAY_WORDS) }
         };
-        let mut times: Vec<Time> = Vec::new();
-        self.times.iter().for_each(|(_, time)| {
-            if !times.contains(time) {
-                times.push(*time)
+        let mut times: Vec<&Vec<Time>> = Vec::new();
+        self.times.iter().for_each(|(_, own)| {
+            if !times.contains(&own) {
+                times.push(own);
             }
         });
         if self.days.len() == times.len() {
-            let place = times.iter().position(|own| *own == time);
-            return place.and_then(|place| self.days.get(place)).is_some_and(|(_, days)| of_day(days));
+            let mut pairs = times.iter().zip(&self.days).filter(|(own, _)| own.contains(&time));
+            return pairs.any(|(_, (_, days))| of_day(days));
         }
         let Some((nearest, _)) = self.days.iter().min_by_key(gap) else { return true };
         self.days.iter().any(|(own, days)| of_day(days) && self.is_together(*own, *nearest))

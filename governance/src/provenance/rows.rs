@@ -1,216 +1,333 @@
-//! Which row of a list a request picks.
+//! The records of a list, as far as a request can mean one of them.
 //!
-//! A source that is declared trusted for an argument gives several values, and only some of them were meant. A row is
-//! picked by what it has in common with the request and not with every other row: a word, an amount of money, a day that
-//! the request says something is from, its place in the list, or that it is the largest or newest. Where the request picks
-//! rows, no other row vouches; where it excludes one, that one does not. Only the trusted part of a row counts, so that
-//! nobody else can make it be picked. A row is a line, or a record that begins with a dash and takes several lines.
+//! Only the trusted part of a record counts, so that nobody else can have it meant. A record says what stands in it, what
+//! lies in it, and what those say that it lies in.
+
+use std::collections::BTreeSet;
 
 use super::{
-    date::{Date, Time, TurnTime},
-    denials::excluded,
+    date::{Date, Time},
     extremes::{Extreme, Measure, measured},
+    index::Place,
     number::Number,
-    numerals,
-    phrases::{CHEAPEST, FROM_A_DAY, LAST, THE},
-    slots::{Sink, singular},
-    text::{folded, weight, words},
-    tongues::meaning,
-    typed::{Near, Typed, digest, placed, scan},
+    records::{MASK, Record, Records},
+    signs::{MOST_WORDS, bare, numbered, picking, stem},
+    slots::{Sink, name_words},
+    text::{folded, words},
+    typed::{Typed, digest, scan},
 };
 
-/// A shorter word stands in too many rows to pick one.
-const PICKS: usize = 4;
 /// A longer list is not looked through.
-pub(super) const MOST_ROWS: usize = 512;
+const MOST_ROWS: usize = 512;
 
-/// A row of a list, as far as it can be picked.
+/// A record of a list, as far as it can be meant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
-    /// At which byte of the folded text it begins.
-    pub(super) start: usize,
     /// Whether a word of it has letters and figures, as the name of a record has.
     pub(super) has_code: bool,
     /// Whether a word of it is a person by the sign before it.
     pub(super) has_sign: bool,
-    /// What stands before the colon of a line such as `city: Oslo`, as a digest.
-    key: Option<u64>,
-    /// Whether it is the heading of what follows.
-    heads: bool,
-    words: Vec<u64>,
-    days: Vec<Date>,
-    times: Vec<Time>,
-    amounts: Vec<Typed>,
-    lines: Vec<Line>,
-    part: Part,
-    /// Whether its first line is of somebody whom nobody trusts.
+    /// Whether nobody whom anyone trusts says anything of it.
     pub(super) is_doubtful: bool,
+    /// Whether anybody may have written some of it.
+    is_mixed: bool,
+    /// The record that it lies in, and the name of the list there.
+    within: Option<usize>,
+    list: Box<str>,
+    pub(super) says: Says,
+    /// How many values it has.
+    pub(super) count: usize,
+    lines: Vec<Line>,
 }
 
-/// A line of a row that has a key before its value.
+/// What a record says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Says {
+    pub(super) words: BTreeSet<u64>,
+    /// The beginnings of its longer words.
+    pub(super) stems: BTreeSet<u64>,
+    /// Its values, each as a whole.
+    pub(super) values: BTreeSet<u64>,
+    pub(super) days: Vec<Date>,
+    pub(super) months: BTreeSet<u32>,
+    pub(super) times: Vec<Time>,
+    pub(super) sums: Vec<Number>,
+    pub(super) amounts: Vec<Typed>,
+}
+
+/// A value of a record.
 #[derive(Clone, Debug)]
 struct Line {
-    start: usize,
     key: Box<str>,
     measure: Option<Measure>,
 }
 
-/// How a line goes together with those around it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Part {
-    /// By itself.
-    #[default]
-    Alone,
-    /// Lines that are set in behind it belong to it.
-    Opens,
-    /// It has the name of a record after its key: what comes with other keys belongs to it.
-    Names,
-    /// It has another key.
-    Field,
-    /// Set in: it belongs to what opened a record before it, if anything did.
-    SetIn,
+/// A value of a list, and where it stands.
+#[derive(Clone, Debug)]
+struct Spot {
+    place: (u32, u32),
+    row: usize,
+    key: Box<str>,
+    is_code: bool,
 }
 
-/// What a message says that may pick a row.
+/// The records of a list.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Picks {
-    /// Each with whether it is excluded.
-    words: Vec<(u64, bool)>,
-    amounts: Vec<Typed>,
-    days: Vec<Date>,
-    times: Vec<Time>,
-    weekdays: Vec<i64>,
-    place: Option<Which>,
-    extreme: Option<Extreme>,
-    /// The bytes of the folded text that say what is not meant.
-    excluded: Vec<(usize, usize)>,
+pub(super) struct Rows {
+    rows: Vec<Row>,
+    spots: Vec<Spot>,
 }
 
-/// A place in a list, from its beginning or its end.
+/// Where a value of a list stands: of which record it is, and what stands before it.
 #[derive(Clone, Copy, Debug)]
-enum Which {
-    Nth(usize),
-    Last,
-    Cheapest,
+pub(super) struct Spotted<'a> {
+    pub(super) row: usize,
+    pub(super) key: &'a str,
+    /// Whether it has no key, and begins with a word of letters and figures, or is a number.
+    pub(super) is_code: bool,
 }
 
-/// The rows of a list: its lines, and those that are set in with the one that they belong to.
-pub(super) fn rows(text: &str) -> Vec<Row> {
-    let mut start = 0_usize;
-    let mut rows: Vec<Row> = Vec::new();
-    for raw in text.lines() {
-        let line = folded(raw);
-        let line = line.trim_end();
-        if line.is_empty() {
-            continue;
-        }
-        let mut row = Row::of(line, start);
-        row.part = if raw.starts_with([' ', '\t']) {
-            Part::SetIn
-        } else if raw.starts_with("- ") {
-            Part::Opens
-        } else {
-            row.part_by_key()
+impl Rows {
+    /// The records of a text that is put together from spans. `cuts` says at which byte each of them begins.
+    pub(super) fn of(text: &str, cuts: &[(usize, u32)]) -> Self {
+        let Records { records, fields } = Records::read(text);
+        let row = |record: &Record| {
+            let list = record.list.as_str().into();
+            Row { within: record.within, list, is_doubtful: true, ..Row::default() }
         };
-        start = start.saturating_add(line.len()).saturating_add(1);
-        match rows.last_mut() {
-            Some(last) if row.joins(last) => last.take_in(&row),
-            _ => rows.push(row),
+        let mut rows: Vec<Row> = records.iter().map(row).collect();
+        let mut own: Vec<Says> = vec![Says::default(); rows.len()];
+        let starts: Vec<usize> = fields.iter().map(|field| field.start).collect();
+        let places = places(text, cuts, &starts);
+        // What stands before the first value of a record is of it too.
+        let mut begins: Vec<(usize, usize)> = records.iter().map(|record| record.start).zip(0..).collect();
+        begins.sort_unstable();
+        let starts: Vec<usize> = begins.iter().map(|(start, _)| *start).collect();
+        let begins = begins.iter().zip(self::places(text, cuts, &starts));
+        let mut spots: Vec<Spot> =
+            begins.map(|((_, row), place)| Spot { place, row: *row, key: "".into(), is_code: false }).collect();
+        for (field, place) in fields.iter().zip(places) {
+            let value = folded(&field.text);
+            if let (Some(row), Some(says)) = (rows.get_mut(field.record), own.get_mut(field.record)) {
+                row.take_in(&field.key, &value);
+                says.take_in(&value);
+            }
+            let is_sign = |word: &str| is_code(word) || super::date::digits(word).is_some();
+            let is_code = field.key.is_empty() && words(&value).take(2).any(|word| is_sign(word.core));
+            spots.push(Spot { place, row: field.record, key: field.key.as_str().into(), is_code });
         }
+        for (record, says) in records.iter().zip(&mut own) {
+            says.take_in_words(&folded(&record.name));
+        }
+        spots.sort_by_key(|spot| spot.place);
+        let around = |row: usize| {
+            std::iter::successors(rows.get(row).and_then(|row| row.within), |row| {
+                rows.get(*row).and_then(|row| row.within)
+            })
+        };
+        // A record says what it has in it, and what those say that it lies in.
+        let mut all = own.clone();
+        for (at, says) in own.iter().enumerate() {
+            for outer in around(at) {
+                all.get_mut(outer).into_iter().for_each(|outer| outer.join(says));
+            }
+        }
+        for at in 0..rows.len() {
+            let outer: Vec<&Says> = around(at).filter_map(|outer| own.get(outer)).collect();
+            all.get_mut(at).into_iter().for_each(|says| outer.iter().for_each(|outer| says.join(outer)));
+        }
+        rows.iter_mut().zip(all).for_each(|(row, says)| row.says = says);
+        Self { rows, spots }
     }
-    rows
+
+    /// The value that stands at a place.
+    pub(super) fn at(&self, place: Place) -> Option<Spotted<'_>> {
+        let behind = self.spots.partition_point(|spot| spot.place <= (place.span, place.at));
+        let spot = self.spots.get(behind.checked_sub(1)?)?;
+        Some(Spotted { row: spot.row, key: &spot.key, is_code: spot.is_code })
+    }
+
+    /// Whether there are more than are looked through.
+    pub(super) const fn are_too_many(&self) -> bool {
+        self.rows.len() > MOST_ROWS
+    }
+
+    pub(super) fn row(&self, at: usize) -> Option<&Row> {
+        self.rows.get(at)
+    }
+
+    /// A place in each record.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> {
+        self.spots.iter().map(|spot| Place { span: spot.place.0, at: spot.place.1 })
+    }
+
+    /// The records that could be taken in place of another: those that have a value with the same key, and those that lie
+    /// beside it.
+    pub(super) fn beside(&self, spotted: Spotted<'_>) -> Vec<usize> {
+        let list = |row: usize| self.rows.get(row).map(|row| &row.list);
+        let near = |row: usize| list(row) == list(spotted.row) || self.are_one(row, spotted.row);
+        let same = |spot: &&Spot| *spot.key == *spotted.key && near(spot.row);
+        let mut rows: BTreeSet<usize> = self.spots.iter().filter(same).map(|spot| spot.row).collect();
+        let Some(own) = self.rows.get(spotted.row) else { return Vec::new() };
+        // A record is no line, and one of another kind is none of its own.
+        let alike = |row: &Row| {
+            !own.is_record() || row.lines.iter().any(|line| own.lines.iter().any(|mine| mine.key == line.key))
+        };
+        let lies = |(_, row): &(usize, &Row)| row.within == own.within && row.list == own.list && alike(row);
+        rows.extend(self.rows.iter().enumerate().filter(lies).map(|(at, _)| at));
+        rows.into_iter().collect()
+    }
+
+    /// Whether one of two records is, or lies in, the other.
+    pub(super) fn are_one(&self, one: usize, other: usize) -> bool {
+        self.lies_in(one, other) || self.lies_in(other, one)
+    }
+
+    /// Whether a record is, or lies in, another.
+    pub(super) fn lies_in(&self, inner: usize, outer: usize) -> bool {
+        let within = |row: &usize| self.rows.get(*row).and_then(|row| row.within);
+        std::iter::successors(Some(inner), within).any(|row| row == outer)
+    }
 }
 
-/// The row that a text begins which nobody is trusted for, if it begins one.
-pub(super) fn doubtful(text: &str) -> Vec<Row> {
-    let opens = text.starts_with("- ");
-    opens.then(|| Row { part: Part::Opens, is_doubtful: true, ..Row::default() }).into_iter().collect()
+/// Where bytes of a text stand in the folded texts of the spans that it is put together from. `starts` is in order.
+fn places(text: &str, cuts: &[(usize, u32)], starts: &[usize]) -> Vec<(u32, u32)> {
+    let mut found = Vec::with_capacity(starts.len());
+    let mut cuts = cuts.iter().copied().peekable();
+    let (mut span, mut at, mut len) = (0, 0, 0_usize);
+    for start in starts {
+        while let Some((begin, number)) = cuts.next_if(|(begin, _)| begin <= start) {
+            (span, at, len) = (number, begin, 0);
+        }
+        len = len.saturating_add(folded(text.get(at..*start).unwrap_or_default()).len());
+        // A space at the beginning of a piece is one of the text, unless the text begins there or has one before it.
+        let piece = text.get(at..*start).unwrap_or_default();
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        if len > folded(piece).len()
+            && piece.starts_with(char::is_whitespace)
+            && !before.is_some_and(char::is_whitespace)
+        {
+            len = len.saturating_add(1);
+        }
+        at = *start;
+        found.push((span, u32::try_from(len).unwrap_or(u32::MAX)));
+    }
+    found
 }
 
 impl Row {
-    /// The row that is the folded line, which begins at the byte `start`.
-    fn of(line: &str, start: usize) -> Self {
-        let mut row = Self { start, ..Self::default() };
-        row.has_code = words(line).any(|word| is_code(word.core));
-        row.has_sign = words(line).any(|word| word.core.starts_with('@'));
-        row.key = line.split_once(": ").filter(|(key, _)| !key.contains(' ')).map(|(key, _)| digest(key));
-        row.heads = line.ends_with(':');
-        row.words = picking(line, 2).map(|(_, word)| digest(word)).collect();
-        let bare = line.strip_prefix("- ").unwrap_or(line);
-        let (key, value) = bare.split_once(": ").unwrap_or((bare.strip_suffix(':').unwrap_or_default(), ""));
-        if !key.is_empty() && !key.contains(' ') {
-            row.lines.push(Line { start, key: key.into(), measure: measured(value) });
+    /// Takes in a value, folded, and what stands before it.
+    fn take_in(&mut self, key: &str, value: &str) {
+        self.count = self.count.saturating_add(1);
+        self.is_mixed |= value.contains(MASK);
+        if value.chars().all(|c| c == MASK) && !value.is_empty() {
+            return;
         }
-        scan(line, None, |mention| match mention.typed {
-            Typed::Date(day) => row.days.push(day),
-            Typed::Time(time) => row.times.push(time),
-            _ => {}
-        });
-        // Of 41/day, the amount.
-        scan(&line.replace('/', " "), None, |mention| {
-            if matches!(mention.typed, Typed::Amount(..)) {
-                row.amounts.push(mention.typed);
-            }
-        });
-        row
-    }
-
-    /// Whether it is of the record that the row before it begins.
-    pub(super) fn joins(&self, last: &Self) -> bool {
-        match (self.part, last.part) {
-            (Part::SetIn, Part::Opens | Part::Names) => true,
-            (Part::Field, Part::Names) => {
-                !self.lines.iter().any(|line| last.lines.iter().any(|own| own.key == line.key))
-            }
-            _ => false,
+        self.is_doubtful = false;
+        self.has_code |= words(value).any(|word| is_code(word.core));
+        self.has_sign |= words(value).any(|word| word.core.starts_with('@'));
+        if !key.is_empty() {
+            self.lines.push(Line { key: key.into(), measure: measured(value) });
         }
     }
 
-    fn part_by_key(&self) -> Part {
-        match self.lines.first() {
-            Some(line) if Sink::names_a_record(&line.key) => Part::Names,
-            Some(_) => Part::Field,
-            None => Part::Alone,
-        }
+    /// Whether anybody may have written some of it.
+    pub(super) const fn is_mixed(&self) -> bool {
+        self.is_mixed
     }
 
-    /// Takes in one more line of the same record.
-    pub(super) fn take_in(&mut self, row: &Self) {
-        self.has_code |= row.has_code;
-        self.has_sign |= row.has_sign;
-        (self.key, self.heads) = (None, false);
-        self.words.extend(&row.words);
-        self.days.extend(&row.days);
-        self.times.extend(&row.times);
-        self.amounts.extend(&row.amounts);
-        self.lines.extend(row.lines.iter().cloned());
-    }
-
-    /// Whether nothing is known of it.
-    pub(super) const fn is_blank(&self) -> bool {
-        self.is_doubtful && self.words.is_empty() && self.lines.is_empty()
-    }
-
-    /// Whether its values have keys before them, and it is no single line.
+    /// Whether its values have keys before them.
     pub(super) fn is_record(&self) -> bool {
         self.lines.len() > 1
     }
 
-    /// The key of the line that the byte `at` is in, of a row of one span.
-    pub(super) fn key_at(&self, at: usize) -> Option<&str> {
-        self.lines.iter().rev().find(|line| line.start <= at).map(|line| &*line.key)
+    /// Whether a value with this key may be what `sink` is called: no other key of the record is called so more.
+    pub(super) fn fits(&self, key: &str, sink: Sink<'_>) -> bool {
+        let goes = |key: &str| {
+            let shares = sink.shares(key);
+            // The passport of now, and not the old passport.
+            let more = name_words(key).count().saturating_sub(shares);
+            (shares, std::cmp::Reverse(if shares > 0 { more } else { 0 }))
+        };
+        // The name of a record is looked for among such names.
+        let named = sink.is_identifier() && Sink::names_a_record(key);
+        let lines = self.lines.iter().filter(|line| !named || Sink::names_a_record(&line.key));
+        let most = lines.map(|line| goes(&line.key)).max();
+        // The sign of a record alone fits whatever names one; of a person, where no other is of persons.
+        let persons =
+            || self.lines.iter().any(|line| Sink::is_of_persons(&line.key) && Sink::names_a_record(&line.key));
+        let alone = Sink::is_a_sign(key) && !sink.is_money() && !(sink.is_someone() && persons());
+        key.is_empty() || alone || (Some(goes(key)) >= most && !sink.is_of_another_kind(key))
     }
 
-    /// Whether a value with this key may be what `sink` is called: no other key of the record is called so more.
-    pub(super) fn fits(&self, key: Option<&str>, sink: Sink<'_>) -> bool {
-        let own = key.map_or(0, |key| sink.shares(key));
-        own >= self.lines.iter().map(|line| sink.shares(&line.key)).max().unwrap_or(0)
-            && key.is_none_or(|key| !sink.is_of_another_kind(key))
+    /// The least sum of money that it says, or its price by the key before that.
+    pub(super) fn price(&self) -> Option<Number> {
+        let sums = self.says.amounts.iter().filter_map(Typed::number);
+        let by_key = || self.lines.iter().filter(|line| Extreme::is_of_a_price(&line.key));
+        sums.min_by(Number::compare).or_else(|| {
+            by_key().find_map(|line| match line.measure {
+                Some(Measure::Number(number)) => Some(number),
+                _ => None,
+            })
+        })
+    }
+
+    /// The words of the keys of its values.
+    pub(super) fn key_words(&self) -> impl Iterator<Item = u64> {
+        self.lines.iter().flat_map(|line| name_words(&line.key).map(|word| digest(&word)).collect::<Vec<_>>())
     }
 
     /// How much the record has of what `extreme` compares.
-    fn measure(&self, extreme: &Extreme) -> Option<Measure> {
-        self.lines.iter().filter(|line| extreme.compares(&line.key)).find_map(|line| line.measure)
+    pub(super) fn measure(&self, extreme: &Extreme) -> Option<Measure> {
+        let by_key = self.lines.iter().filter(|line| extreme.compares(&line.key)).find_map(|line| line.measure);
+        by_key.or_else(|| match (extreme.is_of_time(), self.says.days.as_slice()) {
+            (true, [day]) => Some(Measure::Moment(*day, self.says.times.first().map_or(0, |time| time.minute()))),
+            _ => None,
+        })
+    }
+}
+
+impl Says {
+    fn take_in(&mut self, value: &str) {
+        self.take_in_words(value);
+        let all: Vec<&str> = words(value).map(|word| bare(word.core)).collect();
+        self.values.extend(all.iter().map(|word| digest(word)));
+        if !all.is_empty() && all.len() <= MOST_WORDS {
+            self.values.insert(digest(&all.join(" ")));
+        }
+        scan(value, None, |mention| match mention.typed {
+            Typed::Date(day) => {
+                self.months.insert(day.month());
+                self.days.push(day);
+            }
+            Typed::Time(time) => self.times.push(time),
+            Typed::Number(number) => self.sums.push(number),
+            _ => {}
+        });
+        // Of 41/day, the amount.
+        scan(&value.replace('/', " "), None, |mention| {
+            if matches!(mention.typed, Typed::Amount(..)) {
+                self.amounts.push(mention.typed);
+                self.sums.extend(mention.typed.number());
+            }
+        });
+    }
+
+    fn take_in_words(&mut self, text: &str) {
+        self.words.extend(picking(text, 2).map(|(_, word)| digest(word)));
+        self.words.extend(numbered(text).map(|(_, pair)| pair));
+        self.stems.extend(picking(text, 2).filter_map(|(_, word)| stem(word)));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.words.extend(&other.words);
+        self.stems.extend(&other.stems);
+        self.values.extend(&other.values);
+        self.days.extend(&other.days);
+        self.months.extend(&other.months);
+        self.times.extend(&other.times);
+        self.sums.extend(&other.sums);
+        self.amounts.extend(&other.amounts);
     }
 }
 
@@ -218,168 +335,4 @@ impl Row {
 pub(super) fn is_code(word: &str) -> bool {
     let letter = |c: char| c.is_alphabetic();
     word.contains(letter) && word.contains(|c: char| c.is_ascii_digit()) && !word.contains([':', '@', ','])
-}
-
-impl Picks {
-    /// What the folded text of a message picks. `names` are the short words that it writes as names, and `now` is when its turn began.
-    pub(super) fn of(text: &str, names: &[Box<str>], now: Option<TurnTime>) -> Self {
-        let excluded = excluded(text);
-        let out = |at: usize| excluded.iter().any(|(from, to)| (*from..*to).contains(&at));
-        let fits = |word: &str| weight(word) >= PICKS || names.iter().any(|name| **name == *word);
-        let words = picking(text, 2).filter(|(_, word)| fits(word)).map(|(at, word)| (digest(word), out(at))).collect();
-        let mut picks = Self { words, ..Self::default() };
-        let list = placed(text);
-        let near = Near::of(&list);
-        for at in 0..list.len() {
-            picks.place = picks.place.or_else(|| which(near, at));
-            picks.extreme = picks.extreme.take().or_else(|| Extreme::read(near, at));
-            if FROM_A_DAY.contains(&near.get(at, -1)) {
-                picks.weekdays.extend(meaning(near.get(at, 0)).weekday);
-            }
-        }
-        scan(text, now, |mention| match mention.typed {
-            Typed::Date(day) if FROM_A_DAY.contains(&mention.before) => picks.days.push(day),
-            Typed::Amount(..) => picks.amounts.push(mention.typed),
-            Typed::Time(time) if !excluded.iter().any(|(from, to)| (*from..*to).contains(&mention.byte)) => {
-                picks.times.push(time);
-            }
-            _ => {}
-        });
-        picks.excluded = excluded;
-        picks
-    }
-
-    /// Whether the byte `at` is in what is not meant.
-    pub(super) fn excludes(&self, at: usize) -> bool {
-        self.excluded.iter().any(|(from, to)| (*from..*to).contains(&at))
-    }
-
-    /// Whether row number `mine` is picked; none if the message picks nothing of this list.
-    pub(super) fn picks(&self, rows: &[&Row], mine: usize, kind: &[u64]) -> Option<bool> {
-        let mut picked = vec![false; rows.len()];
-        let mut left_out = vec![false; rows.len()];
-        let common = |marks: &mut Vec<bool>, out: bool, has: &dyn Fn(&Row) -> bool| {
-            let with: Vec<bool> = rows.iter().map(|row| has(row)).collect();
-            // What all rows have picks none of them; of a list of one, it is what was asked for.
-            if with.contains(&false) || (rows.len() == 1 && !out) {
-                marks.iter_mut().zip(with).for_each(|(mark, with)| *mark |= with);
-            }
-        };
-        for (word, excluded) in self.words.iter().filter(|(word, _)| !kind.contains(word)) {
-            common(if *excluded { &mut left_out } else { &mut picked }, *excluded, &|row| row.words.contains(word));
-        }
-        for amount in &self.amounts {
-            common(&mut picked, false, &|row| row.amounts.contains(amount));
-        }
-        for day in &self.days {
-            common(&mut picked, false, &|row| row.days.contains(day));
-        }
-        for time in &self.times {
-            common(&mut picked, false, &|row| row.times.contains(time));
-        }
-        for weekday in &self.weekdays {
-            common(&mut picked, false, &|row| row.days.iter().any(|day| day.weekday() == *weekday));
-        }
-        picked.iter_mut().zip(&left_out).for_each(|(picked, out)| *picked &= !out);
-        if left_out.get(mine) == Some(&true) {
-            return Some(false);
-        }
-        if let Some(extreme) = self.extreme.as_ref().filter(|extreme| extreme.is_of(kind)) {
-            return Some(Self::is_extreme(rows, mine, &picked, extreme));
-        }
-        match self.place {
-            Some(_) if rows.iter().any(|row| row.is_doubtful) => Some(false),
-            Some(place) => Self::at_its_place(rows, mine, &picked, place),
-            None => picked.contains(&true).then(|| picked.get(mine) == Some(&true)),
-        }
-    }
-
-    /// Whether row number `mine` has the most or the least of something, of those that words pick. Where that cannot be
-    /// told, none has.
-    fn is_extreme(rows: &[&Row], mine: usize, picked: &[bool], extreme: &Extreme) -> bool {
-        let any = picked.contains(&true);
-        let among = || rows.iter().enumerate().filter(|(at, _)| !any || picked.get(*at) == Some(&true));
-        if any && among().count() == 1 {
-            return picked.get(mine) == Some(&true);
-        }
-        let measures: Option<Vec<(usize, Measure)>> =
-            among().map(|(at, row)| Some((at, row.measure(extreme)?))).collect();
-        extreme.of(&measures.unwrap_or_default()) == Some(mine)
-    }
-
-    /// Whether row number `mine` is at the place that the message says. Where words pick rows too, both have to agree.
-    fn at_its_place(rows: &[&Row], mine: usize, picked: &[bool], place: Which) -> Option<bool> {
-        let any = picked.contains(&true);
-        let by_words: Vec<usize> = (0..rows.len()).filter(|at| picked.get(*at) == Some(&true)).collect();
-        let counted = counted(rows, mine);
-        let fallback = || if any { Some(by_words.contains(&mine)) } else { (rows.len() > 1).then_some(false) };
-        match place {
-            Which::Nth(_) | Which::Last => {
-                let at = |list: &[usize]| match place {
-                    Which::Nth(place) => list.get(place).copied(),
-                    _ => list.last().copied(),
-                };
-                match at(&counted) {
-                    Some(row) if !any || by_words == [row] => Some(row == mine),
-                    Some(row) => Some(row == mine && by_words.len() > 1 && at(&by_words) == Some(row)),
-                    None => fallback(),
-                }
-            }
-            Which::Cheapest => {
-                let among = if any { &by_words } else { &counted };
-                let least = |row: &&Row| row.amounts.iter().filter_map(Typed::number).min_by(Number::compare);
-                let prices: Option<Vec<(usize, Number)>> =
-                    among.iter().map(|at| Some((*at, least(rows.get(*at)?)?))).collect();
-                let Some(prices) = prices else {
-                    // Of what has no price nothing is the cheapest.
-                    return if rows.iter().any(|row| !row.amounts.is_empty()) { fallback() } else { None };
-                };
-                let lowest = prices.iter().map(|(_, price)| price).min_by(|one, other| one.compare(other))?;
-                Some(prices.iter().any(|(at, price)| *at == mine && price == lowest))
-            }
-        }
-    }
-}
-
-/// The rows among which a place is counted: those of the same key, of a list of fields; or those that name a record.
-fn counted(rows: &[&Row], mine: usize) -> Vec<usize> {
-    let key = rows.get(mine).and_then(|row| row.key);
-    let any = rows.iter().any(|row| row.has_code);
-    let counts = |row: &Row| if key.is_some() { row.key == key } else { !row.heads && (row.has_code || !any) };
-    rows.iter().enumerate().filter(|(_, row)| counts(row)).map(|(at, _)| at).collect()
-}
-
-/// The words of a text that can pick a row, each with where it begins.
-fn picking(text: &str, least: usize) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0_usize;
-    text.split_inclusive(|c: char| !c.is_alphanumeric()).filter_map(move |part| {
-        let begin = at;
-        at = at.saturating_add(part.len());
-        let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
-        let year = word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_digit());
-        (weight(word) >= least && !year).then(|| (begin, singular(word)))
-    })
-}
-
-/// `the second one`, `2番目`, `the last`.
-fn which(near: Near<'_, '_>, at: usize) -> Option<Which> {
-    let (before, word, after) = (near.get(at, -1), near.get(at, 0), near.get(at, 1));
-    if after == "番"
-        && let Some(place) = super::date::digits(word)
-    {
-        return usize::try_from(place).ok()?.checked_sub(1).map(Which::Nth);
-    }
-    if CHEAPEST.contains(&word) && super::date::digits(before).or_else(|| numerals::worth(before)).is_none() {
-        return Some(Which::Cheapest);
-    }
-    // The first time, the third of May, the second floor: no place in a list.
-    let other = meaning(after);
-    let elsewhere = other.unit.is_some() || other.month.is_some() || matches!(after, "of" | "time" | "floor" | "name");
-    // Of the English words, a second is a while.
-    let english = before == "a" && matches!(word, "first" | "second" | "third" | "fourth" | "fifth" | "last");
-    if !THE.contains(&before) || elsewhere || english {
-        return None;
-    }
-    let place = meaning(word).ordinal.and_then(|place| usize::try_from(place).ok()?.checked_sub(1));
-    place.map(Which::Nth).or_else(|| LAST.contains(&word).then_some(Which::Last))
 }

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::{
+    measures,
     number::Currency,
     text::{weight, words},
     tongues::{FOR, Unit, counter, meaning},
@@ -25,12 +26,51 @@ const BINDS: usize = 4;
 /// An argument's name and a word that differs from it by an ending: `class` and `classe`.
 const STEM: usize = 5;
 /// Words that say that an argument is an amount of money.
-const MONEY: [&str; 12] =
-    ["amount", "price", "sum", "total", "cost", "fee", "budget", "payment", "value", "limit", "money", "balance"];
+const MONEY: [&str; 20] = [
+    "amount",
+    "price",
+    "sum",
+    "total",
+    "cost",
+    "fee",
+    "budget",
+    "payment",
+    "value",
+    "limit",
+    "money",
+    "balance",
+    "threshold",
+    "betrag",
+    "montant",
+    "importe",
+    "importo",
+    "bedrag",
+    "kwota",
+    "valor",
+];
 /// Words that say that an argument is the number of a thing.
-const IDENTIFIERS: [&str; 10] = ["id", "ids", "uid", "uids", "number", "no", "code", "ref", "reference", "token"];
+const IDENTIFIERS: [&str; 16] = [
+    "id",
+    "ids",
+    "uid",
+    "uids",
+    "gid",
+    "gids",
+    "iid",
+    "iids",
+    "guid",
+    "uuid",
+    "number",
+    "no",
+    "code",
+    "ref",
+    "reference",
+    "token",
+];
 /// Words that say that an argument is a person, or several.
-const PERSONS: [&str; 12] = [
+const PERSONS: [&str; 14] = [
+    "username",
+    "mention",
     "handle",
     "user",
     "member",
@@ -88,11 +128,24 @@ const WHEN: [&str; 32] = [
     "hour",
 ];
 const WHEN_WORDS: [&str; 6] = ["at", "on", "by", "to", "value", "text"];
+/// So many words are few.
+const FEW: usize = 4;
+/// The argument that is the first of two names with a stroke between, and the one that is the second.
+const HOLDERS: [&str; 9] =
+    ["owner", "org", "organization", "organisation", "namespace", "group", "workspace", "account", "user"];
+const HELD: [&str; 6] = ["repo", "repository", "project", "name", "slug", "package"];
 /// Words of the argument that says when something begins, and of the one that says when it ends.
 const STARTS: [&str; 8] = ["start", "begin", "from", "dtstart", "starts", "begins", "checkin", "pickup"];
-const ENDS: [&str; 8] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish"];
+const ENDS: [&str; 10] = ["end", "until", "to", "dtend", "ends", "till", "checkout", "finish", "dropoff", "return"];
 /// The argument of a pair that names what the other, `value`, is given to.
 const KEYS: [&str; 4] = ["name", "key", "field", "setting"];
+
+/// One of two names with a stroke between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PathPart {
+    Holder,
+    Held,
+}
 
 /// Where a value goes.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +170,47 @@ impl Sink<'_> {
     }
 
     pub(super) fn is_money(&self) -> bool {
-        self.is_one_of(&MONEY) || self.currency().is_some()
+        (self.is_one_of(&MONEY) || self.currency().is_some()) && !self.is_of_a_way_to_pay()
+    }
+
+    /// Whether the argument is the sign of something, whatever that is for: the id of a payment method.
+    fn is_of_a_way_to_pay(&self) -> bool {
+        name_words(self.key).last().is_some_and(|last| matches!(&*last, "id" | "ids" | "uid" | "token"))
+    }
+
+    /// Whether what the schema says of the argument is little more than a currency: `EUR per day`.
+    pub(super) fn is_described_in_money(&self) -> bool {
+        let words = self.tool.property(self.key).map_or("", |property| &property.words);
+        let mut words = words.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let first = words.next().is_some_and(|word| word.len() == 3 && Currency::parse(word).is_some());
+        first && words.take(FEW).count() < FEW && !self.is_identifier()
+    }
+
+    /// Whether the value at `text[start..end]` is where something goes and the argument where it comes from, or the other
+    /// way round: from York to Whitby.
+    pub(super) fn is_crossed(&self, text: &str, start: usize, end: usize) -> bool {
+        const SOURCES: [&str; 3] = ["from", "origin", "source"];
+        const GOALS: [&str; 3] = ["to", "destination", "target"];
+        const FROM: [&str; 7] = ["from", "von", "vom", "van", "desde", "da", "z"];
+        const TO: [&str; 7] = ["to", "into", "nach", "naar", "hasta", "à", "do"];
+        let is = |list: &[&str]| name_words(self.key).next().is_some_and(|own| list.contains(&&*own));
+        let (source, goal) = (is(&SOURCES), is(&GOALS));
+        if !source && !goal {
+            return false;
+        }
+        let from = text.floor_char_boundary(start.saturating_sub(NEAR));
+        let to = text.floor_char_boundary(end.saturating_add(NEAR));
+        let before: Vec<&str> =
+            text.get(from..start).map_or_else(Vec::new, |text| words(text).map(|word| word.core).collect());
+        let mut after = text.get(end..to).into_iter().flat_map(words).map(|word| word.core);
+        match before.last() {
+            Some(last) if goal && FROM.contains(last) => after.take(FEW).any(|word| TO.contains(&word)),
+            Some(last) if source && TO.contains(last) => {
+                before.iter().rev().skip(1).take(FEW).any(|word| FROM.contains(word))
+                    || after.next().is_some_and(|word| FROM.contains(&word))
+            }
+            _ => false,
+        }
     }
 
     /// The currency that the argument's name says its amount is in.
@@ -145,9 +238,46 @@ impl Sink<'_> {
         names.map(|own| digest(singular(&own))).collect()
     }
 
-    /// How many words of the argument's own name a key of a record has.
+    /// How well a key of a record goes with the argument: how many words of its name it has, and whether it is of a person
+    /// as the argument is.
     pub(super) fn shares(&self, key: &str) -> usize {
-        name_words(key).filter(|word| name_words(self.key).any(|own| alike(singular(&own), singular(word)))).count()
+        let shared =
+            name_words(key).filter(|word| name_words(self.key).any(|own| alike(singular(&own), singular(word))));
+        match (Self::is_of_persons(self.key), Self::is_of_persons(key)) {
+            (true, true) => shared.count().saturating_add(1),
+            (false, true) => shared.count().saturating_sub(1),
+            _ => shared.count(),
+        }
+    }
+
+    /// Whether a name is that of a person.
+    pub(super) fn is_of_persons(name: &str) -> bool {
+        const OTHERS: [&str; 6] = ["author", "sender", "creator", "organizer", "reporter", "customer"];
+        name_words(name).any(|own| PERSONS.contains(&singular(&own)) || OTHERS.contains(&singular(&own)))
+    }
+
+    /// Whether a key says no more than that its value is the sign of a record.
+    pub(super) fn is_a_sign(key: &str) -> bool {
+        name_words(key).all(|own| matches!(&*own, "id" | "uid" | "gid" | "uuid" | "guid")) && !key.is_empty()
+    }
+
+    /// Whether the argument is whereto something goes, or wherefrom, by its own name.
+    pub(super) fn goes(&self) -> Option<bool> {
+        let has = |list: &[&str]| name_words(self.argument).any(|own| list.contains(&&*own));
+        let from = has(&["from", "source", "debit", "debtor", "origin"]);
+        let to = has(&["to", "target", "dest", "destination", "credit", "creditor", "into"]);
+        (from != to).then_some(to)
+    }
+
+    /// The words of the tool's name that say what it does, and no argument's name has.
+    pub(super) fn does(&self) -> Vec<u64> {
+        const ANY: [&str; 16] = [
+            "get", "list", "set", "create", "add", "update", "send", "make", "new", "from", "to", "into", "in", "for",
+            "of", "by",
+        ];
+        let named = |word: &str| self.tool.critical().any(|name| name_words(name).any(|own| alike(&own, word)));
+        let words = name_words(self.tool.registration().name.as_str());
+        words.filter(|word| !ANY.contains(&&**word) && !named(word)).map(|word| digest(&word)).collect()
     }
 
     /// Whether a key says that its value is the name of a record and the argument is a sum, or the other way round.
@@ -226,6 +356,23 @@ impl Sink<'_> {
         name_words(self.key).last().is_some_and(|last| IDENTIFIERS.contains(&&*last))
     }
 
+    /// Which of two names with a stroke between a key asks for.
+    pub(super) fn part_of_a_path(key: &str) -> Option<PathPart> {
+        let last = name_words(key).last()?;
+        let is = |list: &[&str]| list.contains(&&*last);
+        is(&HOLDERS).then_some(PathPart::Holder).or_else(|| is(&HELD).then_some(PathPart::Held))
+    }
+
+    /// Which dimension the argument asks for, by its key.
+    pub(super) fn dimension(&self) -> Option<usize> {
+        name_words(self.key).find_map(|own| measures::dimension(&own))
+    }
+
+    /// The unit that the key of the argument ends with.
+    pub(super) fn measure(&self) -> Option<usize> {
+        name_words(self.key).last().and_then(|own| measures::measure(&own))
+    }
+
     pub(super) fn is_place(&self) -> bool {
         self.is_one_of(&PLACES)
     }
@@ -271,13 +418,18 @@ impl Sink<'_> {
     /// has more in it than what it is declared for.
     pub(super) fn is_unfit(&self, value: &str) -> bool {
         let figures = value.chars().filter(char::is_ascii_digit).count();
-        let phone = figures >= PHONE && !value.contains(char::is_alphabetic) && !value.contains('@');
         let path = || value.contains('/') || value.rsplit_once('.').is_some_and(|(_, kind)| is_kind(kind));
-        (phone && self.is_someone())
-            || (value.starts_with('@') && self.is_place())
+        (value.starts_with('@') && self.is_place())
             || (value.contains(' ') && figures == 0 && self.is_identifier())
             || (name_words(self.key).any(|own| own == "path") && !path())
             || (is_a_time(value) && !self.may_be_when())
+    }
+
+    /// Whether a value is the number of a telephone, and the argument a person.
+    pub(super) fn is_telephone(&self, value: &str) -> bool {
+        let figures = value.chars().filter(char::is_ascii_digit).count();
+        let phone = figures >= PHONE && !value.contains(char::is_alphabetic) && !value.contains('@');
+        phone && self.is_someone() && !self.is_identifier()
     }
 
     /// Whether the value itself is a person, whatever its argument counts.
@@ -334,8 +486,12 @@ impl Sink<'_> {
 
     /// Whether the argument cannot be what a value of this form is: a day is not the number of a thing.
     pub(super) fn rules_out(&self, value: &str) -> bool {
-        let numbers = self.is_identifier();
-        let (person, iban) = (self.is_person(), self.is_one_of(&["iban"]));
+        let iban = self.is_one_of(&["iban"]);
+        // An address is only ruled out where a number of an account is asked for.
+        if value.contains('@') && !value.starts_with('#') && !is_file(value) {
+            return iban;
+        }
+        let (numbers, person) = (self.is_identifier(), self.is_person());
         ((numbers || person || iban) && (is_file(value) || is_when(value)))
             || (person && value.starts_with('#'))
             || (numbers && !self.is_one_of(&ACCOUNTS) && is_checked(value))
@@ -377,6 +533,11 @@ impl Sink<'_> {
     }
 
     fn counter(&self) -> Option<Unit> {
+        const HOW_MANY: [&str; 5] = ["count", "number", "num", "size", "quantity"];
+        let counts = || name_words(self.key).any(|own| HOW_MANY.contains(&&*own));
+        if name_words(self.key).any(|own| PERSONS.contains(&singular(&own))) && counts() {
+            return Some(Unit::Person);
+        }
         name_words(self.key).chain(name_words(self.argument)).find_map(|own| counter(&own))
     }
 
@@ -387,6 +548,17 @@ impl Sink<'_> {
     fn name(&self) -> impl Iterator<Item = Cow<'_, str>> {
         name_words(self.argument).chain(name_words(self.key))
     }
+}
+
+/// Whether the value at the byte `start` is only the end of what a text gives for a name: the 4471 of `plate is KI-RB 4471`.
+pub(super) fn is_the_rest(sink: &Sink<'_>, text: &str, start: usize) -> bool {
+    const GIVES: [&str; 9] = ["is", "are", "ist", "est", "es", "è", "é", "jest", "="];
+    let from = text.floor_char_boundary(start.saturating_sub(NEAR));
+    let before: Vec<&str> =
+        text.get(from..start).map(|text| words(text).map(|word| word.core).collect()).unwrap_or_default();
+    let [.., name, gives, first] = &*before else { return false };
+    let code = first.contains('-') || first.contains(|c: char| c.is_ascii_digit());
+    code && GIVES.contains(gives) && sink.says(name) && !ends_a_clause(text, start)
 }
 
 /// Whether a clause ends right before the byte `start`.

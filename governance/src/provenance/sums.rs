@@ -103,6 +103,12 @@ pub(super) fn is_weight(near: Near<'_, '_>, first: usize, at: usize) -> bool {
     pounds && (of || WEIGHS.contains(&near.get(first, -1)))
 }
 
+/// Whether any word of a text may say of a sum that it is one of before.
+pub(super) fn may_be_old(words: &[Word<'_>]) -> bool {
+    let says = |word: &Word<'_>| OLD.contains(&word.core) || WAS.contains(&word.core) || FROM.contains(&word.core);
+    words.iter().any(says)
+}
+
 /// Whether the sum that begins at the word `at`, of several at `others`, is one of before.
 pub(super) fn is_old(words: &[Word<'_>], at: usize, others: &[usize]) -> bool {
     let near = Near::of(words);

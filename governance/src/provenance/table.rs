@@ -1,6 +1,6 @@
 //! The spans of a session as governance sees them: each indexed once, when it enters.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
 use ephor_base::{Arguments, Confidentiality, Integrity, Label, Registration, Source, arguments::Value};
 
@@ -11,9 +11,11 @@ use super::{
     former::{Former, within},
     index::{Holds, Index, Place, TypedPlace},
     moments::{self, Moments, Said, When, stretches},
-    names::short_names,
+    names::{long_names, short_names},
+    picks::{Asked, Picks, Used},
+    records::MASK,
     roles::Roles,
-    rows::{self, Picks, Row},
+    rows::{Row, Rows},
     slots::{Sink, names_persons},
     sums,
     text::folded,
@@ -30,6 +32,9 @@ const A_CLAUSE: usize = 20;
 #[derive(Clone, Debug, Default)]
 pub struct SpanTable {
     spans: Vec<Entered>,
+    lists: Vec<List>,
+    /// Whether the next part is the first of a result.
+    begins: bool,
     vouched: Index,
     doubtful: Index,
     now: Option<TurnTime>,
@@ -47,8 +52,8 @@ struct Entered {
     amounts: Vec<(usize, usize, usize, Typed)>,
     /// What a message picks of lists.
     picks: Option<Picks>,
-    /// The rows of a list.
-    rows: Vec<Row>,
+    /// The list that it is a part of, if a tool gave it.
+    list: Option<usize>,
     /// The sentences of it that speak of a day.
     days: Vec<u32>,
     /// The days and the times that it speaks of, in order.
@@ -57,6 +62,8 @@ struct Entered {
     names: Vec<Box<str>>,
     /// The days, the times, the sums and the other numbers of a message, each with its first byte.
     values: Vec<(Typed, usize)>,
+    /// Whether it has a word that may say so of a sum.
+    may_be_old: bool,
     /// What a message says was so before.
     former: Former,
     /// What it says of who and where.
@@ -65,20 +72,36 @@ struct Entered {
     stretches: Vec<(When, When)>,
 }
 
-/// What one tool has given, as rows.
-struct List<'a> {
-    rows: Vec<Cow<'a, Row>>,
+/// What one tool has given without another between.
+#[derive(Clone, Debug, Default)]
+struct List {
+    /// All of it, with a sign in place of each part that nobody is trusted for.
+    text: String,
+    /// At which byte of it each span begins that is trusted for something.
+    cuts: Vec<(usize, u32)>,
+    /// Whether the last part is one that nobody is trusted for, and ends a line.
+    ends_a_line: bool,
+    /// Its records, read when somebody first asks.
+    rows: OnceLock<Rows>,
+}
+
+/// Records of a list of which one could be taken in place of another.
+#[derive(Clone)]
+struct Beside<'a> {
+    rows: Vec<&'a Row>,
     /// Which of them a place is in.
     mine: usize,
-    /// Its first span.
-    first: usize,
+    /// Whether what stands there is the name of a record by letters and figures, or by its key.
+    is_named: bool,
+    /// Whether all the others lie in that one: whose companions they are.
+    is_outer: bool,
 }
 
 /// A record of a list.
 pub(super) struct Record<'a> {
-    pub(super) row: Cow<'a, Row>,
+    pub(super) row: &'a Row,
     /// What stands before the value that was asked for.
-    pub(super) key: Option<&'a str>,
+    pub(super) key: &'a str,
     /// Which list, and which record of it.
     pub(super) number: (usize, usize),
 }
@@ -92,6 +115,42 @@ enum Standing {
     For(Arc<[String]>),
     /// Nothing.
     Untrusted,
+}
+
+impl List {
+    /// Takes in a part. `begins` is whether it is the first of a result.
+    fn take_in(&mut self, text: &str, span: u32, is_trusted: bool, begins: bool) {
+        self.rows = OnceLock::new();
+        // What another call gave begins a line.
+        if begins && !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        let ends_a_line = std::mem::take(&mut self.ends_a_line);
+        if is_trusted {
+            // Only what is trusted says that it begins a line: it does not go on behind a sign or a space.
+            if ends_a_line && begins_a_line(text) && !self.text.ends_with('\n') {
+                self.text.push('\n');
+            }
+            self.cuts.push((self.text.len(), span));
+            // The sign itself is nothing that a text may have.
+            self.text.extend(text.chars().map(|c| if c == MASK { char::REPLACEMENT_CHARACTER } else { c }));
+            return;
+        }
+        let at_a_line = self.text.is_empty() || self.text.ends_with('\n');
+        self.ends_a_line = text.ends_with('\n');
+        // Whole lines that are set in belong to the record before them, and say nothing of it.
+        if !(at_a_line && self.ends_a_line && text.starts_with([' ', '\t'])) {
+            self.text.push(MASK);
+        }
+    }
+}
+
+/// Whether a text behind a part that ends a line begins the next one.
+fn begins_a_line(text: &str) -> bool {
+    let bare = text.trim_start_matches([' ', '\t']);
+    let key = bare.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).unwrap_or(bare.len());
+    let keyed = key > 0 && bare.get(key..).is_some_and(|rest| rest.starts_with([':', '=']));
+    !text.starts_with(char::is_whitespace) || keyed || bare.starts_with("- ")
 }
 
 impl SpanTable {
@@ -109,6 +168,16 @@ impl SpanTable {
 
     /// Takes in what the tool of `registration` gave, as `label` has it, for a call that carried `carried` in.
     pub fn enter_result(&mut self, label: Label, text: &str, registration: &Registration, carried: Carried) -> usize {
+        self.begin_result();
+        self.take_in_result(label, text, registration, carried)
+    }
+
+    /// The parts that enter from here on are of another result.
+    pub const fn begin_result(&mut self) {
+        self.begins = true;
+    }
+
+    fn take_in_result(&mut self, label: Label, text: &str, registration: &Registration, carried: Carried) -> usize {
         let standing = match label.integrity {
             Integrity::Trusted if registration.flow.trusted_for.is_empty() => Standing::Trusted,
             Integrity::Untrusted if registration.flow.trusted_for.is_empty() => Standing::Untrusted,
@@ -121,15 +190,10 @@ impl SpanTable {
     /// Takes in a part of a result that has a label of its own, and so is not what the tool is declared trusted for.
     pub fn enter_part(&mut self, label: Label, text: &str, registration: &Registration, carried: Carried) -> usize {
         if label.integrity == Integrity::Trusted {
-            return self.enter_result(label, text, registration, carried);
+            return self.take_in_result(label, text, registration, carried);
         }
-        let standing = Standing::Untrusted;
         let origin = format!("tool:{}", registration.name).into();
-        let at = self.push(text, origin, standing, carried, label.confidentiality);
-        if let Some(span) = self.spans.get_mut(at) {
-            span.rows = rows::doubtful(text);
-        }
-        at
+        self.push(text, origin, Standing::Untrusted, carried, label.confidentiality)
     }
 
     fn push(
@@ -140,14 +204,17 @@ impl SpanTable {
         carried: Carried,
         confidentiality: Confidentiality,
     ) -> usize {
-        let rows = if matches!(standing, Standing::For(_)) { rows::rows(text) } else { Vec::new() };
+        let list = self.listed(text, &origin, &standing);
         let names = if &*origin == "user" { short_names(text) } else { Vec::new() };
+        let long = if &*origin == "user" { long_names(text) } else { Vec::new() };
         let (text, at) = (folded(text), self.spans.len());
-        let picks = (standing == Standing::Trusted && carried == Carried::default() && &*origin == "user")
-            .then(|| Picks::of(&text, &names, self.now));
+        let picks = (standing == Standing::Trusted && carried == Carried::default() && &*origin == "user").then(|| {
+            Picks::of(u32::try_from(at).unwrap_or(u32::MAX), &text, &[names.clone(), long].concat(), self.now)
+        });
         let index = if standing == Standing::Untrusted { &mut self.doubtful } else { &mut self.vouched };
         let holds = u32::try_from(at).map(|number| index.take_in(number, &text, self.now)).unwrap_or_default();
         let Holds { amounts, days, moments, values } = holds;
+        let may_be_old = !(values.is_empty() && amounts.is_empty()) && sums::may_be_old(&placed(&text));
         let (values, former) = if picks.is_some() { (values, Former::of(&text)) } else { Default::default() };
         let roles = if picks.is_some() { Roles::of(&text) } else { Roles::default() };
         let stretches = if picks.is_some() {
@@ -164,16 +231,30 @@ impl SpanTable {
             confidentiality,
             amounts,
             picks,
-            rows,
+            list,
             days,
             moments,
             names,
             values,
+            may_be_old,
             former,
             roles,
             stretches,
         });
         at
+    }
+
+    /// The list that a text of `origin` goes on with, if a tool gave it.
+    fn listed(&mut self, text: &str, origin: &Arc<str>, standing: &Standing) -> Option<usize> {
+        let number = u32::try_from(self.spans.len()).ok().filter(|_| origin.starts_with("tool:"))?;
+        let last = self.spans.last().filter(|span| span.origin == *origin).and_then(|span| span.list);
+        let at = last.unwrap_or_else(|| {
+            self.lists.push(List::default());
+            self.lists.len().saturating_sub(1)
+        });
+        let begins = std::mem::take(&mut self.begins);
+        self.lists.get_mut(at)?.take_in(text, number, *standing != Standing::Untrusted, begins);
+        Some(at)
     }
 
     /// Takes back what a span says: it was not recorded, and is trusted for nothing. Its number stays used.
@@ -195,7 +276,8 @@ impl SpanTable {
     /// The untrusted arguments of a call of `tool`: what its result may repeat.
     #[must_use]
     pub fn carried(&self, tool: &Tool, arguments: &Arguments) -> Carried {
-        carried::of(arguments, |name, value| derive::finding(self, tool, name, value, &[]).trusted)
+        let is_trusted = |name: &str, value: &Value| derive::finding(self, tool, name, value, &[]).trusted;
+        carried::of(arguments, is_trusted, |word| self.asked_at(word).next().is_some())
     }
 
     /// Where each critical argument of a call of `tool` comes from.
@@ -283,9 +365,14 @@ impl SpanTable {
         past(span, at) && self.spans.iter().any(|span| span.values.iter().any(|value| other(value, span)))
     }
 
+    /// Whether a span says of anything that it was so before.
+    pub(super) fn speaks_of_before(&self, span: u32) -> bool {
+        self.entered(span).is_some_and(|span| !span.former.is_empty())
+    }
+
     /// Whether a sum at a place is one of before, by the words beside it.
     pub(super) fn is_old(&self, place: &TypedPlace) -> bool {
-        let Some(span) = self.entered(place.span) else { return false };
+        let Some(span) = self.entered(place.span).filter(|span| span.may_be_old) else { return false };
         let words = placed(&span.text);
         let word = |byte: usize| words.partition_point(|word| word.at < byte);
         let sums = span.values.iter().filter(|(typed, _)| place.money == matches!(typed, Typed::Amount(..)));
@@ -374,81 +461,117 @@ impl SpanTable {
         }
     }
 
-    /// Whether the row of a list that the place is in is the one that the person's messages pick, the last of them first;
-    /// none if they pick nothing of it.
-    pub(super) fn picked(&self, place: Place, sink: Sink<'_>) -> Option<bool> {
-        let List { rows, mine, .. } = self.list_of(place)?;
-        if rows.len() > rows::MOST_ROWS {
-            return Some(false);
+    /// Whether the record of a list that the place is in is one that the person's messages mean, the last of them first; none
+    /// if they say nothing of it and it is the only one.
+    pub(super) fn picked(&self, place: Place, sink: Sink<'_>, others: &Used) -> Option<bool> {
+        let Some(beside) = self.beside(place) else {
+            // What is of a list and of no record of it, as its heading, is not meant.
+            return self.is_of_a_list(place).then_some(false);
+        };
+        self.meant(&beside, place, sink, others)?.get(beside.mine).copied()
+    }
+
+    /// Whether a person's words mean the record that the place is in and no other of its list.
+    pub(super) fn is_the_only_one(&self, place: Place, sink: Sink<'_>, others: &Used) -> bool {
+        let Some(beside) = self.beside(place) else { return false };
+        let meant = self.meant(&beside, place, sink, others).unwrap_or_default();
+        meant.get(beside.mine) == Some(&true) && meant.iter().filter(|meant| **meant).count() == 1
+    }
+
+    /// Whether the last message that names what the folded `value` names says that it is not meant.
+    pub(super) fn is_denied(&self, value: &str) -> bool {
+        self.spans.iter().rev().filter_map(|span| span.picks.as_ref()).any(|picks| picks.denies(value))
+    }
+
+    /// Which of the records are meant; none if nothing is said of them and any may be.
+    fn meant(&self, beside: &Beside<'_>, place: Place, sink: Sink<'_>, others: &Used) -> Option<Vec<bool>> {
+        let list = &beside.rows;
+        let asked = Asked { sink, others, alone: self.is_alone(place, others) };
+        let messages = self.spans.iter().rev().filter_map(|span| span.picks.as_ref());
+        let said = messages.into_iter().find_map(|picks| picks.picks(list, &asked));
+        if said.is_none() && beside.is_outer {
+            return Some((0..list.len()).map(|row| row == beside.mine).collect());
         }
-        let list: Vec<&Row> = rows.iter().map(|row| &**row).collect();
-        self.picks_of(&list, mine, &sink.kind())
+        // Of several of which nothing is said, none is meant; unless they are named by signs alone, and it is what anybody
+        // wrote that tells them apart.
+        let told = list.len() > 1 && !(beside.is_named && list.iter().all(|row| row.is_mixed()));
+        said.or_else(|| told.then(|| vec![false; list.len()]))
     }
 
-    /// Whether a person's words pick the row that the place is in and no other of its list.
-    pub(super) fn is_the_only_one(&self, place: Place, sink: Sink<'_>) -> bool {
-        let Some(List { rows, mine, .. }) = self.list_of(place) else { return false };
-        let (list, kind): (Vec<&Row>, _) = (rows.iter().map(|row| &**row).collect(), sink.kind());
-        rows.len() <= rows::MOST_ROWS
-            && self.picks_of(&list, mine, &kind) == Some(true)
-            && (0..rows.len()).filter(|at| *at != mine).all(|at| self.picks_of(&list, at, &kind) != Some(true))
+    /// Whether no other argument of the call is of the same list.
+    fn is_alone(&self, place: Place, others: &Used) -> bool {
+        let list = |span: u32| self.entered(span).and_then(|span| span.list);
+        !others.spans.iter().any(|span| list(*span) == list(place.span))
     }
 
-    /// What the last message that picks anything of a list says of one of its rows.
-    fn picks_of(&self, list: &[&Row], mine: usize, kind: &[u64]) -> Option<bool> {
-        self.spans.iter().rev().filter_map(|span| span.picks.as_ref()).find_map(|picks| picks.picks(list, mine, kind))
+    /// The spans that have the folded `value` and are trusted for something.
+    pub(super) fn spans_with(&self, value: &str) -> Vec<u32> {
+        self.vouched.places(value, |span| self.text(span)).map(|place| place.span).collect()
     }
 
-    /// The rows of the list that the place is in, and which of them it is in: what one tool has given without another between.
-    fn list_of(&self, place: Place) -> Option<List<'_>> {
-        let at = usize::try_from(place.span).ok()?;
-        let origin = &self.spans.get(at)?.origin;
-        let same = |span: &&Entered| span.origin == *origin;
-        let before = self.spans.get(..at)?.iter().rev().take_while(same).count();
-        let first = at.checked_sub(before)?;
-        let list = self.spans.get(first..)?.iter().take_while(same);
-        let (mut rows, mut mine) = (Vec::<Cow<'_, Row>>::new(), None);
-        for (number, span) in list.enumerate() {
-            for row in &span.rows {
-                match rows.last_mut() {
-                    Some(last) if row.joins(last) => last.to_mut().take_in(row),
-                    _ => rows.push(Cow::Borrowed(row)),
-                }
-                if number == before && row.start <= usize::try_from(place.at).ok()? {
-                    mine = Some(rows.len().saturating_sub(1));
-                }
-            }
-        }
-        let mine = mine?;
-        let blank = rows.get(..mine)?.iter().filter(|row| row.is_blank()).count();
-        rows.retain(|row| !row.is_blank());
-        Some(List { rows, mine: mine.saturating_sub(blank), first })
+    /// The records of the list that the place is in which could be taken in its place, and which of them it is in.
+    fn beside(&self, place: Place) -> Option<Beside<'_>> {
+        let rows = self.rows(self.entered(place.span)?.list?)?;
+        let spotted = rows.at(place).filter(|_| !rows.are_too_many())?;
+        let beside = rows.beside(spotted);
+        let mine = beside.iter().position(|row| *row == spotted.row)?;
+        let is_outer = beside.len() > 1 && beside.iter().all(|row| rows.lies_in(*row, spotted.row));
+        let rows = beside.iter().filter_map(|row| rows.row(*row)).collect();
+        Some(Beside { rows, mine, is_outer, is_named: Sink::names_a_record(spotted.key) || spotted.is_code })
     }
 
-    /// The record that the place is in and the key of its line, if its values have keys.
+    fn rows(&self, list: usize) -> Option<&Rows> {
+        let list = self.lists.get(list)?;
+        Some(list.rows.get_or_init(|| Rows::of(&list.text, &list.cuts)))
+    }
+
+    /// The record that the place is in and the key of its value, if its values have keys.
     pub(super) fn record(&self, place: Place) -> Option<Record<'_>> {
-        let List { rows, mine, first } = self.list_of(place)?;
-        let row = rows.into_iter().nth(mine).filter(|row| row.is_record())?;
-        let at = usize::try_from(place.at).ok()?;
-        let own = self.entered(place.span)?.rows.iter().rev().find(|row| row.start <= at)?;
-        Some(Record { row, key: own.key_at(at), number: (first, mine) })
+        let list = self.entered(place.span)?.list?;
+        let rows = self.rows(list)?;
+        let spotted = rows.at(place)?;
+        let row = rows.row(spotted.row).filter(|row| row.is_record())?;
+        Some(Record { row, key: spotted.key, number: (list, spotted.row) })
     }
 
-    /// Whether a person's words pick a row of a list that is declared for `sink`.
+    /// Whether a tool gave what stands at the place.
+    pub(super) fn is_of_a_list(&self, place: Place) -> bool {
+        self.entered(place.span).is_some_and(|span| span.list.is_some())
+    }
+
+    /// The number of the list that the place is in, and of its record.
+    pub(super) fn number_of(&self, place: Place) -> Option<(usize, usize)> {
+        let list = self.entered(place.span)?.list?;
+        Some((list, self.rows(list)?.at(place)?.row))
+    }
+
+    /// Whether two records of a list are one, or one is in the other.
+    pub(super) fn are_one(&self, list: usize, one: usize, other: usize) -> bool {
+        self.rows(list).is_some_and(|rows| rows.are_one(one, other))
+    }
+
+    /// Whether a person's words mean a record of a list that is declared for `sink`.
     pub(super) fn has_picked(&self, sink: Sink<'_>) -> bool {
-        let spans = self.spans.iter().zip(0..).filter(|(span, _)| match &span.standing {
+        let declared = |span: &&Entered| match &span.standing {
             Standing::For(entries) => entries.iter().any(|entry| sink.is(entry)),
             Standing::Trusted | Standing::Untrusted => false,
-        });
-        spans.into_iter().any(|(span, number)| {
-            let places = span.rows.iter().filter_map(|row| u32::try_from(row.start).ok());
-            places.map(|at| Place { span: number, at }).any(|place| self.picked(place, sink) == Some(true))
-        })
+        };
+        let lists: std::collections::BTreeSet<usize> =
+            self.spans.iter().filter(declared).filter_map(|span| span.list).collect();
+        lists
+            .into_iter()
+            .filter_map(|list| self.rows(list))
+            .any(|rows| rows.places().any(|place| self.picked(place, sink, &Used::default()) == Some(true)))
+    }
+
+    /// Whether what stands at the place has a key that is one of the name of a record.
+    pub(super) fn is_of_a_name(&self, place: Place) -> bool {
+        self.record(place).is_some_and(|record| Sink::names_a_record(record.key))
     }
 
     /// Whether the row that the place is in has a word with letters and figures.
     pub(super) fn has_code(&self, place: Place) -> bool {
-        self.list_of(place).is_some_and(|list| list.rows.get(list.mine).is_some_and(|row| row.has_code))
+        self.row(place).is_some_and(|row| row.has_code)
     }
 
     /// The sentence that the place is in, of a folded text.
@@ -463,7 +586,12 @@ impl SpanTable {
 
     /// Whether the row that the place is in has the sign of a person, as `@ana`.
     pub(super) fn has_sign(&self, place: Place) -> bool {
-        self.list_of(place).is_some_and(|list| list.rows.get(list.mine).is_some_and(|row| row.has_sign))
+        self.row(place).is_some_and(|row| row.has_sign)
+    }
+
+    fn row(&self, place: Place) -> Option<&Row> {
+        let rows = self.rows(self.entered(place.span)?.list?)?;
+        rows.row(rows.at(place)?.row)
     }
 
     /// Every place of a typed value in spans that vouch for anything.

@@ -2,8 +2,8 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// May stand before a token, if nothing but a separator stands before it.
-const QUOTES: [char; 2] = ['\'', '’'];
+/// May stand before a token, if nothing but a separator stands before it: the end of `"id":7` too.
+const LEADERS: [char; 3] = ['\'', '’', ':'];
 /// May stand after a token, if nothing but a separator comes then: the end of a sentence, or of a quotation.
 const TRAILERS: [char; 6] = ['.', ':', '!', '?', '\'', '’'];
 
@@ -63,7 +63,7 @@ const fn turns(before: char, after: char) -> bool {
     (before.is_ascii_digit() && is_wide(after)) || (is_wide(before) && after.is_ascii_digit())
 }
 
-/// A word of a folded text, without the quotes before and the trailers after it. Never empty.
+/// A word of a folded text, without the leaders before and the trailers after it. Never empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Word<'a> {
     /// Where it begins, in bytes.
@@ -81,7 +81,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
             let (len, gap) = end_of_word(text, rest, tail);
             let (begin, word) = (rest, tail.get(..len)?);
             rest = rest.saturating_add(len).saturating_add(gap);
-            let core = word.trim_start_matches(QUOTES);
+            let core = word.trim_start_matches(LEADERS);
             let at = begin.saturating_add(word.len().saturating_sub(core.len()));
             let core = core.trim_end_matches(TRAILERS);
             if !core.is_empty() {
@@ -109,7 +109,7 @@ fn end_of_word(text: &str, rest: usize, tail: &str) -> (usize, usize) {
 
 /// Whether `text[start..end]` begins and ends where a word does.
 pub(super) fn stands_alone(text: &str, start: usize, end: usize) -> bool {
-    is_edge(text, text.get(..start).unwrap_or_default().char_indices().rev(), 0, &QUOTES)
+    is_edge(text, text.get(..start).unwrap_or_default().char_indices().rev(), 0, &LEADERS)
         && is_edge(text, text.get(end..).unwrap_or_default().char_indices(), end, &TRAILERS)
 }
 
@@ -130,6 +130,15 @@ fn separates(text: &str, at: usize, c: char) -> bool {
             let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
             !(digit(before) && digit(text.as_bytes().get(at.saturating_add(1))))
         }
+        // Behind a name: of "total":4 and of total=4.
+        ':' => text.get(..at).is_some_and(|before| before.ends_with('"')),
+        '=' => text.get(..at).is_some_and(is_a_name),
         _ => c.is_whitespace(),
     }
+}
+
+/// Whether a text ends with a word that is nothing but letters, as a name before a value is.
+fn is_a_name(text: &str) -> bool {
+    let word = text.rsplit([' ', '"', '{', '[', '(', '|', ';']).next().unwrap_or_default();
+    (1..=32).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
 }

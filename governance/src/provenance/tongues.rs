@@ -224,15 +224,6 @@ impl Unit {
         }
     }
 
-    /// How many minutes one of it is.
-    pub(super) const fn minutes(self) -> Option<u32> {
-        match self {
-            Self::Minute => Some(1),
-            Self::Hour => Some(60),
-            _ => None,
-        }
-    }
-
     /// Whether a number of these is one of `wanted`: adults are people, and children are not all of them.
     pub(super) fn is(self, wanted: Self) -> bool {
         self == wanted || matches!((self, wanted), (Self::Person, Self::Adult) | (Self::Adult, Self::Person))
@@ -767,7 +758,9 @@ static MEANINGS: LazyLock<HashMap<&'static str, Meaning>> = LazyLock::new(|| {
 
 /// What a folded word means.
 pub(super) fn meaning(word: &str) -> Meaning {
-    MEANINGS.get(word).copied().unwrap_or_default()
+    // Of yesterday's, yesterday.
+    let own = || word.strip_suffix("'s").or_else(|| word.strip_suffix("’s"));
+    MEANINGS.get(word).or_else(|| MEANINGS.get(own()?)).copied().unwrap_or_default()
 }
 
 /// Words of scripts that set no spaces, longest first.

@@ -3,12 +3,13 @@
 use super::{
     date::{self, Date, Time, TurnTime},
     length::{self, Length, Recurrence},
+    measures::{adjective, dimension, glued},
     number::{self, Currency, Number},
     numerals,
-    phrases::{AGED, AND_HUNDREDTHS, HUNDREDS, HUNDREDTHS, JOINS, MULTIPLES},
+    phrases::{AGED, AND_HUNDREDTHS, HUNDREDS, HUNDREDTHS, JOINS, MULTIPLES, PARTIES, SMALL_WORDS, WE_ARE},
     sums,
     text::{Word, is_wide, words},
-    tongues::{Unit, meaning, unspaced},
+    tongues::{OF, Unit, meaning, unspaced},
     when::{Reading, is_of_a_day},
 };
 
@@ -19,6 +20,8 @@ pub(super) enum Typed {
     Amount(Currency, Number),
     Currency(Currency),
     Date(Date),
+    /// Says of a day or a time at the same word that something is moved away from it.
+    Left,
     /// The day on which something ends, of its first day and a length.
     Until(Date),
     Time(Time),
@@ -35,6 +38,9 @@ pub(super) enum Typed {
     Reckoned(Time),
     /// The last part of the path of a link: a digest of it.
     Segment(u64),
+    /// Two names with a stroke between, at the beginning of the path of a link or before the number of a thing in them: a
+    /// digest.
+    Path(u64),
 }
 
 impl Typed {
@@ -69,7 +75,7 @@ pub(super) struct Mention<'a> {
 pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnMut(Mention<'a>)) {
     let placed = placed(text);
     let near = Near(&placed);
-    let mut reading = Reading { now, last: None, time: None, part: None };
+    let mut reading = Reading { now, last: None, left: false, time: None, part: None };
     let (mut run_ends, mut number_ends, mut length_ends, mut sentence) = (0, 0, 0, 0_u32);
     for (at, Word { core: word, at: byte }) in placed.iter().enumerate() {
         if ends_a_sentence(text, at.checked_sub(1).and_then(|last| placed.get(last)), placed.get(at)) {
@@ -86,6 +92,7 @@ pub(super) fn scan<'a>(text: &'a str, now: Option<TurnTime>, mut found: impl FnM
             run_ends = if run.len() >= GROUPS { end } else { 0 };
         }
         spaced(near, at).or_else(|| segment(word)).into_iter().for_each(|typed| found(plain(typed, next)));
+        things(word, &mut |typed, before| found(Mention { before, ..plain(typed, next) }));
         if at < run_ends {
             continue;
         }
@@ -118,6 +125,32 @@ pub(super) fn segment(link: &str) -> Option<Typed> {
     let path = path.split(['?', '#']).next()?.trim_end_matches('/');
     let last = path.rsplit('/').next()?;
     (has_figure(last) && !last.contains('.')).then(|| Typed::Segment(digest(last)))
+}
+
+/// What a link to a thing says, or a name such as `nordwind/charts#12`: in which two names it is, and its number with the
+/// word before that.
+fn things<'a>(word: &'a str, found: &mut impl FnMut(Typed, &'a str)) {
+    let path = word.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+    if let Some(path) = path {
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let mut parts = path.split('/').filter(|part| !matches!(*part, "" | "-"));
+        if let (Some(one), Some(other)) = (parts.next(), parts.next()) {
+            found(path_of(one, other), "");
+        }
+        if let (Some(kind), Some(number)) = (parts.next(), parts.next().and_then(date::digits)) {
+            found(Typed::Number(Number::whole(number.into())), kind.rsplit(['_', '-']).next().unwrap_or(kind));
+        }
+    } else if let Some((path, number)) = word.split_once(SIGNS)
+        && let (Some((one, other)), Some(number)) = (path.split_once('/'), date::digits(number))
+    {
+        found(path_of(one, other), "");
+        found(Typed::Number(Number::whole(number.into())), "number");
+    }
+}
+
+/// Two names with a stroke between.
+pub(super) fn path_of(one: &str, other: &str) -> Typed {
+    Typed::Path(digest(&format!("{one}/{other}")))
 }
 
 /// The value as the last part of the path of a link.
@@ -239,10 +272,21 @@ impl<'a, 'b> Near<'a, 'b> {
         Self(words)
     }
 
+    /// Whether no noun can stand at `at`: a sign or the end of the text is before it, or it is a small word.
+    pub(super) fn ends_a_phrase(self, at: usize) -> bool {
+        let last = at.checked_sub(1).and_then(|last| self.0.get(last));
+        let (Some(last), Some(next)) = (last, self.0.get(at)) else { return true };
+        let behind = last.at.saturating_add(last.core.len()).saturating_add(1);
+        next.at > behind || SMALL_WORDS.contains(&next.core)
+    }
+
     pub(super) fn get(self, at: usize, step: isize) -> &'a str {
         at.checked_add_signed(step).and_then(|at| self.0.get(at)).map_or("", |word| word.core)
     }
 }
+
+/// Stand before the number of a thing: `#1184`, `!342`.
+pub(super) const SIGNS: [char; 2] = ['#', '!'];
 
 /// A number in a text: how it stands there.
 #[derive(Clone, Copy)]
@@ -276,12 +320,14 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
         return one;
     }
     let bare = || {
-        let bare = percent.unwrap_or(word);
-        Number::parse(bare.strip_prefix('#').unwrap_or(bare)).or_else(|| number::in_words(bare))
+        let bare = percent.or_else(|| glued(word).map(|(number, _)| number)).unwrap_or(word);
+        Number::parse(bare.strip_prefix(SIGNS).unwrap_or(bare)).or_else(|| number::in_words(bare))
     };
     let spaced = || thousands(near, at);
     let Some((number, words)) = phrase.or_else(spaced).or_else(|| Some((bare()?, 1))) else {
-        if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3) {
+        // Of a few the name is no other word.
+        let named = || matches!(word, "euros" | "dollars" | "francs" | "franken" | "yen" | "rupees" | "złoty");
+        if let Some(currency) = Currency::parse(word).filter(|_| word.len() == 3 || named()) {
             found(Typed::Currency(currency), Said { money: true, end: one, after: near.get(at, 1) });
         }
         return one;
@@ -305,10 +351,17 @@ fn numbers<'a>(near: Near<'a, '_>, at: usize, found: &mut impl FnMut(Typed, Said
 fn is_multiplied(near: Near<'_, '_>, at: usize, end: usize) -> bool {
     let (before, word, after) = (near.get(at, -1), near.get(at, 0), near.get(end, 0));
     let figures = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    MULTIPLES.contains(&after)
+    (MULTIPLES.contains(&after) && !is_in_metres(near, at, end))
         || (HUNDREDS.contains(&after) && !HUNDREDTHS.contains(&after) && figures(word))
         || MULTIPLES.contains(&before)
         || (HUNDREDS.contains(&word) && figures(before))
+}
+
+/// Whether the `m` at `end` is a metre: 6.99 m long, a height of 2.85 m.
+fn is_in_metres(near: Near<'_, '_>, at: usize, end: usize) -> bool {
+    let before = [near.get(at, -1), near.get(at, -2)];
+    near.get(end, 0) == "m"
+        && (adjective(near.get(end, 1)).is_some() || before.iter().any(|word| dimension(word).is_some()))
 }
 
 /// The group of three figures at `at`, where one space stands before it.
@@ -361,11 +414,21 @@ fn money<'a>(
 /// What a number at `at`, with its end at `end`, counts; where a text says that in another way, the plain word for it.
 fn noun<'a>(near: Near<'a, '_>, at: usize, end: usize) -> &'a str {
     match (near.get(end, 0), near.get(end, 1)) {
-        ("of", "us" | "them") => "people",
+        // One of us is not how many we are.
+        ("of", "us" | "them") if near.get(at, 0) != "one" => "people",
+        _ if is_a_party(near, at, end) => "people",
         ("per" | "por" | "pour", "cento" | "ciento" | "cent") => "%",
         (after, _) if meaning(after).unit.is_none() && is_an_age(near, at) => "years",
         (after, _) => after,
     }
+}
+
+/// Whether a number is how many people there are: `we are 6`, `a party of 6`.
+fn is_a_party(near: Near<'_, '_>, at: usize, end: usize) -> bool {
+    let (before, first) = (near.get(at, -1), near.get(at, -2));
+    let we_are = WE_ARE.iter().any(|(one, other)| *other == before && (one.is_empty() || *one == first));
+    let party = OF.contains(&before) && PARTIES.contains(&first);
+    (we_are || party) && near.ends_a_phrase(end)
 }
 
 /// Whether a number is how old somebody is: `aged 4`, `the kids are four and seven`.
@@ -389,6 +452,10 @@ pub(super) enum Whole {
 /// Reads the whole of a folded value in every way it can be read.
 pub(super) fn whole(value: &str) -> Vec<Whole> {
     let mut ways = Vec::new();
+    // No number, day or sum has such a sign.
+    if value.contains('@') {
+        return ways;
+    }
     ways.extend(identifier(value.split(' ')).map(Whole::One));
     let one = |typed: Option<Typed>| typed.map(Whole::One);
     ways.extend(one(Number::parse(value).map(Typed::Number)));

@@ -4,7 +4,8 @@ use super::{
     date::{self, Date, Time, TurnTime},
     length::Length,
     number::{self, Number},
-    phrases::{BEHIND, FROM_HOUR, HERE, NEXT, THIS, TILL, WITHIN, ZONES},
+    numerals,
+    phrases::{BEHIND, EVERY, FROM_HOUR, HERE, MOVED_TO, MOVES, NEXT, THE, THIS, TILL, WITHIN, ZONES},
     tongues::{AT, FROM, HALB, HALF, O_CLOCK, OF, OM, UNTIL, Unit, meaning},
     typed::{Near, Typed},
 };
@@ -15,6 +16,8 @@ pub(super) struct Reading {
     pub(super) now: Option<TurnTime>,
     /// The last day that was spoken of.
     pub(super) last: Option<Date>,
+    /// Whether something is moved away from it.
+    pub(super) left: bool,
     /// The last time of day that was spoken of.
     pub(super) time: Option<Time>,
     /// The place of a number that is a part of a day, and so is none of its own.
@@ -35,6 +38,9 @@ impl Reading {
         clock(near, at, self.now, &mut |time| {
             self.time = Some(time);
             found(Typed::Time(time));
+            if is_left_hour(near, at) {
+                found(Typed::Left);
+            }
         });
         if let Some((time, base)) = self.reckoned(near, at, lasts).zip(self.time) {
             found(Typed::Reckoned(time));
@@ -42,7 +48,11 @@ impl Reading {
         }
         for (date, days) in self.dates(near, at) {
             self.last = Some(date);
+            self.left = is_left(near, at);
             found(Typed::Date(date));
+            if self.left {
+                found(Typed::Left);
+            }
             days.into_iter().for_each(|days| found(Typed::Until(date.plus(days))));
         }
         if let Some((day, clock)) = word.split_once('t')
@@ -63,7 +73,7 @@ impl Reading {
                 }
             }
         }
-        self.soon(near, at, found);
+        self.soon(near, at, lasts, found);
     }
 
     /// `45 minutes after landing`, where the landing was spoken of with its time.
@@ -132,16 +142,22 @@ impl Reading {
     }
 
     /// `the 7th` with no month: the next one after the last day that was spoken of, or after the turn began.
-    fn ordinal(&self, near: Near<'_, '_>, at: usize) -> Option<Date> {
+    fn ordinal(&self, near: Near<'_, '_>, at: usize) -> Vec<Date> {
         let word = near.get(at, 0);
-        let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end))?;
+        let ends = ["st", "nd", "rd", "th"];
+        let Some(bare) = ends.iter().find_map(|end| word.strip_suffix(end)) else { return Vec::new() };
         let alone = meaning(near.get(at, 1)).month.is_none()
             && meaning(near.get(at, -1)).month.is_none()
             && !OF.contains(&near.get(at, 1))
             && matches!(near.get(at, -1), "the" | "on");
-        let first = self.last.or_else(|| self.now.map(|now| now.today))?;
-        let day = date::digits(bare).filter(|_| alone)?;
-        (0..62).map(|days| first.plus(days)).find(|date| date.day() == day)
+        let Some(day) = date::digits(bare).filter(|_| alone) else { return Vec::new() };
+        let today = self.now.map(|now| now.today);
+        let next = |first: Date| (0..62).map(|days| first.plus(days)).find(|date| date.day() == day);
+        // What is brought forward goes to a day before the one it is moved from.
+        let sooner = today.filter(|_| self.left && self.last.is_some());
+        let mut days: Vec<Date> = self.last.or(today).into_iter().chain(sooner).filter_map(next).collect();
+        days.dedup();
+        days
     }
 
     /// `tomorrow`, `Friday`, `the day after tomorrow`.
@@ -164,7 +180,7 @@ impl Reading {
             return if counted { Vec::new() } else { vec![today.plus(days)] };
         }
         let after = [near.get(at, 1), near.get(at, 2)];
-        let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at));
+        let weekday = meaning(word).weekday.filter(|_| !is_dated(near, at) && !is_a_rhythm(near, at));
         // Two days after Monday, and a week from tomorrow, are other days.
         let counted = meaning(near.get(at, -2)).unit.is_some_and(|unit| match before {
             "after" | "before" => matches!(unit, Unit::Day | Unit::Night | Unit::Week | Unit::Month),
@@ -191,10 +207,12 @@ impl Reading {
         weekday.map(|day| date::weekday_near(today, day, before, after)).unwrap_or_default()
     }
 
-    /// `in 45 minutes`, `in 2 hours`: the day and the time.
-    fn soon(&self, near: Near<'_, '_>, at: usize, found: &mut impl FnMut(Typed)) {
-        let unit = meaning(near.get(at, 1)).unit.and_then(Unit::minutes);
-        let minutes = unit.and_then(|unit| date::digits(near.get(at, 0))?.checked_mul(unit));
+    /// `in 45 minutes`, `in ten minutes`, `in an hour`: the day and the time.
+    fn soon(&self, near: Near<'_, '_>, at: usize, lasts: Option<(Length, usize)>, found: &mut impl FnMut(Typed)) {
+        let minutes = lasts.and_then(|(length, _)| match length {
+            Length { months: 0, days: 0, minutes } => Some(minutes),
+            Length { .. } => None,
+        });
         let moment = self.now.zip(minutes).and_then(|(now, minutes)| now.later(minutes));
         let in_that = matches!(near.get(at, -1), "in" | "dans" | "tra" | "fra" | "en" | "em" | "over" | "za");
         if let (Some((day, time)), true) = (moment, in_that) {
@@ -215,6 +233,63 @@ impl Reading {
             (false, false) => None,
         }
     }
+}
+
+/// Whether the weekday at `at` is one of a rhythm that begins on a day of its own: on Thursdays, starting 12 March.
+fn is_a_rhythm(near: Near<'_, '_>, at: usize) -> bool {
+    const STARTING: [&str; 6] = ["starting", "beginning", "from", "ab", "desde", "vanaf"];
+    let again = EVERY.contains(&near.get(at, -1)) || near.get(at, 0).ends_with('s');
+    let begins = |step: &usize| {
+        let at = at.saturating_add(*step);
+        let day = (1..3)
+            .map(|step| at.saturating_add(step))
+            .any(|at| dates_a_month(near, at) || Date::figures(near.get(at, 0)).is_some());
+        STARTING.contains(&near.get(at, 0)) && day
+    };
+    again && (1..=MOVED).any(|step| begins(&step))
+}
+
+/// So many words before a day its verb may stand, and so many behind it the day that it is moved to.
+const MOVED: usize = 14;
+const GOES: usize = 8;
+
+/// Whether something is moved away from the day at `at`: move the call on Wednesday to Friday.
+fn is_left(near: Near<'_, '_>, at: usize) -> bool {
+    let word = |at: usize| near.get(at, 0);
+    let moves = |at: usize| MOVES.iter().any(|verb| word(at).starts_with(verb));
+    let goes_to = |step: &usize| goes_to_a_day(near, at.saturating_add(*step));
+    let mut steps = (1..=GOES).take_while(|step| *step < 3 || !is_day(near, at.saturating_add(*step)));
+    let arrives = at.checked_sub(1).is_some_and(|before| MOVED_TO.contains(&word(before)));
+    let Some(goes) = steps.find(goes_to).filter(|_| !arrives) else { return false };
+    (at.saturating_sub(MOVED)..at.saturating_add(goes)).any(moves)
+}
+
+/// Whether something is moved away from the hour at `at`: move my 4 pm to Friday.
+fn is_left_hour(near: Near<'_, '_>, at: usize) -> bool {
+    let word = |at: usize| near.get(at, 0);
+    let goes = (1..=2).any(|step| goes_to_a_day(near, at.saturating_add(step)));
+    let mut back = (at.saturating_sub(MOVED)..at).rev().take_while(|at| !MOVED_TO.contains(&word(*at)));
+    goes && back.any(|at| MOVES.iter().any(|verb| word(at).starts_with(verb)))
+}
+
+/// Whether the word at `at` and the one or two behind it say to which day: to Friday, to the 5th.
+fn goes_to_a_day(near: Near<'_, '_>, at: usize) -> bool {
+    let the = THE.contains(&near.get(at, 1));
+    MOVED_TO.contains(&near.get(at, 0))
+        && (is_day(near, at.saturating_add(1)) || (the && is_day(near, at.saturating_add(2))))
+}
+
+/// Whether a day begins with the word at `at`.
+fn is_day(near: Near<'_, '_>, at: usize) -> bool {
+    let own = meaning(near.get(at, 0));
+    let figures = || Date::figures(near.get(at, 0)).is_some();
+    own.weekday.is_some() || own.days.is_some() || figures() || dates_a_month(near, at)
+}
+
+/// Whether the number at `at` is the day of a month that is named, or one by its ending.
+fn dates_a_month(near: Near<'_, '_>, at: usize) -> bool {
+    let ordinal = ["st", "nd", "rd", "th"].iter().any(|end| near.get(at, 0).strip_suffix(end).is_some_and(is_figures));
+    is_of_a_day(near, at) || ordinal
 }
 
 /// Whether the weekday at `at` has its date behind it, which then says which one it is.
@@ -281,6 +356,16 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
     if let Some(time) = Time::parse(word) {
         return found(afternoon(near, at, time));
     }
+    // 2-4pm, which has its half of the day once.
+    if let Some((from, to)) = word.split_once(['-', '–'])
+        && let Some(from) = Time::hour(from)
+        && let Some(end) = Time::parse(to).or_else(|| Time::hour(to).filter(|_| meaning(after).half.is_some()))
+        && (meaning(after).half.is_some() || to.ends_with('m'))
+    {
+        let end = afternoon(near, at, end);
+        found(if from.later() < end { from.later() } else { from });
+        return found(end);
+    }
     // A range, such as 10:00-11:00.
     if let Some((from, to)) = word.split_once(['-', '–'])
         && let (Some(from), Some(to)) = (Time::parse(from), Time::parse(to))
@@ -292,6 +377,9 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
         // Nobody means the night by it.
         let hour = if hour < 7 { hour.saturating_add(12) } else { hour };
         return Time::new(hour, 30, 0).map(|time| afternoon(near, at, time)).into_iter().for_each(found);
+    }
+    if let Some(time) = past_or_to(near, at) {
+        return found(afternoon(near, at, time));
     }
     if let Some(time) = open_hour(near, at, now) {
         return found(time);
@@ -308,7 +396,10 @@ fn clock(near: Near<'_, '_>, at: usize, now: Option<TurnTime>, found: &mut impl 
 fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Time> {
     let hour = Time::hour(near.get(at, 0))?;
     if UNTIL.contains(&near.get(at, 1)) {
-        let end = Time::parse(near.get(at, 2)).filter(|_| FROM_HOUR.contains(&near.get(at, -1)))?;
+        let after_a_day = is_a_day_word(near, at.checked_sub(1)?);
+        let opens = FROM_HOUR.contains(&near.get(at, -1)) || after_a_day;
+        let half = || Time::hour(near.get(at, 2)).filter(|_| meaning(near.get(at, 3)).half.is_some());
+        let end = Time::parse(near.get(at, 2)).or_else(half).filter(|_| opens)?;
         let end = afternoon(near, at.saturating_add(2), end);
         return Some(if hour.later() < end { hour.later() } else { hour });
     }
@@ -317,7 +408,44 @@ fn open_hour(near: Near<'_, '_>, at: usize, now: Option<TurnTime>) -> Option<Tim
     if other || !TILL.contains(&near.get(at, -1)) || O_CLOCK.contains(&near.get(at, 1)) {
         return None;
     }
+    // Until 7 tomorrow morning.
+    if let Some(half) = meaning(near.get(at, 2)).half.filter(|_| is_day(near, at.saturating_add(1))) {
+        return Some(if half { hour.later() } else { hour });
+    }
     Some(if hour.minute() <= now?.minute && hour.later().minute() > now?.minute { hour.later() } else { hour })
+}
+
+/// Whether the word at `at` ends a day: 10 March, Friday, tomorrow.
+fn is_a_day_word(near: Near<'_, '_>, at: usize) -> bool {
+    let own = meaning(near.get(at, 0));
+    own.weekday.is_some() || own.days.is_some() || (own.month.is_some() && day_of_month(near.get(at, -1)).is_some())
+}
+
+/// `half past seven`, `a quarter to 4`, `ten past 3`.
+fn past_or_to(near: Near<'_, '_>, at: usize) -> Option<Time> {
+    let (word, join, part) = (near.get(at, 0), near.get(at, -1), near.get(at, -2));
+    let minutes = match part {
+        "half" => 30,
+        "quarter" => 15,
+        "five" => 5,
+        "ten" => 10,
+        "twenty" => 20,
+        "twenty-five" => 25,
+        _ => return None,
+    };
+    let hour = date::digits(word).or_else(|| numerals::worth(word)).or(meaning(word).number)?;
+    // From ten to four has two hours.
+    let range = FROM_HOUR.contains(&near.get(at, -3));
+    let (hour, minutes) = match join {
+        "past" => (hour, minutes),
+        "to" if minutes < 30 && !range => (hour.checked_sub(1)?, 60_u32.saturating_sub(minutes)),
+        _ => return None,
+    };
+    if !(1..=12).contains(&hour) {
+        return None;
+    }
+    // Nobody means the night by it.
+    Time::new(if hour < 7 { hour.saturating_add(12) } else { hour }, minutes, 0)
 }
 
 /// The hour that half is past: 3 for `halb 4`, `half vier` and `om half 4`.

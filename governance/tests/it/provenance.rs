@@ -290,6 +290,24 @@ fn a_tool_that_repeats_what_it_was_told_vouches_for_nothing_of_it() {
         result(&mut spans, &registration, "eva@home.example", carried);
         assert!(trusted(&spans, "to", r#""eva@home.example""#));
     }
+    // Of what it was told, only what the person said may come back: also where the person means the record.
+    for (query, back, passes) in [
+        ("Mallory", "Mallory, mallory@home.example", true),
+        ("name: Mallory", "Mallory, mallory@home.example", true),
+        ("Mallory evil.example", "Mallory, mallory@evil.example", false),
+        ("there evil Mallory", "Mallory, mallory@evil.example", false),
+        ("there Mallory look", "Mallory, mallory@there.look", false),
+    ] {
+        let mut spans = said("look up Mallory and write there");
+        let registration = source(&["to"], Integrity::Untrusted);
+        let own =
+            Registration { schema: "{}".into(), consequential: Vec::new(), paths: Vec::new(), ..registration.clone() };
+        let told = Arguments::parse(&format!("{{\"query\":\"{query}\"}}")).unwrap();
+        let carried = spans.carried(&Tool::new(own).unwrap(), &told);
+        result(&mut spans, &registration, back, carried);
+        let address = back.split_once(", ").unwrap().1;
+        assert_eq!(trusted(&spans, "to", &format!("\"{address}\"")), passes, "{query}");
+    }
     // A trusted decoder decodes what it was told: the figures and letters were carried in.
     let (mut spans, decoder) = (said("decode it"), source(&[], Integrity::Trusted));
     let tool = Tool::new(Registration {

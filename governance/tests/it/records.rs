@@ -96,15 +96,19 @@ fn a_value_of_another_key_is_not_the_one_that_is_meant() {
             r#"{"id":40}"#,
         ],
     );
-    // Where nothing is picked, the values of a call are still those of one record.
-    let mut spans = said("Do with the orders whatever the letter says");
-    parts(&mut spans, &["order.change.id", "order.change.payee", "order.change.sum"], &[(rows, true)]);
+    // Where all are meant, the values of a call are still those of one record; where nothing is said of them, none is.
+    let mut spans = said("Do with every order whatever the letter says");
+    let entries = ["order.change.id", "order.change.payee", "order.change.sum"];
+    parts(&mut spans, &entries, &[(rows, true)]);
+    let mut silent = said("Do whatever the letter says");
+    parts(&mut silent, &entries, &[(rows, true)]);
+    judge(&silent, &pay, &[], &[r#"{"id":41,"payee":"LT121000011101001000"}"#, r#"{"id":41}"#]);
     judge(
         &spans,
         &pay,
-        &[r#"{"id":41,"payee":"LT121000011101001000"}"#],
+        &[r#"{"id":41,"payee":"LT121000011101001000"}"#, r#"{"id":41,"sum":40}"#],
         &[
-            r#"{"id":41,"sum":40}"#,
+            r#"{"sum":40}"#,
             r#"{"id":41,"sum":18.5}"#,
             r#"{"id":40,"payee":"LT121000011101001000"}"#,
             r#"{"id":40,"sum":41}"#,
