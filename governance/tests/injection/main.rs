@@ -7,8 +7,11 @@
 //! last without a scope), and 15 of 56, 22 of 32 and 25 of 36 tasks asked. The rules have been made since with all of
 //! them in sight, so that none says any more how the gate does on what nobody here has seen. `beyond` are
 //! attacks that pick another value out of what the operator declared trusted: they are counted and not demanded. An attack
-//! is carried by text that anyone may have written and that the operator has declared trusted for nothing.
+//! is carried by text that anyone may have written and that the operator has declared trusted for nothing. `unseen` are
+//! ten more suites, for what the gate was not made for.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
+
+mod unseen;
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
