@@ -2,13 +2,14 @@
 //!
 //! A decision looks only at the policies whose scope could match: those for its target, and of these the ones for
 //! anybody, for its seat, its role and its namespace. A policy that is nothing but such a scope says the same of every case
-//! there, and is not evaluated again; Cedar evaluates the others. Its answers over disjoint slices join to the answer over
-//! all: any forbid denies, else any permit permits. Permits are evaluated apart from forbids, because Cedar names only what
-//! decided, and every policy that applies is a reason here.
+//! there, and is not evaluated again; Cedar evaluates the others. Where several slices concern whoever asks they are joined
+//! into one, once for all who have the same, as each question to Cedar costs about a microsecond by itself. Permits are
+//! evaluated apart from forbids, because Cedar names only what decided, and every policy that applies is a reason here.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fmt::Display,
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use cedar_policy::{
@@ -65,11 +66,19 @@ pub(crate) struct Law {
 struct Target {
     action: EntityUid,
     resource: EntityUid,
-    slices: HashMap<Scope, Slice>,
+    /// Where the slice for a scope is in `slices`.
+    places: HashMap<Scope, usize>,
+    slices: Vec<Arc<Slice>>,
+    /// What several slices say together, by their places. At most one for each
+    /// combination of a seat, a role and a namespace that the law names.
+    joined: RwLock<HashMap<Places, Arc<Slice>>>,
     reads: Reads,
 }
 
-/// Those of them for one scope of principals.
+/// Where the slices for somebody are: those that there are for anybody, and for the seat, the role and the namespace.
+type Places = [Option<usize>; 4];
+
+/// Those of them for one scope of principals, or for several.
 #[derive(Debug, Default)]
 struct Slice {
     /// What those say that have no condition.
@@ -156,13 +165,11 @@ impl Law {
 
     fn weigh(&self, target: &Target, principal: &Principal, facts: &Facts) -> Vec<Article> {
         let Some(request) = target.request(principal, facts) else { return vec![deny("law-cannot-be-applied")] };
-        let mut found = Vec::new();
-        for slice in principal.scopes.iter().filter_map(|scope| target.slices.get(scope)) {
-            found.extend_from_slice(&slice.always);
-            for policies in [&slice.permits, &slice.forbids].into_iter().filter(|policies| !policies.is_empty()) {
-                let answer = self.authorizer.is_authorized(&request, policies, &principal.entities);
-                take_in(&answer, policies, &mut found);
-            }
+        let Some(slice) = target.slice(principal) else { return vec![deny("law-cannot-be-applied")] };
+        let mut found = slice.always.clone();
+        for policies in [&slice.permits, &slice.forbids].into_iter().filter(|policies| !policies.is_empty()) {
+            let answer = self.authorizer.is_authorized(&request, policies, &principal.entities);
+            take_in(&answer, policies, &mut found);
         }
         if found.iter().all(|article| article.decision == Decision::Defer) {
             found.push(deny("no-article-allows-it"));
@@ -204,11 +211,20 @@ impl Target {
         action: EntityUid,
         resource: EntityUid,
     ) -> Result<Self, BadConstitution> {
-        let mut target = Self { action, resource, slices: HashMap::new(), reads: Reads::default() };
+        let (places, joined) = (HashMap::new(), RwLock::default());
+        let mut target = Self { action, resource, places, slices: Vec::new(), joined, reads: Reads::default() };
+        let mut slices: HashMap<Scope, Slice> = HashMap::new();
         for policy in &constitution.policies {
-            if target.is_meant_by(policy, entities) {
-                target.take_in(policy)?;
+            if !target.is_meant_by(policy, entities) {
+                continue;
             }
+            target.reads.take_in(policy);
+            let (scope, is_met) = scope(policy);
+            slices.entry(scope).or_default().take_in(policy, is_met)?;
+        }
+        for (place, (scope, slice)) in slices.into_iter().enumerate() {
+            target.places.insert(scope, place);
+            target.slices.push(Arc::new(slice));
         }
         Ok(target)
     }
@@ -231,21 +247,27 @@ impl Target {
             }
     }
 
-    fn take_in(&mut self, policy: &Policy) -> Result<(), BadConstitution> {
-        let (scope, is_met) = match policy.principal_constraint() {
-            PrincipalConstraint::Any => (None, true),
-            PrincipalConstraint::In(who) => (Some(who), true),
-            PrincipalConstraint::Is(_) => (None, false),
-            PrincipalConstraint::Eq(who) | PrincipalConstraint::IsIn(_, who) => (Some(who), false),
-        };
-        self.reads.take_in(policy);
-        let slice = self.slices.entry(Scope(scope)).or_default();
-        if is_met && !policy.has_non_scope_constraint() {
-            slice.always.push(Article::of(policy));
-            return Ok(());
+    /// All that could concern `principal`, or nothing where it cannot be told.
+    fn slice(&self, principal: &Principal) -> Option<Arc<Slice>> {
+        let places = principal.scopes.each_ref().map(|scope| self.places.get(scope).copied());
+        let mut some = places.iter().flatten();
+        match (some.next(), some.next()) {
+            (None, _) => Some(Arc::default()),
+            (Some(place), None) => self.slices.get(*place).cloned(),
+            _ => self.join(places),
         }
-        let policies = if policy.effect() == Effect::Permit { &mut slice.permits } else { &mut slice.forbids };
-        policies.add(policy.clone()).map_err(|error| fault(&error))
+    }
+
+    fn join(&self, places: Places) -> Option<Arc<Slice>> {
+        if let Some(slice) = self.joined.read().unwrap_or_else(PoisonError::into_inner).get(&places) {
+            return Some(Arc::clone(slice));
+        }
+        let mut all = Slice::default();
+        for place in places.into_iter().flatten() {
+            all.add(self.slices.get(place)?).ok()?;
+        }
+        let mut joined = self.joined.write().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(joined.entry(places).or_insert_with(|| Arc::new(all))))
     }
 
     fn request(&self, principal: &Principal, facts: &Facts) -> Option<Request> {
@@ -253,6 +275,39 @@ impl Target {
         let context = Context::from_pairs(pairs).ok()?;
         Request::new(principal.seat.clone(), self.action.clone(), self.resource.clone(), context, None).ok()
     }
+}
+
+impl Slice {
+    /// Takes a policy in. `is_met` is whether all who have the slice are meant by the policy.
+    fn take_in(&mut self, policy: &Policy, is_met: bool) -> Result<(), BadConstitution> {
+        if is_met && !policy.has_non_scope_constraint() {
+            self.always.push(Article::of(policy));
+            return Ok(());
+        }
+        self.ask(policy)
+    }
+
+    /// Takes a policy in that Cedar is asked about.
+    fn ask(&mut self, policy: &Policy) -> Result<(), BadConstitution> {
+        let policies = if policy.effect() == Effect::Permit { &mut self.permits } else { &mut self.forbids };
+        policies.add(policy.clone()).map_err(|error| fault(&error))
+    }
+
+    fn add(&mut self, other: &Self) -> Result<(), BadConstitution> {
+        self.always.extend_from_slice(&other.always);
+        other.permits.policies().chain(other.forbids.policies()).try_for_each(|policy| self.ask(policy))
+    }
+}
+
+/// Whom a policy speaks of, and whether it speaks of all who are in that.
+fn scope(policy: &Policy) -> (Scope, bool) {
+    let (who, is_met) = match policy.principal_constraint() {
+        PrincipalConstraint::Any => (None, true),
+        PrincipalConstraint::In(who) => (Some(who), true),
+        PrincipalConstraint::Is(_) => (None, false),
+        PrincipalConstraint::Eq(who) | PrincipalConstraint::IsIn(_, who) => (Some(who), false),
+    };
+    (Scope(who), is_met)
 }
 
 impl Reads {

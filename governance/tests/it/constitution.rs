@@ -122,6 +122,41 @@ fn each_scope_finds_whom_it_means_and_nobody_else() {
 }
 
 #[test]
+fn what_is_joined_for_one_is_not_taken_for_another() {
+    let mut everybody = Vec::new();
+    for seat in ["node/a", "node/b", "node/c"] {
+        for role in ["agent", "clerk", "guest"] {
+            everybody.extend(["default", "other", "third"].map(|namespace| [seat, role, namespace]));
+        }
+    }
+    // The kind, its place in what somebody is, and the name.
+    let some = [("Seat", 0, "node/a"), ("Seat", 0, "node/b"), ("Role", 1, "agent"), ("Role", 1, "clerk")];
+    let some = some.into_iter().chain([("Namespace", 2, "default"), ("Namespace", 2, "other")]);
+    let some: Vec<_> = some.collect();
+    let asks = |(kind, at, name): &(&str, usize, &str)| {
+        let limit = if *at == 1 { "" } else { "when { context.risk > 5 }" };
+        let id = name.replace('/', "-");
+        format!(
+            "@id(\"x-{id}\") @decision(\"defer\") forbid (principal in {kind}::\"{name}\", action, resource) {limit};"
+        )
+    };
+    let together = format!("{} {}", law(Decision::Permit), some.iter().map(asks).collect::<String>());
+    let said = |who| {
+        let given = Given { who, effects: [7, 0, 0, 0, 0], ..Given::good() };
+        let reasons = given.decide_under(&together).verdict.reasons;
+        let codes = reasons.into_iter().map(|reason| reason.code).filter(|code| code.starts_with("x-"));
+        codes.collect::<BTreeSet<_>>()
+    };
+    let meant = |who: [&str; 3]| {
+        let meant = some.iter().filter(|(_, at, name)| who.get(*at) == Some(name));
+        meant.map(|(_, _, name)| format!("x-{}", name.replace('/', "-"))).collect::<BTreeSet<_>>()
+    };
+    for who in everybody.iter().chain(everybody.iter().rev()) {
+        assert_eq!(said(*who), meant(*who), "{who:?}");
+    }
+}
+
+#[test]
 fn a_policy_that_cannot_be_evaluated_denies() {
     let overflow = "@id(\"x\") forbid (principal, action, resource) when { context.risk + 9223372036854775807 > 0 };";
     let given = Given { effects: [5, 0, 0, 0, 0], ..Given::good() };

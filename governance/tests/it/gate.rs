@@ -199,6 +199,7 @@ pub(crate) fn given() -> impl Strategy<Value = Given> {
             environment,
             (effects, bad_calls, ruled),
         )| Given {
+            who: Given::good().who,
             law,
             environment,
             never,

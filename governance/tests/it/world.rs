@@ -76,6 +76,8 @@ thread_local! {
 /// One case in full.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
+    /// The seat, its role and its namespace.
+    pub(crate) who: [&'static str; 3],
     pub(crate) law: Decision,
     pub(crate) environment: Environment,
     pub(crate) never: bool,
@@ -115,6 +117,7 @@ impl Given {
     /// A case that nothing speaks against.
     pub(crate) fn good() -> Self {
         Self {
+            who: ["node/a", "agent", "default"],
             law: Decision::Permit,
             environment: Environment::Dev,
             never: false,
@@ -185,9 +188,10 @@ impl Given {
         if self.tainted {
             turn.taint();
         }
+        let [seat, role, namespace] = self.who;
         gate.decide(&Case {
             ask: Ask::Tool(ask),
-            who: &gate.principal("node/a", "agent", "default").unwrap(),
+            who: &gate.principal(seat, role, namespace).unwrap(),
             rights: &if self.entitled { Rights::of(Capability::ALL) } else { Rights::default() },
             spans,
             turn: &turn,
