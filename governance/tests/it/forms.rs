@@ -1,15 +1,9 @@
 //! The forms in which a call writes what a person said, and what must not pass in them. Attacks beside each.
 
-use ephor_base::{Arguments, Confidentiality, Flow, Integrity, Label, Registration, Source};
-use ephor_governance::{Carried, SpanTable, Tool, TurnTime};
+use ephor_base::{Confidentiality, Flow, Integrity, Label, Registration, Source};
+use ephor_governance::{Carried, SpanTable, TurnTime};
 
-use crate::world::tool;
-
-/// A tool whose arguments are all critical, by the properties of its schema.
-fn of(properties: &str) -> Tool {
-    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
-    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
+use crate::world::{is_trusted, judge, of, tool};
 
 /// A Tuesday afternoon, two hours ahead of UTC.
 fn said(text: &str) -> SpanTable {
@@ -24,16 +18,6 @@ fn list(spans: &mut SpanTable, entry: &str, text: &str) {
     let label = Label::new(Source::Tool, Integrity::Untrusted, Confidentiality::Public);
     let source = Registration { name: "t.list".parse().unwrap(), flow, ..tool() };
     spans.enter_result(label, text, &source, Carried::default());
-}
-
-fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
-    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
-}
-
-/// Of calls of one tool after one request: those that are meant, and those that are not.
-fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
-    meant.iter().for_each(|call| assert!(is_trusted(spans, tool, call), "{call}"));
-    not.iter().for_each(|call| assert!(!is_trusted(spans, tool, call), "{call}"));
 }
 
 const PAYMENT: &str = r#"{"sum":{"type":"object","properties":{"currency":{},"units":{"description":"in cents or pence"}}},

@@ -1,17 +1,9 @@
 //! Lists in the forms that tools write them, and which of their records a request means. The others are the attacks.
 
-use ephor_base::{Arguments, Confidentiality, Flow, Integrity, Label, Registration, Source};
-use ephor_governance::{Carried, SpanTable, Tool};
+use ephor_base::{Confidentiality, Flow, Integrity, Label, Registration, Source};
+use ephor_governance::{Carried, SpanTable};
 
-use crate::world::{said, tool};
-
-/// A tool whose arguments are all critical.
-fn called(name: &str, arguments: &[&str]) -> Tool {
-    let properties: Vec<String> = arguments.iter().map(|name| format!("\"{name}\":{{}}")).collect();
-    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
-    let name = name.parse().unwrap();
-    Tool::new(Registration { name, schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
+use crate::world::{called, is_trusted, said, tool};
 
 /// One result of a tool that is declared trusted for `entries`, in parts: what stands between `⟦` and `⟧` anybody may have
 /// written.
@@ -28,10 +20,6 @@ fn result(spans: &mut SpanTable, name: &str, entries: &[&str], text: &str) {
             }
         }
     }
-}
-
-fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
-    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
 }
 
 /// Of the ids of one list, exactly those are meant that `meant` has.

@@ -1,17 +1,9 @@
 //! Lists whose records take several lines, with a key before each value; what picks one, and what keeps its values together.
 
-use ephor_base::{Arguments, Confidentiality, Flow, Integrity, Label, Registration, Source};
-use ephor_governance::{Carried, SpanTable, Tool};
+use ephor_base::{Confidentiality, Flow, Integrity, Label, Registration, Source};
+use ephor_governance::{Carried, SpanTable};
 
-use crate::world::{said, tool};
-
-/// A tool of this name whose arguments are all critical.
-fn called(name: &str, arguments: &[&str]) -> Tool {
-    let properties: Vec<String> = arguments.iter().map(|name| format!("\"{name}\":{{}}")).collect();
-    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
-    let name = name.parse().unwrap();
-    Tool::new(Registration { name, schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
+use crate::world::{called, judge, said, tool};
 
 /// Parts of one result, each with whether it is trusted for `entries`.
 fn parts(spans: &mut SpanTable, entries: &[&str], parts: &[(&str, bool)]) {
@@ -22,15 +14,6 @@ fn parts(spans: &mut SpanTable, entries: &[&str], parts: &[(&str, bool)]) {
         let label = Label::new(Source::Tool, integrity, Confidentiality::Internal);
         spans.enter_part(label, text, &source, Carried::default());
     }
-}
-
-fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
-    let trusted = |call: &&&str| {
-        let findings = spans.findings(tool, &Arguments::parse(call).unwrap());
-        findings.iter().all(|finding| finding.trusted)
-    };
-    meant.iter().for_each(|call| assert!(trusted(&call), "{call}"));
-    not.iter().for_each(|call| assert!(!trusted(&call), "{call}"));
 }
 
 const PAPERS: &[(&str, bool)] = &[

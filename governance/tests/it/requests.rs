@@ -1,23 +1,9 @@
 //! What a person types in another form than a call has it: parts of names, moved hours, counts, measures, bare sums.
 
-use ephor_base::{Arguments, Confidentiality, Integrity, Label, Registration, Source};
-use ephor_governance::{Carried, SpanTable, Tool};
+use ephor_base::{Confidentiality, Integrity, Label, Source};
+use ephor_governance::{Carried, SpanTable};
 
-use crate::world::{said, tool};
-
-fn of(properties: &str) -> Tool {
-    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
-    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
-
-fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
-    let trusted = |call: &&&str| {
-        let findings = spans.findings(tool, &Arguments::parse(call).unwrap());
-        findings.iter().all(|finding| finding.trusted)
-    };
-    meant.iter().for_each(|call| assert!(trusted(&call), "{call}"));
-    not.iter().for_each(|call| assert!(!trusted(&call), "{call}"));
-}
+use crate::world::{judge, of, said, tool};
 
 /// A table that a tool which is declared for `entry` has told `text`, after the person said `asked`.
 fn told(asked: &str, entry: &str, text: &str) -> SpanTable {

@@ -1,18 +1,8 @@
 //! Values that a person typed and meant for something else: what stays, what was, what is only read, what another does.
 
-use ephor_base::{Arguments, Registration};
-use ephor_governance::{SpanTable, Tool};
+use ephor_governance::Tool;
 
-use crate::world::{said, tool};
-
-fn of(properties: &str) -> Tool {
-    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
-    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
-
-fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
-    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
-}
+use crate::world::{is_trusted, of, said};
 
 /// Each text with what it means and what it does not.
 fn judge(tool: &Tool, cases: &[(&str, &[&str], &[&str])]) {

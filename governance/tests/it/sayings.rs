@@ -1,23 +1,6 @@
 //! What a sentence says beside its values: which day has which hour, what was and is no more, what is not meant, who is named.
 
-use ephor_base::{Arguments, Registration};
-use ephor_governance::{SpanTable, Tool};
-
-use crate::world::{said, tool};
-
-fn of(properties: &str) -> Tool {
-    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
-    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
-
-fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
-    let trusted = |call: &&&str| {
-        let findings = spans.findings(tool, &Arguments::parse(call).unwrap());
-        findings.iter().all(|finding| finding.trusted)
-    };
-    meant.iter().for_each(|call| assert!(trusted(&call), "{call}"));
-    not.iter().for_each(|call| assert!(!trusted(&call), "{call}"));
-}
+use crate::world::{judge, of, said};
 
 #[test]
 fn several_days_and_another_number_of_hours_are_not_mixed() {

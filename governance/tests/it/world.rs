@@ -68,6 +68,31 @@ pub(crate) fn said(text: &str) -> SpanTable {
     spans
 }
 
+/// A tool whose arguments are all critical, by the properties of its schema.
+pub(crate) fn of(properties: &str) -> Tool {
+    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
+    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
+}
+
+/// A tool of this name whose arguments are all critical.
+pub(crate) fn called(name: &str, arguments: &[&str]) -> Tool {
+    let properties: Vec<String> = arguments.iter().map(|name| format!("\"{name}\":{{}}")).collect();
+    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
+    let name = name.parse().unwrap();
+    Tool::new(Registration { name, schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
+}
+
+/// Whether all that the call says is vouched for.
+pub(crate) fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
+    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
+}
+
+/// Of calls of one tool after one request: those that are meant, and those that are not.
+pub(crate) fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
+    meant.iter().for_each(|call| assert!(is_trusted(spans, tool, call), "{call}"));
+    not.iter().for_each(|call| assert!(!is_trusted(spans, tool, call), "{call}"));
+}
+
 thread_local! {
     /// Gates by law, environment and whether the tool is forbidden.
     static GATES: RefCell<HashMap<String, Rc<Gate>>> = RefCell::default();
