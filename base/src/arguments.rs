@@ -61,6 +61,13 @@ impl Arguments {
         Self(self.0.iter().filter(stays).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
+    /// These arguments, but for `key`, which is this text.
+    #[must_use]
+    pub fn with_text(mut self, key: &str, text: &str) -> Self {
+        self.0.insert(key.to_owned(), Value::Text(text.to_owned()));
+        self
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {

@@ -44,27 +44,27 @@ pub struct Budget {
 }
 
 /// A number that is absent where it is zero.
-mod sparse {
+pub(crate) mod sparse {
     use minicbor::{
         Decoder, Encoder,
         decode::Error as Malformed,
         encode::{Error as Unwritten, Write},
     };
 
-    pub(super) fn encode<C, W: Write>(number: &u64, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
+    pub(crate) fn encode<C, W: Write>(number: &u64, to: &mut Encoder<W>, _: &mut C) -> Result<(), Unwritten<W::Error>> {
         to.u64(*number)?.ok()
     }
 
-    pub(super) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<u64, Malformed> {
+    pub(crate) fn decode<C>(from: &mut Decoder<'_>, _: &mut C) -> Result<u64, Malformed> {
         from.u64()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the encoding asks for it")]
-    pub(super) const fn nil() -> Option<u64> {
+    pub(crate) const fn nil() -> Option<u64> {
         Some(0)
     }
 
-    pub(super) const fn is_nil(number: &u64) -> bool {
+    pub(crate) const fn is_nil(number: &u64) -> bool {
         *number == 0
     }
 }
@@ -173,18 +173,23 @@ impl Budget {
         }
     }
 
-    /// The sum, saturating.
-    #[must_use]
-    pub const fn plus(&self, other: &Self) -> Self {
-        Self {
-            tokens: self.tokens.saturating_add(other.tokens),
-            micro_usd: self.micro_usd.saturating_add(other.micro_usd),
-            wall_ms: self.wall_ms.saturating_add(other.wall_ms),
-            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
-            messages: self.messages.saturating_add(other.messages),
-            children: self.children.saturating_add(other.children),
-            depth: self.depth.saturating_add(other.depth),
-        }
+    /// The sum.
+    ///
+    /// # Errors
+    /// [`Exhausted`] names the first thing of which the sum is more than can be counted.
+    pub fn plus(&self, other: &Self) -> Result<Self, Exhausted> {
+        let sum = |resource, one: u64, more: u64| {
+            one.checked_add(more).ok_or(Exhausted { resource, needed: more, left: u64::MAX.abs_diff(one) })
+        };
+        Ok(Self {
+            tokens: sum(Resource::Tokens, self.tokens, other.tokens)?,
+            micro_usd: sum(Resource::Cost, self.micro_usd, other.micro_usd)?,
+            wall_ms: sum(Resource::WallTime, self.wall_ms, other.wall_ms)?,
+            tool_calls: sum(Resource::ToolCalls, self.tool_calls, other.tool_calls)?,
+            messages: sum(Resource::Messages, self.messages, other.messages)?,
+            children: sum(Resource::Children, self.children, other.children)?,
+            depth: sum(Resource::Depth, self.depth, other.depth)?,
+        })
     }
 
     /// What remains after `other` is taken away; a dimension that is overdrawn is zero.
@@ -250,7 +255,7 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use super::Budget;
+    use super::{Budget, Exhausted, Resource};
     use crate::cbor;
 
     #[test]
@@ -265,6 +270,16 @@ mod tests {
         assert!(cbor::from_slice::<Budget>(&[0x85, 1, 2, 3, 4, 0]).is_err(), "a zero at the end");
         assert!(cbor::from_slice::<Budget>(&[0x86, 1, 2, 3, 4, 0xf6, 6]).is_err(), "null is no number");
     }
+
+    #[test]
+    fn a_sum_beyond_what_can_be_counted_is_refused_and_never_wraps_or_saturates() {
+        let (one, most) = (Budget { tokens: 1, ..Budget::ZERO }, Budget { tokens: u64::MAX, ..Budget::ZERO });
+        assert_eq!(one.plus(&one).unwrap().tokens, 2);
+        assert_eq!(most.plus(&Budget { messages: 1, ..Budget::ZERO }).unwrap().tokens, u64::MAX);
+        assert_eq!(most.plus(&one).unwrap_err(), Exhausted { resource: Resource::Tokens, needed: 1, left: 0 });
+        assert!(Budget::MAX.plus(&Budget::MAX).is_err());
+    }
+
     #[test]
     fn in_json_null_is_as_much_as_can_be_counted_and_nothing_may_be_missing() {
         let text = serde_json::to_string(&Budget { tokens: 0, micro_usd: 7, ..Budget::MAX }).unwrap();

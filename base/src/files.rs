@@ -45,7 +45,8 @@ pub trait File: Send + Sync {
     /// Waits until the data is on the disk (`fdatasync`).
     ///
     /// # Errors
-    /// What the system says. After an error nothing is known of what is on the disk.
+    /// What the system says. After an error nothing is known of what is on the disk, and a second try that succeeds proves
+    /// nothing.
     fn sync_data(&self) -> io::Result<()>;
     /// Whether the file is empty.
     ///
@@ -56,11 +57,24 @@ pub trait File: Send + Sync {
     }
 }
 
+/// A folder and everything below it.
+pub trait Tree: Send + Sync {
+    /// Waits until all of it is on the disk: names, data and lengths. It may wait for more than that. One such wait for a
+    /// whole round of files costs less than one for each.
+    ///
+    /// # Errors
+    /// What the system says of anything since this was opened, or last asked. What was written until then may not be on the disk and
+    /// reads as if it were: it counts only once it is written anew, into a new file.
+    fn sync(&self) -> io::Result<()>;
+}
+
 /// How to open a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Open {
     /// It exists; only reading.
     Read,
+    /// It exists and holds a secret; only reading. One that another user may read, or could have put there, is refused.
+    Secret,
     /// It exists; reading and writing.
     Write,
     /// It must not exist; made with mode 0600.
@@ -99,12 +113,12 @@ pub trait Files: Send + Sync + 'static {
     /// # Errors
     /// What the system says.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
-    /// Waits until everything in a folder and below it is on the disk: names, data and lengths. It may wait for more than
-    /// that. One such wait for a whole round of files costs less than one for each.
+    /// Watches a folder and everything below it. A system tells of each error once, and only those who were watching: so this
+    /// comes before the first write that [`Tree::sync`] is to wait for.
     ///
     /// # Errors
-    /// What the system says. After an error nothing is known of what is on the disk.
-    fn sync_tree(&self, folder: &Path) -> io::Result<()>;
+    /// What the system says.
+    fn tree(&self, folder: &Path) -> io::Result<Arc<dyn Tree>>;
     /// Removes a folder that is empty.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ pub mod exit;
 pub mod files;
 pub mod id;
 pub mod label;
+pub mod legible;
+pub mod located;
 pub mod outcome;
 pub mod random;
 pub mod receipt;
@@ -40,10 +42,13 @@ pub use envelope::{Envelope, Part, PartKind};
 pub use exit::ExitReason;
 pub use id::{CallId, MessageId, OperatorId, Pid, Seat, Seq, SessionId, SpanId, TicketId};
 pub use label::{Confidentiality, Integrity, Label, Source};
-pub use outcome::{Failure, FailureKind, ModelAnswer, Outcome, Product, StopReason, ToolAnswer, ToolUse, Usage};
+pub use located::{FileId, Leads, Located, Place};
+pub use outcome::{AnswerEnd, Failure, FailureKind, ModelAnswer, Outcome, Product, Retry, ToolAnswer, ToolUse, Usage};
 pub use random::Random;
 pub use receipt::Receipt;
-pub use registration::{ArgumentRule, Capability, Flow, Limits, Match, Registration, ToolName};
+pub use registration::{
+    ArgumentRule, Capability, Destinations, Flow, Format, Limits, Match, Paging, Reach, Registration, Repeat, ToolName,
+};
 pub use reply::{EndReason, Reply, TurnLimit, TurnReport};
 pub use secret::Secret;
 pub use task::{Message, ModelRef, ModelTask, ReplyTask, Task, ToolSpec, ToolTask, Workspace};

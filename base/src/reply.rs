@@ -45,6 +45,12 @@ pub enum EndReason {
     /// The process crashed more often than its supervisor allows.
     #[n(6)]
     Crashed,
+    /// The model answered, and was cut off in the middle.
+    #[n(7)]
+    CutOff,
+    /// The model, or a filter of its provider, refused to go on.
+    #[n(8)]
+    ModelRefused,
 }
 
 impl EndReason {
@@ -59,6 +65,8 @@ impl EndReason {
             Self::Failed(kind) => format!("failed({})", kind.code()),
             Self::Refused => "refused".into(),
             Self::Crashed => "crashed".into(),
+            Self::CutOff => "cut_off".into(),
+            Self::ModelRefused => "model_refused".into(),
         }
     }
 }
@@ -80,6 +88,9 @@ pub enum TurnLimit {
     /// The same call with the same result.
     #[n(3)]
     Repeats,
+    /// Calls of any kind, refused ones among them.
+    #[n(4)]
+    Calls,
 }
 
 impl TurnLimit {
@@ -91,6 +102,7 @@ impl TurnLimit {
             Self::Time => "time",
             Self::UnknownTools => "unknown_tools",
             Self::Repeats => "repeats",
+            Self::Calls => "calls",
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, Limits, Reply, Span, ToolName, ToolUse};
+use crate::{Arguments, Limits, Located, Reply, Span, ToolName, ToolUse};
 
 /// What a driver is given to do. It travels only inside a permit.
 #[derive(Clone, PartialEq, Debug)]
@@ -98,6 +98,8 @@ pub struct ToolTask {
     pub name: ToolName,
     /// Its arguments, valid against its schema.
     pub arguments: Arguments,
+    /// Where those of its arguments lead that are paths: what was judged, and the only files that it names.
+    pub files: Vec<Located>,
     /// The one folder it sees.
     pub workspace: Workspace,
     /// Whether it may write there.
