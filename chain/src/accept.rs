@@ -1,6 +1,7 @@
 //! An operator accepts the loss of a chain that is not whole.
 //!
-//! The old chain is moved aside whole and never overwritten, with its keys and its pinned head. A new one begins under new
+//! The old chain is moved aside whole and never overwritten, with its public keys and its pinned head; its signing keys are
+//! destroyed. A new one begins under new
 //! keys, and its first entry names the last head of the old one that can still be trusted. Behind that stands what stood on the old
 //! one up to there and does not end with it: operators and their roles, the law, and what is stopped or suspended.
 //!
@@ -44,6 +45,9 @@ use crate::{
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, begin_of, verify},
 };
+
+/// The public keys of the old chain, below the place it was moved to: two lines, as a verifier is given them.
+pub const PUBLIC: &str = "verifier";
 
 /// The new chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,7 +112,7 @@ pub fn accept(
             };
             let given = signers.as_ref().map(Signers::verifier).or(public);
             let old = given.cloned().ok_or_else(|| KeyError::Missing(signing.path.clone()))?;
-            let finding = home.find(&old, signers.as_ref())?;
+            let finding = home.find(&old, signers.as_ref(), &vault)?;
             home.begin(&old, finding.to_string(), vault, clock, random, version)?
         }
     };
@@ -174,7 +178,7 @@ impl Home<'_> {
         let before = self.before(old, reason, &vault, &*random)?;
         let place = self.free()?;
         let world = World { config: &self.staged(&place), files: self.files, clock, random };
-        self.stage(&place, world, vault, version, before)?;
+        self.stage(&place, world, vault, version, (old, before))?;
         Ok(place)
     }
 
@@ -185,13 +189,16 @@ impl Home<'_> {
     }
 
     /// What is wrong.
-    fn find(&self, keys: &VerifierKeys, own: Option<&Signers>) -> Result<Finding, AcceptError> {
+    fn find(&self, keys: &VerifierKeys, own: Option<&Signers>, vault: &VaultKey) -> Result<Finding, AcceptError> {
         let other = |looked: &Looked| own.is_some_and(|own| !open::is_ours(looked, own));
         match open::look(self.config, self.files, keys) {
             // The keys were never without a journal but for a moment of the first start, and that moment needs no help.
             Ok(looked) if looked.scan.tree.size() == 0 => Ok(open::journal_missing()),
             Ok(looked) if other(&looked) => Ok(looked.scan.end_finding(Damage::Keys)),
             Ok(looked) if own.is_none() => Ok(looked.scan.end_finding(Damage::SigningKeysLost)),
+            Ok(looked) if open::is_other_vault(&looked.scan.rules, vault.name()) => {
+                Ok(looked.scan.end_finding(Damage::VaultKey))
+            }
             Ok(looked) => self.find_published(keys, looked.scan.start.size),
             Err(ScanError::Damaged(finding)) => Ok(finding),
             Err(error) => Err(AcceptError::Scan(error)),
@@ -363,7 +370,7 @@ impl Home<'_> {
         world: World<'_>,
         vault: Arc<VaultKey>,
         version: &str,
-        before: Before,
+        (old, before): (&VerifierKeys, Before),
     ) -> Result<(), AcceptError> {
         let (files, draft) = (&**self.files, place.join("draft"));
         files.create_folder(&world.config.folder).map_err(io("making the new chain"))?;
@@ -371,7 +378,8 @@ impl Home<'_> {
         keys.save_with(&draft.join("signing"), files, &self.signing.protection, &*world.random)?;
         let (mut writer, _) = open::open(world, keys.into(), vault, version, Some(before))?;
         writer.stop_at_once().map_err(OpenError::from)?;
-        self.keep(&self.signing.path, &place.join("signing"))?;
+        let kept = durable::replace(files, &place.join(PUBLIC), old.to_string().as_bytes());
+        kept.map_err(io("keeping the old public keys"))?;
         self.keep(&self.config.head, &place.join("head"))?;
         self.shift(&draft, &place.join("new"))?;
         [place, &self.quarantine, durable::parent(&self.quarantine)]
@@ -386,7 +394,7 @@ impl Home<'_> {
             Some(bytes) => durable::replace(&**self.files, to, &bytes),
             None => Ok(()),
         };
-        copy().map_err(io("keeping a copy of the old keys and head"))
+        copy().map_err(io("keeping a copy of the old head"))
     }
 
     /// Each step leaves the home unopenable until the last is done.
@@ -409,7 +417,11 @@ impl Home<'_> {
             self.shift(&new.join("chain"), &self.config.folder)?;
         }
         if has("signing") {
+            let old = durable::open_existing(&**self.files, &self.signing.path, Open::Write);
+            let old = old.map_err(io("opening the old signing keys"))?;
             self.shift(&new.join("signing"), &self.signing.path)?;
+            // The old chain is never signed again, and its seeds could only forge it.
+            old.map_or(Ok(()), |old| durable::blank(&*old)).map_err(io("destroying the old signing keys"))?;
         }
         Ok(())
     }

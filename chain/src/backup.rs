@@ -8,7 +8,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use ephor_base::{Digest, files::Files};
@@ -42,6 +42,8 @@ pub struct BackedUp {
     pub published: u64,
     /// How many entries an older backup in the same folder already had; 0 if there was none.
     pub before: u64,
+    /// Whether the copy was read again and verified; not where an older backup had everything.
+    pub verified: bool,
 }
 
 /// What is being done, and how far.
@@ -134,7 +136,15 @@ pub fn backup(
     let to = Config::in_home(folder);
     let before = older.as_ref().map_or_else(Head::empty, |older| older.head);
     let known = if older.is_some() { known(&to, files).map_err(BackupError::Scan)? } else { 0 };
-    let copying = Copying { from: home, to: &to, files, known };
+    let copying = Copying { from: home, to: &to, files, known, tree: OnceLock::new() };
+    if let Some(older) = &older
+        && copying.is_at(older.head).map_err(BackupError::Scan)?
+        && copying.has_the_same_sessions().map_err(BackupError::Scan)?
+        && is_up_to_date(older, from, extras, public, keys, &**files).map_err(failed(folder))?
+    {
+        let (origin, head) = (older.origin.clone(), older.head);
+        return Ok(BackedUp { origin, head, published: known, before: head.size, verified: false });
+    }
     if older.is_none() {
         make(folder, keys, &**files).map_err(failed(folder))?;
     }
@@ -156,7 +166,26 @@ pub fn backup(
     check(&to, keys, files, |entries, total| progress(Step::Verified { entries, total }))
         .map_err(|error| BackupError::Wrong { folder: folder.to_owned(), error })?;
     finish(&copying, &cut, keys, copied).map_err(BackupError::Scan)?;
-    Ok(BackedUp { origin: keys.origin().to_owned(), head: cut.head, published: cut.published, before: before.size })
+    let (origin, head, published) = (keys.origin().to_owned(), cut.head, cut.published);
+    Ok(BackedUp { origin, head, published, before: before.size, verified: true })
+}
+
+/// Whether what the record does not vouch for is in the home as a backup of the same head lists it.
+fn is_up_to_date(
+    older: &Manifest,
+    home: &Path,
+    extras: &[PathBuf],
+    public: &Path,
+    keys: &VerifierKeys,
+    files: &dyn Files,
+) -> io::Result<bool> {
+    let listed = |path: &Path| older.files.iter().find(|(_, name)| name == path).map(|(digest, _)| *digest);
+    for extra in extras.iter().filter(|extra| *extra != public) {
+        if manifest::digest(&home.join(extra), files)? != listed(extra) {
+            return Ok(false);
+        }
+    }
+    Ok(listed(public) == Some(Digest::of(keys.to_string().as_bytes())))
 }
 
 /// What the manifest lists: the keys of the sessions, below the vault, and the other files, below the home.

@@ -9,14 +9,15 @@
 //! partial tile is followed by a wider one that begins with it, and contents only grow at their end.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use ephor_base::{
     SessionId,
-    files::{Files, Open},
+    files::{Files, Open, Tree},
 };
 
 use crate::{
@@ -39,8 +40,6 @@ use crate::{
 
 /// Where segments wait for everything else to be copied.
 const INCOMING: &str = "incoming";
-/// How much of a file is in memory at once.
-const STRIDE: usize = 256 << 10;
 /// Of a log that is being written, segments go while they are read. Then the cut is made anew.
 const TRIES: u32 = 100;
 
@@ -67,11 +66,14 @@ pub(crate) struct Copying<'a> {
     pub(crate) files: &'a Arc<dyn Files>,
     /// Up to this size, what is full in the copy is known to be whole on the disk.
     pub(crate) known: u64,
+    /// The folder around the copy, watched since before anything was written.
+    pub(crate) tree: OnceLock<Arc<dyn Tree>>,
 }
 
 impl Copying<'_> {
     /// Makes the cut and copies its segments to where they wait. `had` is a head that the log must have had.
     pub(crate) fn begin(&self, had: Head) -> Result<Cut, ScanError> {
+        self.watch()?;
         let mut tries = 0;
         loop {
             let begun = self.cut(had).and_then(|cut| match cut {
@@ -83,6 +85,15 @@ impl Copying<'_> {
                 Err(error) if !error.is_gone() || tries >= TRIES => return Err(error),
                 _ => tries = tries.saturating_add(1),
             }
+        }
+    }
+
+    /// Whether this head is what a cut would have now. Nothing is written for that.
+    pub(crate) fn is_at(&self, head: Head) -> Result<bool, ScanError> {
+        match self.cut(head) {
+            Ok(cut) => Ok(cut.is_some_and(|cut| cut.head == head)),
+            Err(error) if error.is_gone() || matches!(error, ScanError::Pruned { .. }) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -198,16 +209,32 @@ impl Copying<'_> {
         self.copy(&of(self.from), &of(self.to), Some(contents))
     }
 
-    /// Copies the keys of the sessions; says which files those are, below the home.
+    /// Copies the keys of the sessions, and then which sessions were erased, so that whoever goes on from the copy gives none of
+    /// those a key again; says which files that are, below the vault.
     pub(crate) fn copy_sessions(&self) -> Result<Vec<PathBuf>, ScanError> {
-        let names = sessions(&self.from.vault, &**self.files)?;
         let mut copied = Vec::new();
-        for name in names {
+        for name in sessions(&self.from.vault, &["", "keys"], &**self.files)? {
             if self.copy_session(&name)? {
                 copied.push(name);
             }
         }
+        let erased = |vault| sessions(vault, &["erased"], &**self.files).map(BTreeSet::from_iter);
+        let (here, there): (BTreeSet<_>, BTreeSet<_>) = (erased(&self.from.vault)?, erased(&self.to.vault)?);
+        for name in here.difference(&there) {
+            let path = self.to.vault.join(name);
+            durable::create(&**self.files, &path).map_err(told(&path))?;
+        }
+        copied.extend(here);
         Ok(copied)
+    }
+
+    /// Whether home and copy have keys of the same sessions, and know of the same ones that they were erased: a key is destroyed a moment
+    /// after the record says so.
+    pub(crate) fn has_the_same_sessions(&self) -> Result<bool, ScanError> {
+        let of =
+            |config: &Config| sessions(&config.vault, &["", "keys", "erased"], &**self.files).map(BTreeSet::from_iter);
+        let (from, to): (BTreeSet<_>, BTreeSet<_>) = (of(self.from)?, of(self.to)?);
+        Ok(from == to)
     }
 
     /// Copies the key of a session, which may be erased at any time: overwritten first, then removed. Says whether the copy may
@@ -228,7 +255,7 @@ impl Copying<'_> {
 
     /// Destroys the keys of sessions that the copy has and the home no longer has.
     pub(crate) fn forget_sessions(&self, kept: &[PathBuf]) -> Result<(), ScanError> {
-        for name in sessions(&self.to.vault, &**self.files)?.iter().filter(|name| !kept.contains(name)) {
+        for name in sessions(&self.to.vault, &["", "keys"], &**self.files)?.iter().filter(|name| !kept.contains(name)) {
             let path = self.to.vault.join(name);
             let destroyed = || {
                 let file = self.files.open(&path, Open::Write)?;
@@ -246,7 +273,19 @@ impl Copying<'_> {
     /// Waits until the disk has everything that was copied.
     pub(crate) fn sync(&self) -> Result<(), ScanError> {
         let home = durable::parent(&self.to.folder);
-        self.files.sync_tree(home).map_err(told(home))
+        self.watch()?.sync().map_err(told(home))
+    }
+
+    /// The home that is copied to; from the first call on it hears of every error.
+    fn watch(&self) -> Result<&Arc<dyn Tree>, ScanError> {
+        let home = durable::parent(&self.to.folder);
+        match self.tree.get() {
+            Some(tree) => Ok(tree),
+            None => {
+                let tree = self.files.tree(home).map_err(told(home))?;
+                Ok(self.tree.get_or_init(|| tree))
+            }
+        }
     }
 
     /// Puts the cut in the place of what the copy had before: journal, checkpoint and head. Until it is done the copy is
@@ -271,7 +310,7 @@ impl Copying<'_> {
                 // An older copy still had it.
                 Below::find(&self.to.folder, &self.to.vault, files, minimum.index)?.remove(files)?;
             }
-            HeadFile::open(&self.to.head, files, &cut.origin, cut.head, None)?;
+            HeadFile::open(&self.to.head, self.files, &cut.origin, cut.head, None)?;
             files.remove_folder(&self.incoming())
         };
         switched().map_err(told(&journal))?;
@@ -307,38 +346,22 @@ impl Copying<'_> {
         }
     }
 
-    /// Sees to it that `to` holds the first `length` bytes of `from`, or all, without waiting for the disk.
+    /// Puts the first `length` bytes of `from`, or all, into a new file, without waiting for the disk; only a file that is there
+    /// already, as in an older copy, is replaced whole.
     fn copy(&self, from: &Path, to: &Path, length: Option<u64>) -> Result<(), ScanError> {
         let source = self.files.open(from, Open::Read).map_err(ScanError::io(from))?;
         let length = match length {
             Some(length) => length,
             None => source.len().map_err(ScanError::io(from))?,
         };
-        let target = match durable::open_existing(&**self.files, to, Open::Write).map_err(told(to))? {
-            Some(target) => target,
-            None => durable::create(&**self.files, to).map_err(told(to))?,
-        };
-        let (mut offset, mut bytes, mut there) = (0, vec![0; STRIDE], vec![0; STRIDE]);
-        while offset < length {
-            let wanted = usize::try_from(length.saturating_sub(offset)).unwrap_or(STRIDE).min(STRIDE);
-            let (bytes, there) =
-                (bytes.get_mut(..wanted).unwrap_or_default(), there.get_mut(..wanted).unwrap_or_default());
-            let filled = durable::read_full(&*source, bytes, offset).map_err(ScanError::io(from))?;
-            if filled < wanted {
-                let source = io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it must be");
-                return Err(ScanError::Io { path: from.to_owned(), source });
+        match durable::create(&**self.files, to) {
+            Ok(target) => durable::copy_start(&*source, &*target, length).map_err(told(to)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                durable::replace_by(&**self.files, to, |target| durable::copy_start(&*source, target, length))
+                    .map_err(told(to))
             }
-            let mut written = || {
-                if durable::read_full(&*target, there, offset)? < wanted || there != bytes {
-                    durable::write_all(&*target, bytes, offset)?;
-                }
-                Ok(())
-            };
-            written().map_err(told(to))?;
-            offset = offset.saturating_add(wanted as u64);
+            Err(error) => Err(told(to)(error)),
         }
-        let cut = || if target.len()? > length { target.set_len(length) } else { Ok(()) };
-        cut().map_err(told(to))
     }
 }
 
@@ -355,10 +378,10 @@ fn note(segments: &mut Vec<(u64, u64)>, scan: &Scan) {
     }
 }
 
-/// The files of the session keys, below the vault: they are named by their sessions, there or in a folder of their own.
-fn sessions(vault: &Path, files: &dyn Files) -> Result<Vec<PathBuf>, ScanError> {
+/// The files that are named by sessions in these folders, below the vault. Those of keys lie in the vault or in a folder of their own.
+fn sessions(vault: &Path, folders: &[&str], files: &dyn Files) -> Result<Vec<PathBuf>, ScanError> {
     let mut found = Vec::new();
-    for folder in ["", "keys"] {
+    for folder in folders {
         let path = if folder.is_empty() { vault.to_owned() } else { vault.join(folder) };
         let names = durable::list(files, &path).map_err(ScanError::io(&path))?;
         let named = |name: &PathBuf| name.to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());

@@ -98,6 +98,9 @@ pub enum Damage {
     /// Nobody can sign what would come next. Found by whoever has to sign.
     #[error("the signing keys are lost, so the log ends here")]
     SigningKeysLost,
+    /// The record names another vault key than the one given. Found by whoever has to seal.
+    #[error("the vault key is not the one that the record names, so what the sessions said cannot be read any more")]
+    VaultKey,
     /// `checkpoint` cannot be read.
     #[error("the published checkpoint is damaged")]
     Published,

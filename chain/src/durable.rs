@@ -13,13 +13,23 @@ use ephor_base::{
 
 /// Puts a file with these bytes in the place of `path`; when it returns, the disk has it.
 pub(crate) fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(files, path, |file| write_all(file, bytes, 0))
+}
+
+/// As [`replace`], with what `write` puts into the new file.
+pub(crate) fn replace_by(
+    files: &dyn Files,
+    path: &Path,
+    write: impl FnOnce(&dyn File) -> io::Result<()>,
+) -> io::Result<()> {
     let draft = draft(path);
-    match files.remove(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    if let Some(left) = open_existing(files, &draft, Open::Write)? {
+        // What a crash left of another attempt may be a secret.
+        blank(&*left)?;
+        files.remove(&draft)?;
     }
     let file = files.open(&draft, Open::Create)?;
-    write_all(&*file, bytes, 0)?;
+    write(&*file)?;
     file.sync_data()?;
     files.rename(&draft, path)?;
     files.sync_folder(parent(path))
@@ -34,13 +44,25 @@ pub(crate) fn replace_wiping(files: &dyn Files, path: &Path, bytes: &[u8], rando
 
 /// Overwrites all of a file with random bytes, and waits for the disk.
 pub(crate) fn wipe(file: &dyn File, random: &dyn Random) -> io::Result<()> {
-    let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX).min(MOST_WIPED)];
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the file is longer than a secret can be");
+    let length = usize::try_from(file.len()?).ok().filter(|length| *length <= MOST_WIPED);
+    let mut bytes = vec![0; length.ok_or_else(too_long)?];
     random.fill(&mut bytes);
     write_all(file, &bytes, 0)?;
     file.sync_data()
 }
 
-/// The most bytes of a file of ours that are wiped: secrets are small.
+/// Overwrites all of a file with zeros, and waits for the disk.
+pub(crate) fn blank(file: &dyn File) -> io::Result<()> {
+    let (zeros, length) = ([0; 512], file.len()?);
+    for at in (0..length).step_by(zeros.len()) {
+        let left = zeros.iter().zip(at..length).count();
+        write_all(file, zeros.get(..left).unwrap_or_default(), at)?;
+    }
+    file.sync_data()
+}
+
+/// The most bytes of a file of ours that is wiped: secrets are small.
 const MOST_WIPED: usize = 1 << 16;
 
 /// The name under which [`replace`] prepares a file. A crash can leave it behind; it never counts.
@@ -99,7 +121,12 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 
 /// The whole of a small file; nothing if there is none. A file longer than `most` is an error.
 pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };
+    read_as(files, path, Open::Read, most)
+}
+
+/// As [`read_whole`], where `how` is a way of only reading.
+pub(crate) fn read_as(files: &dyn Files, path: &Path, how: Open, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_existing(files, path, how)? else { return Ok(None) };
     let mut bytes = vec![0; most.saturating_add(1)];
     let length = read_full(&*file, &mut bytes, 0)?;
     if length > most {
@@ -128,17 +155,41 @@ pub(crate) fn read_file(files: &dyn Files, path: &Path, most: u64) -> io::Result
     Ok(Some(bytes))
 }
 
-/// Sees to it that a file holds exactly these bytes, without waiting for the disk. One that already does is left alone.
+/// Puts these bytes into a new file, without waiting for the disk; only a file that is there already is replaced. What it
+/// holds is never trusted: it may have failed to reach the disk, and read as if it had.
 pub(crate) fn put(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match read_file(files, path, bytes.len() as u64) {
-        Ok(Some(there)) if there == bytes => return Ok(()),
-        Ok(Some(_)) => files.remove(path)?,
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => files.remove(path)?,
-        Ok(None) => {}
-        Err(error) => return Err(error),
+    match create(files, path) {
+        Ok(file) => write_all(&*file, bytes, 0),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => replace(files, path, bytes),
+        Err(error) => Err(error),
     }
-    write_all(&*create(files, path)?, bytes, 0)
 }
+
+/// Whether a file holds exactly these bytes, as far as can be read.
+pub(crate) fn holds(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    match read_file(files, path, bytes.len() as u64) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+        read => Ok(read?.is_some_and(|there| there == bytes)),
+    }
+}
+
+/// Copies the first `length` bytes of a file to another.
+pub(crate) fn copy_start(from: &dyn File, to: &dyn File, length: u64) -> io::Result<()> {
+    let (mut bytes, mut offset) = (vec![0; STRIDE], 0);
+    while offset < length {
+        let wanted = usize::try_from(length.saturating_sub(offset)).unwrap_or(STRIDE).min(STRIDE);
+        let bytes = bytes.get_mut(..wanted).unwrap_or_default();
+        if read_full(from, bytes, offset)? < wanted {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it must be"));
+        }
+        write_all(to, bytes, offset)?;
+        offset = offset.saturating_add(wanted as u64);
+    }
+    Ok(())
+}
+
+/// How much of a file is in memory at once while it is copied.
+const STRIDE: usize = 256 << 10;
 
 /// Makes a new file, and its folders.
 pub(crate) fn create(files: &dyn Files, path: &Path) -> io::Result<Arc<dyn File>> {

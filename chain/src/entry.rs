@@ -4,14 +4,17 @@ use ephor_base::{Digest, Seq, Timestamp, cbor};
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::record::{Fact, Subject};
+use crate::{
+    error::AppendError,
+    record::{Fact, Subject},
+};
 
 /// The version that entries are written in. Both it and version 1 are read; they differ in what the sealed content is bound
 /// to, as [`crate::vault`] says. Within a log it never goes back.
 pub const ENTRY_VERSION: u16 = 2;
 
 /// The most bytes an encoded entry may have, as in C2SP tlog-tiles entry bundles.
-pub const MAX_ENTRY_BYTES: usize = 65_535;
+pub const MAX_ENTRY_BYTES: usize = u16::MAX as usize;
 
 /// One leaf of the log. Its canonical CBOR is what RFC 6962 hashes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
@@ -51,6 +54,41 @@ pub struct Commitment {
     /// The length of the sealed bytes.
     #[n(2)]
     pub length: u32,
+}
+
+/// An entry with its canonical bytes, of which there are no more than an entry may have. Nothing else gets a place in a batch.
+pub(crate) struct Encoded {
+    entry: Entry,
+    bytes: Vec<u8>,
+    length: u16,
+}
+
+impl Encoded {
+    /// Encodes an entry, or refuses one that could not be read back.
+    pub(crate) fn new(entry: Entry) -> Result<Self, AppendError> {
+        let bytes = entry.to_bytes();
+        let too_large = |_| AppendError::TooLarge { bytes: bytes.len(), most: MAX_ENTRY_BYTES };
+        let length = u16::try_from(bytes.len()).map_err(too_large)?;
+        Ok(Self { entry, bytes, length })
+    }
+
+    pub(crate) const fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The hash of its leaf.
+    pub(crate) fn leaf(&self) -> Digest {
+        Entry::leaf(&self.bytes)
+    }
+
+    /// As a bundle and a frame have it ahead of the bytes.
+    pub(crate) const fn length(&self) -> u16 {
+        self.length
+    }
 }
 
 /// The length of the sealed content of an entry, 0 if it has none, without reading the rest of it. Nothing if these bytes

@@ -1,8 +1,8 @@
 //! Erasing a session: its key is destroyed, and with it whatever was sealed under it.
 //!
 //! The erasure is on the record first, and on the disk, before the key goes; from the moment it has its place in the log,
-//! nothing more is sealed for the session. A crash in between leaves a key that the record calls destroyed: the next
-//! opening destroys it. No proof changes, because the log never held more than commitments and sealed bytes.
+//! nothing more is sealed for the session. Nothing else is written before the key is gone. So a crash in between leaves a key that
+//! the last batch calls destroyed, and the next opening destroys it. No proof changes, because the log never held more than commitments and sealed bytes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,16 +10,16 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{OperatorId, Seq, SessionId};
+use ephor_base::{MessageId, OperatorId, Seq, SessionId};
 
 use crate::{
+    entry::Entry,
     error::AppendError,
     log::{self, Log},
     queue::{Chore, Reserve},
     read::{Entries, ReadError},
     record::{Fact, Record, Subject},
     standing::Because,
-    vault::VaultError,
 };
 
 /// A session that was erased.
@@ -40,22 +40,21 @@ pub enum EraseError {
     /// It was erased before. Nothing was recorded.
     #[error("session `{0}` was erased before")]
     Already(SessionId),
-    /// Whether it has a key cannot be seen. The store's fault. Nothing was recorded.
-    #[error(transparent)]
-    Vault(#[from] VaultError),
     /// The erasure was not recorded, or the key not destroyed. If it is on the record, the next start destroys the key.
     #[error(transparent)]
     Append(#[from] AppendError),
 }
 
 impl Log {
-    /// The sessions that came out of a session by delegation, however far, as the record has it. Reads all of the
-    /// record, so it takes as long as that is; call it where a thread may wait.
+    /// The sessions that came out of a session by delegation, however far, as the record has it. The first call reads all of the
+    /// record, so it takes as long as that is, and a later one what was recorded since; call it where a thread may wait.
     ///
     /// # Errors
     /// [`ReadError`] if the record cannot be read.
     pub fn derived(&self, session: SessionId) -> Result<Vec<SessionId>, ReadError> {
-        derived(self.entries_sealed(), session)
+        let mut descent = self.descent();
+        descent.catch_up(self.entries_sealed())?;
+        Ok(descent.of(session))
     }
 
     /// Records that a session is erased, waits until that is on the disk, and destroys its key. `derived` is what
@@ -75,49 +74,71 @@ impl Log {
             if shared.lock().rules.erased.contains(&session) {
                 return Err(EraseError::Already(session));
             }
-            if shared.vault.find(session)?.is_none() {
-                return Err(EraseError::Unknown(session));
+            match log::ask(&shared, |reply| Chore::Find(session, reply)).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(EraseError::Unknown(session)),
+                Err(AppendError::Erased { .. }) => return Err(EraseError::Already(session)),
+                Err(error) => return Err(error.into()),
             }
             let subject = Subject { session: Some(session), operator: Some(operator), ..Subject::default() };
             let fact = Fact::Erase { session, derived: derived.clone(), reason };
             let record = Record { subject, fact, content: None };
             let (receipts, waiter) = log::take(&shared, &[&record], Reserve::None, log::wait).await?;
             log::settled(waiter).await?;
-            log::ask(&shared, |reply| Chore::Destroy(session, reply)).await?;
             Ok(Erased { seq: log::first(receipts)?.seq, derived })
         }
     }
 }
 
-/// The sessions that came out of `session`, in the order of their ids: those it told something, those its dead letters were
-/// replayed into, and those its schedules sent to. Over and above what it said: whoever was told by one of them counts too, at
-/// whatever time.
-pub(crate) fn derived(entries: Entries, session: SessionId) -> Result<Vec<SessionId>, ReadError> {
-    let mut children: BTreeMap<SessionId, BTreeSet<SessionId>> = BTreeMap::new();
-    let (mut dead, mut schedules) = (BTreeMap::new(), BTreeMap::new());
-    for stored in entries {
-        let entry = stored?.entry;
-        let Some(session) = entry.subject.session else { continue };
+/// Which sessions came out of which, as far as the record was read: those that one told something, those its dead letters were
+/// replayed into, and those its schedules sent to.
+#[derive(Debug, Default)]
+pub(crate) struct Descent {
+    /// The first entry that was not read yet.
+    next: u64,
+    children: BTreeMap<SessionId, BTreeSet<SessionId>>,
+    dead: BTreeMap<MessageId, SessionId>,
+    schedules: BTreeMap<String, SessionId>,
+}
+
+impl Descent {
+    /// Reads what was not read yet.
+    pub(crate) fn catch_up(&mut self, entries: Entries) -> Result<(), ReadError> {
+        for stored in entries.from(Seq(self.next)) {
+            let entry = stored?.entry;
+            self.next = entry.seq.0.saturating_add(1);
+            self.take(entry);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, entry: Entry) {
+        let Some(session) = entry.subject.session else { return };
         match entry.fact {
             Fact::Message { from, because, .. } => {
                 let because = match because {
-                    Some(Because::Replay(letter)) => dead.remove(&letter),
-                    Some(Because::Fire { name, .. }) => schedules.get(&name).copied(),
+                    Some(Because::Replay(letter)) => self.dead.remove(&letter),
+                    Some(Because::Fire { name, .. }) => self.schedules.get(&name).copied(),
                     None => None,
                 };
                 for parent in from.into_iter().chain(because) {
-                    children.entry(parent).or_default().insert(session);
+                    self.children.entry(parent).or_default().insert(session);
                 }
             }
-            Fact::Dead { message, .. } => drop(dead.insert(message, session)),
-            Fact::Schedule { name, .. } => drop(schedules.insert(name, session)),
+            Fact::Dead { message, .. } => drop(self.dead.insert(message, session)),
+            Fact::Schedule { name, .. } => drop(self.schedules.insert(name, session)),
             _ => {}
         }
     }
-    let (mut found, mut todo) = (BTreeSet::new(), vec![session]);
-    while let Some(next) = todo.pop() {
-        let new = children.remove(&next).unwrap_or_default();
-        todo.extend(new.into_iter().filter(|child| *child != session && found.insert(*child)));
+
+    /// The sessions that came out of `session`, in the order of their ids. Over and above what it said: whoever was told by one of
+    /// them counts too, at whatever time.
+    pub(crate) fn of(&self, session: SessionId) -> Vec<SessionId> {
+        let (mut found, mut todo) = (BTreeSet::new(), vec![session]);
+        while let Some(next) = todo.pop() {
+            let children = self.children.get(&next).into_iter().flatten();
+            todo.extend(children.filter(|child| **child != session && found.insert(**child)));
+        }
+        found.into_iter().collect()
     }
-    Ok(found.into_iter().collect())
 }

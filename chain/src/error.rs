@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use ephor_base::SessionId;
+use ephor_base::{SessionId, Timestamp};
 
 use crate::{damage::Finding, keys::SignatureFault, vault::VaultError};
 
@@ -59,6 +59,15 @@ pub enum AppendError {
         used: u64,
         /// The most.
         quota: u64,
+    },
+    /// The chain cannot be published, and as much as may waits for it. The store's fault. Nothing was recorded; what ends something
+    /// still is.
+    #[error("the record was not taken: {waiting} bytes wait to be published, and that fails ({why}); see to the disk")]
+    Backlog {
+        /// How many bytes wait.
+        waiting: u64,
+        /// Why publishing fails.
+        why: String,
     },
     /// The log is being closed. The caller came too late. Nothing was recorded.
     #[error("the record was not taken: the log is closed")]
@@ -130,6 +139,25 @@ pub enum OpenError {
         /// The format that is written here.
         written: u32,
     },
+    /// The clock of the machine cannot be right: no record rests for so long, and none could be put right that believed it.
+    /// Nothing was written.
+    #[error(
+        "the clock of this machine says `{now}`{}, and the time of a record moves on by ten years at most: set the clock \
+         (`timedatectl`, or `date -s`), then start the node again. Nothing was changed",
+        .last.map(|last| format!(" and the record ends at `{last}`")).unwrap_or_default()
+    )]
+    Clock {
+        /// What the clock says.
+        now: Timestamp,
+        /// The time of the last entry.
+        last: Option<Timestamp>,
+    },
+    /// The record names another vault key than the one given. Nothing was written.
+    #[error(
+        "the vault key `keys/vault` is not the one that the record of this home names. Nothing was written and no agent runs. \
+         Put back the home's own; if that is lost, accept the loss with `ephor chain accept`"
+    )]
+    OtherVault,
     /// It was being restored from a copy, and that was not finished. Nothing was written.
     #[error("the home `{home}` was being restored from a copy, and that was not finished: run `ephor restore` again")]
     Restoring {

@@ -32,7 +32,8 @@ pub(crate) const HEADER: usize = 36;
 /// The most that header, checkpoint and checksum take together.
 pub(crate) const OVERHEAD: u64 =
     (HEADER + checksum_length(Format::WRITTEN) + crate::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
-/// The largest frame that is ever written: what a batch may hold, one record of the largest size on top, and overhead.
+/// The largest frame that is written and read: what a batch may hold, one record of the largest size on top, and overhead. The
+/// queue takes nothing into a batch that would make it larger.
 pub(crate) const MAX_FRAME: u64 = 32 << 20;
 
 /// The numbers at the beginning of a frame.
@@ -110,11 +111,14 @@ pub(crate) fn sections<'a>(header: &FrameHeader, bytes: &'a [u8]) -> Option<Sect
     Some(Sections { entries, contents, checkpoint })
 }
 
-/// Builds the frame of a batch, in the format that is written. Nothing if it would be too large for its numbers.
+/// Builds the frame of a batch, in the format that is written. Nothing if it would be larger than a frame may be.
 pub(crate) fn build(first: u64, count: usize, entries: &[u8], contents: &[u8], checkpoint: &[u8]) -> Option<Vec<u8>> {
     let sections = [entries, contents, checkpoint];
     let fixed = HEADER + checksum_length(Format::WRITTEN);
-    let length = sections.iter().map(|section| section.len()).sum::<usize>().checked_add(fixed)?;
+    let length = sections.iter().try_fold(fixed, |sum, section| sum.checked_add(section.len()))?;
+    if length as u64 > MAX_FRAME {
+        return None;
+    }
     let mut frame = Vec::with_capacity(length);
     frame.extend_from_slice(&MAGIC);
     frame.extend_from_slice(&u32::try_from(length).ok()?.to_be_bytes());

@@ -4,17 +4,16 @@
 //! batch without waiting for the disk, so that a killed process loses nothing, and about once a second it is written
 //! again and waited for, so that a power cut loses little.
 //!
-//! The file has three slots of 256 bytes, each a line of text. Slot 0 takes the writes that nobody waits for; slots 1 and
+//! The file has three slots of 256 bytes, each a line of text at the beginning of a page of its own: a write that is torn, or a page
+//! that cannot be read any more, takes one slot with it. Slot 0 takes the writes that nobody waits for; slots 1 and
 //! 2 take turns at the others. Whatever a crash tears, one slot that was waited for is whole. The newest whole slot
-//! counts. The line says `running` or `stopped`: after a clean stop nothing may follow the end of the journal.
+//! counts. After a sync that failed the file is made anew. The line says `running` or `stopped`: after a clean stop nothing
+//! may follow the end of the journal.
 
 use std::{
     io,
-    path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ephor_base::{
@@ -29,6 +28,15 @@ use crate::{
 
 const SLOT: usize = 256;
 const SLOTS: usize = 3;
+/// A page of memory and a block of a disk have at most this many bytes, as nearly all do.
+const PAGE: usize = 4096;
+/// The bytes of a head file, which end in a slot.
+const LENGTH: usize = PAGE * (SLOTS - 1) + SLOT;
+/// The bytes that one of an earlier version has: one slot right behind another.
+const CLOSE: usize = SLOT * SLOTS;
+/// A head file, or a checkpoint that was kept elsewhere.
+const MOST: usize =
+    if LENGTH > crate::checkpoint::MAX_CHECKPOINT_BYTES { LENGTH } else { crate::checkpoint::MAX_CHECKPOINT_BYTES };
 const MARK: &str = "ephor-head-1";
 
 /// A head that was pinned.
@@ -65,8 +73,7 @@ impl PinnedHead {
         if let Ok(checkpoint) = Checkpoint::parse(bytes) {
             return Ok(Self::of(&checkpoint));
         }
-        let slots = bytes.chunks_exact(SLOT).take(SLOTS).filter_map(Self::parse_slot);
-        slots.max_by_key(|pinned| pinned.generation).ok_or(NotAHead)
+        Self::slots(bytes).max_by_key(|pinned| pinned.generation).ok_or(NotAHead)
     }
 
     /// Reads a head file, or a checkpoint kept elsewhere; nothing if there is no file.
@@ -74,8 +81,7 @@ impl PinnedHead {
     /// # Errors
     /// What the system says; `InvalidData` if the file is not a head.
     pub fn load(path: &Path, files: &dyn Files) -> io::Result<Option<Self>> {
-        let most = crate::checkpoint::MAX_CHECKPOINT_BYTES;
-        let Some(bytes) = durable::read_whole(files, path, most)? else { return Ok(None) };
+        let Some(bytes) = durable::read_whole(files, path, MOST)? else { return Ok(None) };
         Self::parse(&bytes).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
@@ -83,12 +89,24 @@ impl PinnedHead {
     /// what follows.
     pub(crate) fn load_farthest(path: &Path, files: &dyn Files) -> io::Result<Option<Self>> {
         let Some(newest) = Self::load(path, files)? else { return Ok(None) };
-        let most = crate::checkpoint::MAX_CHECKPOINT_BYTES;
-        let bytes = durable::read_whole(files, path, most)?.unwrap_or_default();
-        let slots = bytes.chunks_exact(SLOT).take(SLOTS).filter_map(Self::parse_slot);
-        let same = slots.filter(|slot| slot.origin == newest.origin);
+        let bytes = durable::read_whole(files, path, MOST)?.unwrap_or_default();
+        let same = Self::slots(&bytes).filter(|slot| slot.origin == newest.origin);
         let farthest = same.max_by_key(|pinned| pinned.head.size);
         Ok(Some(farthest.filter(|farthest| farthest.head.size > newest.head.size).unwrap_or(newest)))
+    }
+
+    /// The whole slots of a head file.
+    fn slots(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        let apart = if bytes.len() == CLOSE { SLOT } else { PAGE };
+        bytes.chunks(apart).take(SLOTS).filter_map(|page| Self::parse_slot(page.get(..SLOT)?))
+    }
+
+    /// A head file with this in every slot.
+    fn to_file(&self) -> Vec<u8> {
+        let slot = self.to_slot();
+        let mut bytes = vec![0; LENGTH];
+        bytes.chunks_mut(PAGE).filter_map(|page| page.get_mut(..SLOT)).for_each(|at| at.copy_from_slice(&slot));
+        bytes
     }
 
     fn parse_slot(slot: &[u8]) -> Option<Self> {
@@ -111,54 +129,92 @@ impl PinnedHead {
 
 /// The open head file of a running node.
 pub(crate) struct HeadFile {
-    file: Arc<dyn File>,
+    path: PathBuf,
+    files: Arc<dyn Files>,
     origin: String,
-    /// The head of the last write, and its generation.
-    last: Mutex<(Head, u64)>,
-    pins: AtomicU64,
+    open: Mutex<Pinning>,
+}
+
+/// What the last write left.
+struct Pinning {
+    /// None after a sync that failed: what it was to bring to the disk is written anew, into a new file.
+    file: Option<Arc<dyn File>>,
+    head: Head,
+    generation: u64,
+    pins: u64,
 }
 
 impl HeadFile {
     /// Opens the file, or makes it with this head in it. `last` is what was read from it.
     pub(crate) fn open(
         path: &Path,
-        files: &dyn Files,
+        files: &Arc<dyn Files>,
         origin: &str,
         head: Head,
         last: Option<&PinnedHead>,
     ) -> io::Result<Self> {
-        if last.is_none() {
-            let first = PinnedHead { origin: origin.to_owned(), head, stopped: false, generation: 1 };
-            durable::make_folder(files, durable::parent(path))?;
-            durable::replace(files, path, &first.to_slot().repeat(SLOTS))?;
+        let generation = last.map_or(0, |last| last.generation);
+        let open = Mutex::new(Pinning { file: None, head, generation, pins: 0 });
+        let this = Self { path: path.to_owned(), files: Arc::clone(files), origin: origin.to_owned(), open };
+        let there = durable::open_existing(&**files, path, Open::Write)?;
+        if last.is_none() || there.map_or(Ok(0), |file| file.len())? != LENGTH as u64 {
+            durable::make_folder(&**files, durable::parent(path))?;
+            this.pin(head, false)?;
+        } else {
+            this.lock()?.file = Some(files.open(path, Open::Write)?);
         }
-        let file = files.open(path, Open::Write)?;
-        let generation = last.map_or(1, |last| last.generation);
-        Ok(Self { file, origin: origin.to_owned(), last: Mutex::new((head, generation)), pins: AtomicU64::new(0) })
+        Ok(this)
     }
 
     /// Writes the head and does not wait.
     pub(crate) fn note(&self, head: Head) -> io::Result<()> {
-        self.write(head, false, 0)
+        let mut open = self.lock()?;
+        let pinned = self.next(&mut open, head, false);
+        match open.file.clone() {
+            Some(file) => durable::write_all(&*file, &pinned.to_slot(), 0),
+            None => self.renew(&mut open, &pinned),
+        }
     }
 
     /// Writes the head and waits for the disk.
     pub(crate) fn pin(&self, head: Head, stopped: bool) -> io::Result<()> {
-        let turn = self.pins.fetch_add(1, Ordering::Relaxed) % 2;
-        self.write(head, stopped, turn.saturating_add(1))?;
-        self.file.sync_data()
+        let file = {
+            let mut open = self.lock()?;
+            let pinned = self.next(&mut open, head, stopped);
+            open.pins = open.pins.wrapping_add(1);
+            let place = (open.pins % 2).saturating_add(1).saturating_mul(PAGE as u64);
+            let Some(file) = open.file.clone() else { return self.renew(&mut open, &pinned) };
+            durable::write_all(&*file, &pinned.to_slot(), place)?;
+            file
+        };
+        let synced = file.sync_data();
+        if synced.is_err() {
+            self.lock()?.file = None;
+        }
+        synced
     }
 
     /// The newest slot never has a smaller head than an older one: whoever publishes may come with a head that the writer
     /// has left behind.
-    fn write(&self, head: Head, stopped: bool, slot: u64) -> io::Result<()> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let (newest, generation) = *last;
-        let head = if head.size < newest.size { newest } else { head };
-        *last = (head, generation.saturating_add(1));
-        let pinned =
-            PinnedHead { origin: self.origin.clone(), head, stopped, generation: generation.saturating_add(1) };
-        durable::write_all(&*self.file, &pinned.to_slot(), slot.saturating_mul(SLOT as u64))
+    fn next(&self, open: &mut Pinning, head: Head, stopped: bool) -> PinnedHead {
+        if head.size >= open.head.size {
+            open.head = head;
+        }
+        open.generation = open.generation.saturating_add(1);
+        let (origin, head, generation) = (self.origin.clone(), open.head, open.generation);
+        PinnedHead { origin, head, stopped, generation }
+    }
+
+    /// Puts a new file with this in each slot in the place of the one that failed, and waits for the disk.
+    fn renew(&self, open: &mut Pinning, pinned: &PinnedHead) -> io::Result<()> {
+        durable::replace(&*self.files, &self.path, &pinned.to_file())?;
+        open.file = Some(self.files.open(&self.path, Open::Write)?);
+        Ok(())
+    }
+
+    fn lock(&self) -> io::Result<MutexGuard<'_, Pinning>> {
+        let poisoned = |_| io::Error::other("a bug: a thread panicked over the pinned head; start the node again");
+        self.open.lock().map_err(poisoned)
     }
 }
 
@@ -167,12 +223,47 @@ mod tests {
     use super::*;
     use crate::disk::Disk;
 
+    fn disk() -> Arc<dyn Files> {
+        Arc::new(Disk)
+    }
+
+    #[test]
+    fn each_slot_lies_in_a_page_of_its_own_and_one_is_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("head");
+        let at = |size| Head { size, root: Digest::of(&[size as u8]) };
+        let file = HeadFile::open(&path, &disk(), "ephor/x", at(1), None).unwrap();
+        file.note(at(9)).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        for page in 0..SLOTS {
+            let mut torn = bytes.clone();
+            let others = (0..SLOTS).filter(|other| *other != page);
+            others.for_each(|other| torn.chunks_mut(PAGE).nth(other).unwrap().fill(0xff));
+            assert_eq!(PinnedHead::parse(&torn).unwrap().head.size, if page == 0 { 9 } else { 1 });
+        }
+    }
+
+    #[test]
+    fn a_head_of_an_earlier_version_is_read_and_then_laid_out_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("head");
+        let head = Head { size: 7, root: Digest::of(b"7") };
+        let old = PinnedHead { origin: "ephor/x".to_owned(), head, stopped: true, generation: 5 };
+        std::fs::write(&path, old.to_slot().repeat(SLOTS)).unwrap();
+        let last = PinnedHead::load(&path, &Disk).unwrap().unwrap();
+        assert_eq!(last, old);
+        HeadFile::open(&path, &disk(), "ephor/x", head, Some(&last)).unwrap().pin(head, false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), LENGTH as u64);
+        assert_eq!(PinnedHead::load(&path, &Disk).unwrap().unwrap().head, head);
+    }
+
     #[test]
     fn a_pin_that_comes_late_does_not_take_the_head_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("head");
         let at = |size| Head { size, root: Digest::of(&[size as u8]) };
-        let file = HeadFile::open(&path, &Disk, "ephor/x", at(1), None).unwrap();
+        let files: Arc<dyn Files> = Arc::new(Disk);
+        let file = HeadFile::open(&path, &files, "ephor/x", at(1), None).unwrap();
         file.note(at(9)).unwrap();
         file.pin(at(5), false).unwrap();
         assert_eq!(PinnedHead::load(&path, &Disk).unwrap().unwrap().head, at(9));

@@ -4,7 +4,7 @@
 //! entry on, are conversations in which something young stands or something is left to do, the registrations in force,
 //! the schedules that stand, and the answers that are used again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_base::{MessageId, Seq, SessionId, TicketId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ impl Holds {
             Fact::Origin { .. } | Fact::Stop { .. } | Fact::Keys { .. } => {}
             Fact::Snapshot(_) | Fact::Prune(_) => {}
             Fact::Signal { .. } | Fact::Limit { .. } | Fact::Skipped { .. } => {}
-            Fact::Withheld { .. } | Fact::Inherited(_) => {}
+            Fact::Withheld { .. } | Fact::Inherited(_) | Fact::Forbidden { .. } => {}
             Fact::Enrolled { .. } | Fact::Ranked { .. } | Fact::Dismissed { .. } => {}
             // Its text is recorded anew by each boot; until then it stays with what the last one recorded.
             Fact::Enacted { .. } => {}
@@ -181,6 +181,12 @@ impl Holds {
         if let Some(life) = self.dead.remove(&message).and_then(|session| self.sessions.get_mut(&session)) {
             life.waiting.remove(&message);
         }
+    }
+
+    /// The sessions that began before `end`, and were not erased.
+    pub(crate) fn began_before(&self, end: u64) -> BTreeSet<SessionId> {
+        let there = self.sessions.iter().filter(|(_, life)| !life.erased && life.first.seq.0 < end);
+        there.map(|(session, _)| *session).collect()
     }
 
     /// What stays of the entries before `end`, in their order. Young is what was lived through after `young`.

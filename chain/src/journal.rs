@@ -14,6 +14,7 @@ use ephor_base::{
 use crate::{
     checkpoint::Head,
     durable,
+    frame::{self, FrameHeader},
     scan::End,
     segment::{self, Format, SegmentHeader},
 };
@@ -24,6 +25,10 @@ pub(crate) const STEP: u64 = 1 << 20;
 
 /// A segment of which everything is published is left for a new one when it has more than this. Less is not worth a file.
 const IDLE_BYTES: u64 = 256 << 10;
+
+/// A segment has at least so many times the bytes of entries with which it began: what a snapshot costs stays a part of what is
+/// written between two of them, however much it repeats.
+const AMORTISED: u64 = 2;
 
 /// The last segment.
 pub(crate) struct Journal {
@@ -42,6 +47,8 @@ pub(crate) struct Journal {
     primed: u64,
     /// The bytes in use in earlier segments.
     earlier: u64,
+    /// The bytes of entries in the frame with which the segment begins; 0 before that is written.
+    opening: u64,
 }
 
 impl Journal {
@@ -54,10 +61,12 @@ impl Journal {
         let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
         enter(&**files, &folder, &empty)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
-        Ok(Self { files, chain, origin, segment_bytes, file, first: 0, offset, reserved, primed: offset, earlier: 0 })
+        let (first, earlier, opening, primed) = (0, 0, 0, offset);
+        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier, opening })
     }
 
-    /// Goes on where a scan ended, after cutting off what it says is torn.
+    /// Goes on where a scan ended, after cutting off what is torn. `renew` puts the segment into a new file first: where the last node
+    /// did not stop cleanly, what reads as written may have failed to reach the disk.
     pub(crate) fn resume(
         files: &Arc<dyn Files>,
         chain: &Path,
@@ -65,19 +74,28 @@ impl Journal {
         segment_bytes: u64,
         end: &End,
         used: u64,
-        trim: bool,
+        renew: bool,
     ) -> io::Result<Self> {
-        let path = segment::folder(chain).join(segment::name(end.first));
-        let file = files.open(&path, Open::Write)?;
-        if trim {
-            file.set_len(end.offset)?;
-            file.sync_data()?;
+        let folder = segment::folder(chain);
+        let path = folder.join(segment::name(end.first));
+        if renew {
+            let draft = folder.join(segment::DRAFT);
+            durable::remove(&**files, &draft)?;
+            let new = files.open(&draft, Open::Create)?;
+            durable::copy_start(&*files.open(&path, Open::Read)?, &*new, end.offset)?;
+            new.sync_data()?;
+            files.rename(&draft, &path)?;
+            files.sync_folder(&folder)?;
         }
+        let file = files.open(&path, Open::Write)?;
         let (files, chain) = (Arc::clone(files), chain.to_owned());
         let (first, offset, earlier) = (end.first, end.offset, used.saturating_sub(end.offset));
         // What lies beyond the last frame was perhaps never reserved, so it does not count before `allocate` says so.
         let (reserved, primed) = (offset, offset);
-        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier })
+        let mut begun = [0; frame::HEADER];
+        durable::read_full(&*file, &mut begun, segment::HEADER as u64)?;
+        let opening = FrameHeader::parse(end.format, &begun).map_or(0, |frame| u64::from(frame.entries));
+        Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier, opening })
     }
 
     /// The bytes in use in all segments.
@@ -130,10 +148,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes a frame and waits for the disk.
-    pub(crate) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Writes a frame, with so many bytes of entries, and waits for the disk.
+    pub(crate) fn write(&mut self, frame: &[u8], entries: u64) -> io::Result<()> {
         durable::write_all(&*self.file, frame, self.offset)?;
         self.file.sync_data()?;
+        if self.is_empty() {
+            self.opening = entries;
+        }
         self.offset = self.offset.saturating_add(frame.len() as u64);
         Ok(())
     }
@@ -141,7 +162,13 @@ impl Journal {
     /// Whether the next batch should begin a segment: this one is full, or nothing in it is needed for long and there is
     /// enough to be worth it.
     pub(crate) const fn is_due(&self, published: bool) -> bool {
-        self.offset >= self.segment_bytes || (published && self.offset > IDLE_BYTES)
+        let worth = self.offset >= self.opening.saturating_mul(AMORTISED);
+        worth && (self.offset >= self.segment_bytes || (published && self.offset > IDLE_BYTES))
+    }
+
+    /// There is no snapshot to begin another with: this segment has to grow to twice its size before that is tried again.
+    pub(crate) const fn put_off(&mut self) {
+        self.opening = self.offset;
     }
 
     /// Whether the segment has no batch yet.
@@ -170,7 +197,7 @@ impl Journal {
         self.trim()?;
         self.earlier = self.used();
         (self.file, self.first, self.reserved) = (file, before.size, reserved);
-        self.offset = segment::HEADER as u64;
+        (self.offset, self.opening) = (segment::HEADER as u64, 0);
         self.primed = self.offset;
         Ok(self.ahead().saturating_sub(ahead))
     }

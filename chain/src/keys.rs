@@ -189,6 +189,13 @@ impl SigningKeys {
         &self.verifier
     }
 
+    /// Signs what only this node may say besides checkpoints, such as that a connection is its own: the Ed25519 key alone, under a
+    /// domain that no checkpoint begins with.
+    #[must_use]
+    pub fn vouch(&self, domain: &str, digest: &Digest) -> [u8; 64] {
+        self.ed25519.sign(&vouched(domain, digest)).to_bytes()
+    }
+
     /// The keys of these seeds, under the name of a log; without one, under their own.
     fn from_seeds(seeds: &[u8; 2 * SEED], origin: Option<&str>) -> Option<Self> {
         let (first, second) = seeds.split_at(SEED);
@@ -232,8 +239,8 @@ impl SigningKeys {
 /// What is wrong with the signatures of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SignatureFault {
-    /// Not exactly one line of each key, Ed25519 first, both under the log's name.
-    #[error("its signature lines are not those of this log's two keys")]
+    /// A line of one of the two keys is missing.
+    #[error("it has no signature lines of this log's two keys")]
     Lines,
     /// The Ed25519 signature is wrong.
     #[error("its Ed25519 signature is wrong")]
@@ -302,18 +309,25 @@ impl VerifierKeys {
         self.origin == origin_of(&self.ed25519)
     }
 
-    /// Checks a note that must carry exactly the two signatures of this log.
+    /// Whether [`SigningKeys::vouch`] made this signature.
+    #[must_use]
+    pub fn vouches(&self, domain: &str, digest: &Digest, signature: &[u8]) -> bool {
+        self.check_ed25519(&vouched(domain, digest), signature).is_ok()
+    }
+
+    /// Checks a note that must carry both signatures of this log. Lines of other keys say nothing, as C2SP signed-note has it;
+    /// each line of ours must hold.
     ///
     /// # Errors
     /// [`SignatureFault`] says which is missing or wrong.
     pub fn check(&self, note: &Note) -> Result<(), SignatureFault> {
-        let [first, second] = note.signatures.as_slice() else { return Err(SignatureFault::Lines) };
-        let ours = |line: &SignatureLine, id| line.name == self.origin && line.id == id;
-        if !ours(first, self.ed25519_id) || !ours(second, self.ml_dsa_id) {
+        let text = note.text.as_bytes();
+        let of = |id| note.signatures.iter().filter(move |line| line.name == self.origin && line.id == id);
+        if of(self.ed25519_id).next().is_none() || of(self.ml_dsa_id).next().is_none() {
             return Err(SignatureFault::Lines);
         }
-        self.check_ed25519(note.text.as_bytes(), &first.signature)?;
-        self.check_ml_dsa(note.text.as_bytes(), &second.signature)
+        of(self.ed25519_id).try_for_each(|line| self.check_ed25519(text, &line.signature))?;
+        of(self.ml_dsa_id).try_for_each(|line| self.check_ml_dsa(text, &line.signature))
     }
 
     /// Both implementations must accept: the strict rules of the one leave no second signature for the same text, and a
@@ -372,6 +386,10 @@ impl VerifierKeys {
         // A second line under another name does not come back as it is.
         Self::new(origin, ed25519, ml_dsa).filter(|keys| keys.ed25519() == first && keys.ml_dsa_65() == second)
     }
+}
+
+fn vouched(domain: &str, Digest(digest): &Digest) -> Vec<u8> {
+    [b"ephor vouch v1\n", domain.as_bytes(), b"\n", digest.as_slice()].concat()
 }
 
 fn is_origin(name: &str) -> bool {

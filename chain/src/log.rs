@@ -1,9 +1,11 @@
 //! The handle to an open chain.
 
 use std::{
+    any::Any,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
@@ -14,20 +16,22 @@ use tokio::sync::oneshot;
 
 use crate::{
     checkpoint::Head,
+    erasure::Descent,
     error::{AppendError, Failure, OpenError},
+    in_use::InUse,
     intent::{Durable, Intent, IntentRecord},
     open,
     order::{InAnyOrder, Order},
     publisher::Publisher,
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
-    quota::Space,
+    quota::{Quota, Space},
     read::{Entries, ReadError, Stored},
     record::{Content, Fact, Record},
     recovered::Recovered,
     retention::Retention,
     rotation::Signers,
     standing::Standing,
-    vault::{Sealed, SessionKey, VaultKey, sealed_length},
+    vault::{Sealed, SessionKey, VaultError, VaultKey, sealed_length},
     veil::Veil,
     writer::Shared,
 };
@@ -102,6 +106,7 @@ struct Handle {
     thread: Mutex<Option<JoinHandle<()>>>,
     config: Config,
     files: Arc<dyn Files>,
+    descent: Mutex<Descent>,
 }
 
 impl Log {
@@ -126,7 +131,8 @@ impl Log {
         let shared = Arc::clone(&writer.shared);
         let publisher = Arc::clone(&writer.publisher);
         let thread = writer.start().map_err(open::io("starting the writer"))?;
-        let handle = Handle { shared, publisher, thread: Mutex::new(Some(thread)), config, files };
+        let (thread, descent) = (Mutex::new(Some(thread)), Mutex::default());
+        let handle = Handle { shared, publisher, thread, config, files, descent };
         Ok((Self { handle: Arc::new(handle), order: Arc::new(InAnyOrder) }, recovered))
     }
 
@@ -213,8 +219,29 @@ impl Log {
     /// # Errors
     /// [`AppendError`] if the key cannot be had.
     pub fn veil(&self, session: SessionId) -> impl Future<Output = Result<Veil, AppendError>> + Send + 'static + use<> {
-        let shared = Arc::clone(&self.handle.shared);
-        async move { Ok(find_key(&shared, session).await?.veil()) }
+        let (shared, used) = (Arc::clone(&self.handle.shared), self.in_use(session));
+        async move {
+            let used = used?;
+            Ok(find_key(&shared, session).await?.veil(used))
+        }
+    }
+
+    /// Uses a session: as long as this is there, its key stays in memory, and no pruning takes its beginning away. Whoever takes
+    /// a session up asks for this first and reads then.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the keys cannot be used any more.
+    pub fn in_use(&self, session: SessionId) -> Result<InUse, AppendError> {
+        let used = InUse::begin(&self.handle.shared.vault, session);
+        used.map_err(|source| VaultError::Io { session, source }.into())
+    }
+
+    /// What time it is on the record: that of the clock, as far as that moves on by steps that a clock takes, and never before the
+    /// last entry. Whatever is to end on the record is counted from here.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        let now = now(&self.handle.shared);
+        self.handle.shared.lock().time(now)
     }
 
     /// Waits until everything recorded so far is on the disk.
@@ -252,6 +279,12 @@ impl Log {
         }
     }
 
+    /// Why the chain cannot be published; nothing while it can. What was acknowledged is in the journal.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.handle.publisher.trouble()
+    }
+
     /// The head of what is on the disk.
     #[must_use]
     pub fn head(&self) -> Head {
@@ -259,9 +292,10 @@ impl Log {
     }
 
     /// Looks at what stands: holds, dead letters, schedules. What was recorded counts, also while it is not on the disk.
-    /// The log stands still meanwhile, so look briefly.
+    /// The log goes on meanwhile.
     pub fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        look(&self.handle.shared.lock().rules.standing)
+        let standing = Arc::clone(&self.handle.shared.lock().rules.standing);
+        look(&standing)
     }
 
     /// The bytes of the journal.
@@ -278,13 +312,14 @@ impl Log {
         queue.quota.as_ref().map(|quota| quota.space(queue.rules.intents.len()))
     }
 
-    /// Whether the quota leaves room for anything to begin.
+    /// Whether the quota leaves room for anything to begin. That it does not is a refusal like any other: [`Log::full`] resolves.
     ///
     /// # Errors
     /// [`AppendError::Quota`] says what is full, and where.
     pub fn can_begin(&self) -> Result<(), AppendError> {
         let queue = self.handle.shared.lock();
-        queue.quota.as_ref().map_or(Ok(()), |quota| quota.can_begin(queue.rules.intents.len()))
+        let Some(quota) = &queue.quota else { return Ok(()) };
+        quota.can_begin(queue.rules.intents.len()).inspect_err(|_| quota.full.notify_one())
     }
 
     /// Resolves when something was refused because of the quota and nothing more can begin; never, if there is no quota.
@@ -302,8 +337,7 @@ impl Log {
     /// Reads everything that is on the disk now, contents opened.
     #[must_use]
     pub fn entries(&self) -> Entries {
-        let vault = Arc::clone(&self.handle.shared.vault);
-        Entries::open(&self.handle.config.folder, &self.handle.files).up_to(self.head().size).unsealing(vault)
+        self.entries_sealed().unsealing(Arc::clone(&self.handle.shared.vault))
     }
 
     /// The entry `seq`, if it is on the disk, its content opened.
@@ -317,7 +351,23 @@ impl Log {
 
     /// As [`Log::entries`], contents sealed.
     pub(crate) fn entries_sealed(&self) -> Entries {
-        Entries::open(&self.handle.config.folder, &self.handle.files).up_to(self.head().size)
+        let (size, pruned) = {
+            let queue = self.handle.shared.lock();
+            (queue.head.size, queue.rules.pruned)
+        };
+        // What the record calls pruned may be there for a moment, and whoever reads must not build on it.
+        let from = Seq(pruned.map_or(0, |pruned| pruned.index));
+        Entries::open(&self.handle.config.folder, &self.handle.files).from(from).up_to(size)
+    }
+
+    /// What was read so far of which sessions came out of which. Behind a panic it is read anew.
+    pub(crate) fn descent(&self) -> MutexGuard<'_, Descent> {
+        self.handle.descent.lock().unwrap_or_else(|poisoned| {
+            self.handle.descent.clear_poison();
+            let mut descent = poisoned.into_inner();
+            *descent = Descent::default();
+            descent
+        })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -435,37 +485,57 @@ async fn take_in<T>(
 ) -> Result<(Vec<Receipt>, T), AppendError> {
     let offers = prepare(shared, records).await?;
     loop {
-        let turn = shared.turn.notified();
-        let hold = {
+        let (turn, now) = (shared.turn.notified(), now(shared));
+        let (placed, news, warning) = {
             let mut queue = shared.lock();
-            // An entry is never earlier than the one before it.
-            let now = now(shared);
-            if !order.holds(queue.rules.time.map_or(now.0, |last| last.max(now.0))) {
-                return Err(AppendError::Overtaken);
-            }
-            match queue.take(&offers, reserve, now) {
-                Ok(receipts) => {
-                    let time = queue.rules.time.unwrap_or(Timestamp(0));
-                    for (record, receipt) in records.iter().zip(&receipts) {
-                        order.taken(record, *receipt, time);
-                    }
-                    let also = also(&mut queue);
-                    let news = queue.is_news();
-                    drop(queue);
-                    if news {
-                        shared.wake();
-                    }
-                    return Ok((receipts, also));
-                }
-                Err(hold) => hold,
-            }
+            let placed =
+                place(order, &mut queue, records, (&offers, reserve, now)).map(|receipts| (receipts, also(&mut queue)));
+            let news = !queue.batch.is_empty() && queue.is_news();
+            (placed, news, queue.quota.as_mut().and_then(Quota::warning))
         };
-        match hold {
-            Hold::Refused(error) => return Err(error),
-            Hold::Batch => turn.await,
-            Hold::Room(more) => ask(shared, |reply| Chore::Room(more, reply)).await?,
+        if news {
+            shared.wake();
+        }
+        if let Some(warning) = warning {
+            warning.say();
+        }
+        match placed {
+            Ok(taken) => return Ok(taken),
+            Err(Unplaced::Overtaken) => return Err(AppendError::Overtaken),
+            Err(Unplaced::Panicked(panic)) => resume_unwind(panic),
+            Err(Unplaced::Hold(Hold::Refused(error))) => return Err(error),
+            Err(Unplaced::Hold(Hold::Batch)) => turn.await,
+            Err(Unplaced::Hold(Hold::Room(more))) => ask(shared, |reply| Chore::Room(more, reply)).await?,
         }
     }
+}
+
+/// Why records have no place.
+enum Unplaced {
+    /// The log has none for them yet, or at all.
+    Hold(Hold),
+    /// The order does not hold any more.
+    Overtaken,
+    /// The order panicked. Whatever it keeps is its own: the queue is as it was, or the records have their places.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// Gives records their places, if `order` still holds. What is not of this crate runs under the lock nowhere else, and its panics are
+/// passed on once the lock is free.
+fn place(
+    order: &dyn Order,
+    queue: &mut Queue,
+    records: &[&Record],
+    (offers, reserve, (time, monotonic)): (&[Offer<'_>], Reserve, (Timestamp, Duration)),
+) -> Result<Vec<Receipt>, Unplaced> {
+    let time = queue.time((time, monotonic));
+    if !catch_unwind(AssertUnwindSafe(|| order.holds(time))).map_err(Unplaced::Panicked)? {
+        return Err(Unplaced::Overtaken);
+    }
+    let receipts = queue.take(offers, reserve, (time, monotonic)).map_err(Unplaced::Hold)?;
+    let tell = || records.iter().zip(&receipts).for_each(|(record, receipt)| order.taken(record, *receipt, time));
+    catch_unwind(AssertUnwindSafe(tell)).map_err(Unplaced::Panicked)?;
+    Ok(receipts)
 }
 
 /// Seals the contents of records, before anyone waits for the lock.
@@ -494,15 +564,18 @@ fn seal(key: &SessionKey, session: SessionId, content: &Content, random: &dyn Ra
 
 /// The key of a session; made and stored if it has none yet.
 async fn find_key(shared: &Shared, session: SessionId) -> Result<Arc<SessionKey>, AppendError> {
-    if let Some(key) = shared.vault.find(session)? {
+    if let Some(key) = shared.vault.kept(session)? {
         return Ok(key);
     }
-    ask(shared, |reply| Chore::Key(session, reply)).await?;
-    shared.vault.find(session)?.ok_or_else(bug)
+    // The writer's thread may wait for the disk.
+    ask(shared, |reply| Chore::Key(session, reply)).await?.ok_or_else(bug)
 }
 
 /// Has the writer do something.
-pub(crate) async fn ask(shared: &Shared, chore: impl FnOnce(queue::Reply) -> Chore) -> Result<(), AppendError> {
+pub(crate) async fn ask<T>(
+    shared: &Shared,
+    chore: impl FnOnce(oneshot::Sender<Result<T, AppendError>>) -> Chore,
+) -> Result<T, AppendError> {
     let (reply, answer) = oneshot::channel();
     {
         let mut queue = shared.lock();

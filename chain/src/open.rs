@@ -6,10 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{Clock, Random, Seq, files::Files};
+use ephor_base::{Clock, Digest, Random, Seq, files::Files};
 
 use crate::{
     checkpoint::Head,
+    clock::RecordClock,
     damage::{Damage, Finding, ScanError},
     durable,
     error::{AppendError, Failure, OpenError},
@@ -101,7 +102,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
 /// # Errors
 /// [`ScanError`]: the chain is not whole, or cannot be read.
 pub fn standing(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Standing, ScanError> {
-    Ok(look(config, files, keys)?.scan.rules.standing)
+    Ok(Arc::unwrap_or_clone(look(config, files, keys)?.scan.rules.standing))
 }
 
 /// Opens a chain, or begins it, and writes its first batch.
@@ -112,11 +113,13 @@ pub(crate) fn open(
     version: &str,
     before: Option<Before>,
 ) -> Result<(Writer, Recovered), OpenError> {
+    let named = vault.name();
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     restore::check_restored(world.config, &**world.files)?;
     check_migrated(world.config, &**world.files)?;
     let looked = look(world.config, world.files, keys.verifier())?;
     check_format(&looked.scan)?;
+    let clock = clock(&world, &looked)?;
     let fresh = looked.scan.tree.size() == 0;
     if fresh && before.is_none() {
         let had_sessions = !vault.is_empty().map_err(io("reading the vault"))?;
@@ -125,16 +128,22 @@ pub(crate) fn open(
         }
     }
     let keys = signing(keys, &looked)?;
+    if is_other_vault(&looked.scan.rules, named) {
+        return Err(OpenError::OtherVault);
+    }
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
-    let mut writer = prepare(&world, keys, vault, looked, Recycle::Segments)?;
-    let records = first_records(&rules, writer.keys.verifier(), version, torn, before);
+    let mut writer = prepare(&world, keys, vault, (looked, clock), Recycle::Segments)?;
+    let records = first_records(&rules, writer.keys.verifier(), version, torn, named, before);
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(full_or_io("publishing the chain"))?;
     let reserved = writer.journal.ahead();
     let quota = Quota::open(world.config, &**world.files, &writer.publisher, reserved)
         .map_err(io("counting the bytes of the chain"))?;
-    writer.shared.lock().quota = quota;
+    {
+        let mut queue = writer.shared.lock();
+        (queue.quota, queue.publisher) = (quota, Some(Arc::clone(&writer.publisher)));
+    }
     Ok((writer, recovered(&rules, torn, head)))
 }
 
@@ -145,7 +154,8 @@ pub(crate) fn carry_over(world: World<'_>, keys: Signers, vault: Arc<VaultKey>) 
     let looked = look(world.config, world.files, keys.verifier())?;
     let keys = signing(keys, &looked)?;
     let stopped = looked.scan.rules.stopped;
-    let mut writer = prepare(&world, keys, vault, looked, Recycle::Nothing)?;
+    let clock = clock(&world, &looked)?;
+    let mut writer = prepare(&world, keys, vault, (looked, clock), Recycle::Nothing)?;
     make_room(&mut writer, STEP)?;
     let shared = Arc::clone(&writer.shared);
     let mut batch = {
@@ -170,6 +180,17 @@ fn signing(keys: Signers, looked: &Looked) -> Result<SigningKeys, OpenError> {
 pub(crate) fn is_ours(looked: &Looked, keys: &Signers) -> bool {
     let Some(in_force) = &looked.scan.rules.keys else { return looked.scan.tree.size() == 0 };
     keys.has(in_force) && looked.signers.as_ref().is_none_or(|signers| keys.has(signers))
+}
+
+/// The time of the record, from the clock of the machine.
+fn clock(world: &World<'_>, looked: &Looked) -> Result<RecordClock, OpenError> {
+    let (now, last) = ((world.clock.now(), world.clock.monotonic()), looked.scan.rules.time);
+    RecordClock::begin(last, now).ok_or(OpenError::Clock { now: now.0, last })
+}
+
+/// Whether the record names another vault key. What is sealed under one that somebody else put there is theirs to read.
+pub(crate) fn is_other_vault(rules: &Rules, name: Digest) -> bool {
+    rules.vault.is_some_and(|named| named != name)
 }
 
 /// A migration that was interrupted while it moved segments is to be finished first.
@@ -208,26 +229,27 @@ fn prepare(
     world: &World<'_>,
     keys: SigningKeys,
     vault: Arc<Vault>,
-    looked: Looked,
+    (looked, clock): (Looked, RecordClock),
     recycle: Recycle,
 ) -> Result<Writer, OpenError> {
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
     let Looked { scan, torn, head: pinned, published, last, changes, .. } = looked;
     let (files, head) = (world.files, scan.head());
+    let stopped = pinned.as_ref().is_some_and(|pinned| pinned.stopped && pinned.head == head);
     // What the press goes on with is looked at before anything is written.
     let begun = Published::new(folder, files, published.max(scan.start.size));
     let press = Press::at(&begun, &world.config.vault, scan.start.size)?;
     vault.make().map_err(io("making the vault"))?;
     // A crash may have come between the record of an erasure and the end of the key.
     vault.destroy_all(&scan.rules.erased, &*world.random).map_err(io("destroying the key of an erased session"))?;
-    let pin = HeadFile::open(head_path, &**files, keys.origin(), head, pinned.as_ref())
-        .map_err(io("making the pinned head"))?;
+    let pin = HeadFile::open(head_path, files, keys.origin(), head, pinned.as_ref())
+        .map_err(full_or_io("making the pinned head"))?;
     // The head says that the node runs before anything follows a stop.
-    pin.pin(head, false).map_err(io("pinning the head"))?;
+    pin.pin(head, false).map_err(full_or_io("pinning the head"))?;
     let origin = origin_digest(&keys);
     let journal = match scan.end() {
         None => Journal::begin(files, folder, origin, *segment_bytes),
-        Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0),
+        Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0 || !stopped),
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
     let pruned = scan.rules.pruned;
@@ -236,7 +258,7 @@ fn prepare(
     let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
     let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), begin, press);
     let publisher = publisher.map_err(io("tidying the chain folder"))?;
-    let mut queue = Queue::new(scan.rules, head);
+    let mut queue = Queue::new(scan.rules, clock, head);
     // A segment that begins without a snapshot could not be the oldest.
     queue.snapshot_due = journal.is_empty() && journal.first() > 0;
     // Nor does a pruning go on before the journal begins behind it.
@@ -257,6 +279,7 @@ fn first_records(
     keys: &VerifierKeys,
     version: &str,
     trimmed_bytes: u64,
+    vault: Digest,
     before: Option<Before>,
 ) -> Vec<Record> {
     let own = |fact| Record { subject: Subject::default(), fact, content: None };
@@ -268,7 +291,7 @@ fn first_records(
         records.extend(heritage.into_iter().flatten().map(own));
     }
     let (number, clean) = (rules.boots.saturating_add(1), is_clean(rules));
-    records.push(own(Fact::Boot { number, version: version.to_owned(), clean, trimmed_bytes }));
+    records.push(own(Fact::Boot { number, version: version.to_owned(), clean, trimmed_bytes, vault: Some(vault) }));
     for (intent, open) in &rules.intents {
         let fact = Fact::Outcome { intent: *intent, end: "indeterminate".to_owned(), used: open.reserved };
         records.push(Record { subject: open.subject.clone(), fact, content: None });
@@ -286,21 +309,33 @@ fn write_first(writer: &mut Writer, records: &[Record]) -> Result<Head, OpenErro
     let shared = Arc::clone(&writer.shared);
     let offers: Vec<_> = records.iter().map(|record| Offer { record, sealed: None }).collect();
     make_room(writer, STEP.max(STOP_RESERVE))?;
-    loop {
-        let now = (shared.clock.now(), shared.clock.monotonic());
-        let hold = shared.lock().take(&offers, Reserve::None, now);
-        match hold {
-            Ok(_) => break,
-            Err(Hold::Room(more)) => make_room(writer, more)?,
-            Err(Hold::Refused(error)) => return Err(error.into()),
-            Err(Hold::Batch) => return Err(AppendError::from(Arc::new(Failure::Bug)).into()),
+    for offers in offers.chunks(AT_ONCE) {
+        loop {
+            let now = (shared.clock.now(), shared.clock.monotonic());
+            let hold = shared.lock().take(offers, Reserve::None, now);
+            match hold {
+                Ok(_) => break,
+                Err(Hold::Room(more)) => make_room(writer, more)?,
+                Err(Hold::Refused(error)) => return Err(error.into()),
+                Err(Hold::Batch) => {
+                    write_batch(writer)?;
+                }
+            }
         }
     }
-    let mut batch = std::mem::take(&mut shared.lock().batch);
-    let head = writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
+    let head = write_batch(writer)?;
     keep_for_stop(writer)?;
     Ok(head)
 }
+
+/// Writes what has gathered so far.
+fn write_batch(writer: &mut Writer) -> Result<Head, OpenError> {
+    let mut batch = std::mem::take(&mut writer.shared.lock().batch);
+    Ok(writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?)
+}
+
+/// So many records of an opening are taken at once: there may be more outcomes missing than one frame holds.
+const AT_ONCE: usize = 1000;
 
 /// Takes the disk for the stop out of what others may use.
 fn keep_for_stop(writer: &mut Writer) -> Result<(), OpenError> {
@@ -332,7 +367,7 @@ fn recovered(rules: &Rules, trimmed_bytes: u64, head: Head) -> Recovered {
         next_call,
         next_message,
         next_ticket,
-        standing: rules.standing.clone(),
+        standing: Standing::clone(&rules.standing),
         indeterminate: rules.intents.keys().copied().collect::<Vec<Seq>>(),
         head,
     }

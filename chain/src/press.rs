@@ -1,7 +1,8 @@
 //! The press: makes tiles, bundles and files of contents out of batches, and takes away what they make superfluous.
 //!
 //! Everything it writes follows from the journal, so writing it again gives the same bytes. It is never waited for on the
-//! way; [`Press::settle`] waits for all of it at once.
+//! way; [`Press::settle`] waits for all of it at once. After an error a press is thrown away: the next begins at what is published,
+//! and puts all that follows into new files. What lies there may have failed to reach the disk, and reads as if it had.
 
 use std::{
     io,
@@ -9,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::files::{Files, Open};
+use ephor_base::files::{File, Files, Open, Tree};
 
 use crate::{
     damage::{Damage, ScanError},
@@ -38,6 +39,14 @@ pub(crate) struct Press {
     contents: Vec<u8>,
     /// Whether contents were written since the last time they were waited for.
     sealed: bool,
+    /// How many entries are on the disk in published form, by a round that succeeded.
+    published: u64,
+    /// The contents of that bundle, in a file that this press has made or renewed.
+    growing: Option<Arc<dyn File>>,
+    /// Whether the partial tiles that were there were held against what they must be.
+    looked: bool,
+    /// The folders of chain and vault, watched since before this press wrote anything.
+    trees: Option<[Arc<dyn Tree>; 2]>,
 }
 
 impl Press {
@@ -56,8 +65,10 @@ impl Press {
         };
         let written = contents_of(&bundle);
         let (files, chain) = (Arc::clone(published.files()), published.chain().to_owned());
-        let (contents, sealed) = (Vec::new(), false);
-        Ok(Self { files, chain, vault: vault.to_owned(), edge, bundle, written, contents, sealed })
+        let (contents, sealed, growing, trees) = (Vec::new(), false, None, None);
+        let (vault, published) = (vault.to_owned(), published.size());
+        let looked = false;
+        Ok(Self { files, chain, vault, edge, bundle, written, contents, sealed, published, growing, looked, trees })
     }
 
     /// How many entries it has taken.
@@ -67,6 +78,7 @@ impl Press {
 
     /// Takes the next batch, and writes what is full.
     pub(crate) fn take(&mut self, batch: &Handed) -> io::Result<()> {
+        self.watch()?;
         let (mut entries, mut contents) = (batch.entries.as_slice(), batch.contents.as_slice());
         let malformed = || io::Error::new(io::ErrorKind::InvalidData, "a batch to be published is malformed");
         for leaf in &batch.leaves {
@@ -98,85 +110,163 @@ impl Press {
         Ok(())
     }
 
-    /// Writes what is not full, and waits until everything is on the disk.
-    pub(crate) fn settle(&mut self) -> io::Result<()> {
+    /// Writes what is not full, and waits until everything is on the disk; says how many bytes the partial tiles took.
+    pub(crate) fn settle(&mut self) -> io::Result<u64> {
+        let [chain, vault] = self.watch()?;
         let index = self.size() / WIDTH;
         self.write_contents(index, false)?;
-        if let Some(tile) = Tile::of(Kind::Entries, index, self.size()) {
-            self.put(tile, &self.bundle)?;
+        let bundle = Tile::of(Kind::Entries, index, self.size()).map(|tile| (tile, self.bundle.clone()));
+        let hashes = self.edge.partials().map(|(tile, hashes)| (tile, edge::to_bytes(hashes)));
+        let mut bytes: u64 = 0;
+        for (tile, whole) in bundle.into_iter().chain(hashes) {
+            if !self.looked {
+                self.check_partials(tile, &whole)?;
+            }
+            self.put(tile, &whole)?;
+            bytes = bytes.saturating_add(whole.len() as u64);
         }
-        for (tile, hashes) in self.edge.partials() {
-            self.put(tile, &edge::to_bytes(hashes))?;
-        }
-        self.files.sync_tree(&self.chain)?;
+        self.looked = true;
+        chain.sync()?;
         if std::mem::take(&mut self.sealed) {
-            self.files.sync_tree(&self.vault)?;
+            vault.sync()?;
+        }
+        self.published = self.size();
+        Ok(bytes)
+    }
+
+    /// Takes away the partial tiles of earlier sizes that are not the beginning of this one. Readers then take this one.
+    fn check_partials(&self, tile: Tile, whole: &[u8]) -> io::Result<()> {
+        let folder = self.chain.join(tile.partials());
+        for name in durable::list(&*self.files, &folder)? {
+            let width = name.to_str().and_then(|name| name.parse::<u16>().ok()).filter(|width| *width < tile.width);
+            let Some(width) = width else { continue };
+            let length = match tile.kind {
+                Kind::Entries => length_of(whole, u64::from(width)),
+                Kind::Hashes(_) => usize::from(width).saturating_mul(32),
+            };
+            if !durable::holds(&*self.files, &folder.join(&name), whole.get(..length).unwrap_or_default())? {
+                durable::remove(&*self.files, &folder.join(&name))?;
+            }
         }
         Ok(())
     }
 
-    fn put(&self, tile: Tile, bytes: &[u8]) -> io::Result<()> {
-        durable::put(&*self.files, &self.chain.join(tile.path()), bytes)
+    /// The folders that are waited for; from the first call on they hear of every error.
+    fn watch(&mut self) -> io::Result<[Arc<dyn Tree>; 2]> {
+        if let Some(trees) = &self.trees {
+            return Ok(trees.clone());
+        }
+        let trees = [self.files.tree(&self.chain)?, self.files.tree(&self.vault)?];
+        Ok(self.trees.insert(trees).clone())
     }
 
-    /// Adds the contents that were gathered. A file that already has them is left alone; behind the last content of a full
-    /// bundle nothing may follow.
+    fn put(&self, tile: Tile, bytes: &[u8]) -> io::Result<()> {
+        let path = self.chain.join(tile.path());
+        if self.is_published() && durable::holds(&*self.files, &path, bytes)? {
+            return Ok(());
+        }
+        durable::put(&*self.files, &path, bytes)
+    }
+
+    /// Whether all that was taken is on the disk already, by a round that succeeded. Only then a file that reads as it should
+    /// is one.
+    const fn is_published(&self) -> bool {
+        self.size() <= self.published
+    }
+
+    /// Adds the contents that were gathered. Behind the last content of a full bundle nothing may follow.
     fn write_contents(&mut self, index: u64, full: bool) -> io::Result<()> {
         let end = self.written.saturating_add(self.contents.len() as u64);
         if end == 0 {
             return Ok(());
         }
         let path = content_path(&self.vault, index);
-        let file = match durable::open_existing(&*self.files, &path, Open::Write)? {
-            Some(file) => file,
-            None => durable::create(&*self.files, &path)?,
-        };
-        let mut there = vec![0; self.contents.len()];
-        durable::read_full(&*file, &mut there, self.written)?;
-        // What is there already may be in memory only.
         self.sealed = true;
-        if there != self.contents || file.len()? < end {
-            durable::write_all(&*file, &self.contents, self.written)?;
+        if !(self.is_published() && self.has_contents(&path, full.then_some(end))?) {
+            match self.growing.clone() {
+                Some(file) => durable::write_all(&*file, &self.contents, self.written)?,
+                None => self.growing = Some(self.renew_contents(&path)?),
+            }
         }
-        if full && file.len()? > end {
-            file.set_len(end)?;
+        if full {
+            self.growing = None;
         }
         self.contents.clear();
         self.written = end;
         Ok(())
     }
 
-    /// Takes away the partial tiles of the size `gone`, unless one of the sizes `kept` has them as well.
-    pub(crate) fn clear(&self, gone: u64, kept: [u64; 2]) -> io::Result<()> {
-        for tile in tile::partials(gone) {
-            let of = |size: &u64| Tile::of(tile.kind, tile.index, *size);
-            if kept.iter().any(|size| of(size) == Some(tile)) {
-                continue;
+    /// Whether the contents that were gathered stand in the file, and it ends where it must.
+    fn has_contents(&self, path: &Path, end: Option<u64>) -> io::Result<bool> {
+        let Some(file) = durable::open_existing(&*self.files, path, Open::Read)? else { return Ok(false) };
+        let mut there = vec![0; self.contents.len()];
+        let filled = durable::read_full(&*file, &mut there, self.written)?;
+        let length = file.len()?;
+        Ok(filled == there.len() && there == self.contents && end.is_none_or(|end| length == end))
+    }
+
+    /// A new file with what is published of the contents of this bundle, and those that were gathered.
+    fn renew_contents(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let files = &*self.files;
+        let Some(old) = durable::open_existing(files, path, Open::Read)? else {
+            let file = durable::create(files, path)?;
+            durable::write_all(&*file, &self.contents, self.written)?;
+            return Ok(file);
+        };
+        let draft = durable::draft(path);
+        durable::remove(files, &draft)?;
+        let file = files.open(&draft, Open::Create)?;
+        // What is missing of what was published before the journal begins is left to the verifier.
+        durable::copy_start(&*old, &*file, old.len()?.min(self.written))?;
+        durable::write_all(&*file, &self.contents, self.written)?;
+        file.sync_data()?;
+        files.rename(&draft, path)?;
+        files.sync_folder(durable::parent(path))?;
+        Ok(file)
+    }
+
+    /// Takes away the partial tiles of those that became full between two published sizes; says how many bytes they had. Others stay for holders of earlier
+    /// checkpoints (C2SP tlog-tiles).
+    pub(crate) fn clear(&self, before: u64, size: u64) -> io::Result<u64> {
+        let mut bytes: u64 = 0;
+        for kind in tile::kinds(size) {
+            for index in tile::count(kind, before) / WIDTH..tile::count(kind, size) / WIDTH {
+                bytes = bytes.saturating_add(self.keep_partials(kind, index, 0)?);
             }
-            durable::remove(&*self.files, &self.chain.join(tile.path()))?;
-            if kept.iter().all(|size| of(size).is_some_and(|tile| tile.is_full())) {
-                // Something that a crash left may still be in it.
-                let _ = self.files.remove_folder(&self.chain.join(tile.partials()));
+        }
+        Ok(bytes)
+    }
+
+    /// Takes away the partial tiles between the sizes `from` and `to` that are wider than what is published, or that a full one
+    /// replaces. What an error or a crash left of a round may be torn.
+    pub(crate) fn tidy(&self, from: u64, to: u64) -> io::Result<()> {
+        for kind in tile::kinds(to) {
+            for index in tile::count(kind, from) / WIDTH..=tile::count(kind, to) / WIDTH {
+                let width = Tile::width_in(kind, index, self.published);
+                self.keep_partials(kind, index, if u64::from(width) == WIDTH { 0 } else { width })?;
             }
         }
         Ok(())
     }
 
-    /// Takes away the partial tiles that a crash may have left between the sizes `from` and `to`, except those of the size
-    /// that is published: what was not published may be torn.
-    pub(crate) fn tidy(&self, from: u64, to: u64, published: u64) -> io::Result<()> {
-        for kind in tile::kinds(to) {
-            for index in tile::count(kind, from) / WIDTH..=tile::count(kind, to) / WIDTH {
-                let folder = self.chain.join(Tile::full(kind, index).partials());
-                let own = Tile::width_in(kind, index, published).to_string();
-                for name in durable::list(&*self.files, &folder)? {
-                    if name != Path::new(&own) {
-                        durable::remove(&*self.files, &folder.join(name))?;
-                    }
-                }
-            }
+    /// Takes away all partial tiles of an index but those of up to so many hashes or entries; says how many bytes they had.
+    fn keep_partials(&self, kind: Kind, index: u64, most: u16) -> io::Result<u64> {
+        let folder = self.chain.join(Tile::full(kind, index).partials());
+        let names = durable::list(&*self.files, &folder)?;
+        let mut bytes: u64 = 0;
+        let is_kept =
+            |name: &Path| name.to_str().and_then(|name| name.parse().ok()).is_some_and(|width: u16| width <= most);
+        for name in names.iter().filter(|name| !is_kept(name)) {
+            let path = folder.join(name);
+            let file = durable::open_existing(&*self.files, &path, Open::Read)?;
+            bytes = bytes.saturating_add(file.map_or(Ok(0), |file| file.len())?);
+            durable::remove(&*self.files, &path)?;
         }
-        Ok(())
+        if most == 0 && !names.is_empty() {
+            // Something that does not belong there may still be in it.
+            let _ = self.files.remove_folder(&folder);
+        }
+        Ok(bytes)
     }
 
     /// Takes away the segments that lie wholly below `published`, oldest first; says how many bytes they had. The one that

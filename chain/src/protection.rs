@@ -286,7 +286,7 @@ pub(crate) fn discard(path: &Path, files: &dyn Files, random: &dyn Random) -> st
 }
 
 fn read_whole(path: &Path, files: &dyn Files) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    match durable::read_whole(files, path, MOST) {
+    match durable::read_as(files, path, Open::Secret, MOST) {
         Ok(Some(bytes)) => Ok(Zeroizing::new(bytes)),
         Ok(None) => Err(KeyError::Missing(path.to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(KeyError::Damaged(path.to_owned())),

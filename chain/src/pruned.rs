@@ -54,7 +54,7 @@ impl Prunings {
 
     /// Holds what was met against the tree, and against the entries that were to go, as far as they are still there.
     pub(crate) fn check(&mut self, published: &Published) -> Result<(), ScanError> {
-        let mut replay = self.begin.clone();
+        let (mut replay, mut state) = (self.begin.clone(), Vec::new());
         for (seq, pruning) in std::mem::take(&mut self.met) {
             let wrong = |what| Finding { seq: Some(seq), ..place(seq, Damage::Pruning(what)) };
             let under = Head { size: pruning.size, root: pruning.root };
@@ -69,9 +69,12 @@ impl Prunings {
                 replay_to(published, at, rules, pruning.minimum)?;
             }
             let known = replay.as_ref().filter(|(at, _)| *at == pruning.minimum && *at > begin);
-            if let Some((_, rules)) = known
-                && snapshot::parts(rules).get(pruning.state.part as usize) != Some(&pruning.state)
-            {
+            let Some((_, rules)) = known else { continue };
+            // The parts of one pruning stand right behind one another.
+            if pruning.state.part == 0 {
+                state = snapshot::parts(rules, !pruning.state.erased.is_empty());
+            }
+            if state.get(pruning.state.part as usize) != Some(&pruning.state) {
                 return Err(wrong("what it keeps of the entries that go is not what they amount to").into());
             }
         }

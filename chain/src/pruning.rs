@@ -32,7 +32,7 @@ use crate::{
     marks,
     minimum::Begin,
     pruner::Below,
-    queue::{Chore, Hold, Offer, Reserve},
+    queue::{Chore, Hold, Offer, Queue, Reserve},
     read::ReadError,
     record::{Fact, Record, Subject},
     retention::{Ages, Retention},
@@ -108,7 +108,20 @@ pub struct Plan {
     /// What stays though it is old enough, oldest first.
     pub held: Vec<Held>,
     #[serde(skip)]
+    ready: Ready,
+}
+
+/// What is recorded if a plan is carried out, and what it rests on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Ready {
     parts: Vec<Pruning>,
+    /// The sessions whose beginnings go, and so rest.
+    going: BTreeSet<SessionId>,
+    /// How many entries had been looked at, and how many had their places by then.
+    size: u64,
+    placed: u64,
+    /// While it is there, the log knows who talks.
+    following: Option<Arc<()>>,
 }
 
 impl Plan {
@@ -144,6 +157,9 @@ pub enum PruneError {
     /// There is nothing that can go. Nothing was recorded.
     #[error("nothing can be pruned")]
     Nothing,
+    /// A session whose beginning would go was taken up after that was decided. Nothing was recorded.
+    #[error("session {0} was taken up meanwhile, and nothing was pruned: run `ephor chain prune` again")]
+    TakenUp(SessionId),
     /// The record cannot be read. Nothing was recorded.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -183,7 +199,9 @@ impl Log {
         }
         let begin = self.begin()?;
         let now = self.shared().clock.now();
-        let mut survey = Survey::new(begin.as_ref(), now, wish.open);
+        let (following, placed) = follow(&mut self.shared().lock());
+        let open = self.shared().vault.used().map_err(PruneError::Look)?;
+        let mut survey = Survey::new(begin.as_ref(), now, open.into_iter().chain(wish.open).collect());
         let total = self.head().size;
         for stored in self.entries_sealed() {
             let entry = stored?.entry;
@@ -194,7 +212,9 @@ impl Log {
         }
         let published = marks::read_published(&self.config().folder, &**self.files())?;
         let under = published.map_or_else(Head::empty, |(_, checkpoint)| checkpoint.head);
-        self.finish(survey.decide(keep, wish.before, under.size), begin, keep, under)
+        let mut plan = self.finish(survey.decide(keep, wish.before, under.size), begin, keep, under)?;
+        (plan.ready.size, plan.ready.placed, plan.ready.following) = (total, placed, Some(following));
+        Ok(plan)
     }
 
     /// Takes away what a plan names: records it, waits until that is on the disk, publishes it, and only then deletes.
@@ -206,15 +226,16 @@ impl Log {
         plan: &Plan,
         operator: OperatorId,
     ) -> impl Future<Output = Result<Pruned, PruneError>> + Send + 'static + use<> {
-        let (log, parts, minimum) = (self.clone(), plan.parts.clone(), plan.minimum);
+        let (log, ready, minimum) = (self.clone(), plan.ready.clone(), plan.minimum);
         async move {
-            if parts.is_empty() {
+            if ready.parts.is_empty() {
                 return Err(PruneError::Nothing);
             }
             let subject = Subject { operator: Some(operator), ..Subject::default() };
             let record = |part| Record { subject: subject.clone(), fact: Fact::Prune(part), content: None };
-            let records: Vec<_> = parts.into_iter().map(record).collect();
-            let (seq, waiting) = take_first(log.shared(), &records).await?;
+            let records: Vec<_> = ready.parts.iter().cloned().map(record).collect();
+            log.check_unread(&ready).await?;
+            let (seq, waiting) = take_first(log.shared(), &records, &ready).await?;
             log::settled(waiting).await?;
             log.publish().await?;
             if log.pruned() < minimum {
@@ -222,6 +243,19 @@ impl Log {
             }
             Ok(Pruned { seq, minimum })
         }
+    }
+
+    /// What had its place when the plan began, and was not on the disk yet.
+    async fn check_unread(&self, ready: &Ready) -> Result<(), PruneError> {
+        if ready.size >= ready.placed {
+            return Ok(());
+        }
+        self.flush().await?;
+        for stored in self.entries_sealed().from(Seq(ready.size)).up_to(ready.placed) {
+            let session = stored?.entry.subject.session.filter(|session| ready.going.contains(session));
+            session.map_or(Ok(()), |session| Err(PruneError::TakenUp(session)))?;
+        }
+        Ok(())
     }
 
     /// What is known where the log begins, if it was pruned.
@@ -237,7 +271,7 @@ impl Log {
 
     /// Adds to a plan what the record of it says.
     fn finish(&self, decided: Decided, begin: Option<Begin>, keep: Retention, under: Head) -> Result<Plan, PruneError> {
-        let Decided { from, minimum, old_enough, oldest, newest, floor, held } = decided;
+        let Decided { from, minimum, old_enough, oldest, newest, floor, held, going } = decided;
         let mut plan = Plan {
             from,
             minimum,
@@ -247,7 +281,7 @@ impl Log {
             old_enough,
             keep_days: keep.days(),
             held,
-            parts: Vec::new(),
+            ready: Ready { going, ..Ready::default() },
         };
         let (Some(newest), Some(floor)) = (newest, floor) else { return Ok(plan) };
         let mut rules = begin.map_or_else(Rules::default, |begin| begin.rules);
@@ -258,7 +292,7 @@ impl Log {
         }
         let Head { size, root } = under;
         let part = |state| Pruning { minimum, keep_seconds: keep.seconds(), floor, newest, size, root, state };
-        plan.parts = snapshot::parts(&rules).into_iter().map(part).collect();
+        plan.ready.parts = snapshot::parts(&rules, false).into_iter().map(part).collect();
         let (config, files) = (self.config(), &**self.files());
         let below = Below::find(&config.folder, &config.vault, files, minimum).map_err(PruneError::Look)?;
         plan.bytes = below.bytes(files).map_err(PruneError::Look)?;
@@ -266,16 +300,32 @@ impl Log {
     }
 }
 
+/// From here on it is known which sessions talk, until the last plan is gone that asked for it.
+fn follow(queue: &mut Queue) -> (Arc<()>, u64) {
+    let following = queue.plan.upgrade().unwrap_or_default();
+    queue.plan = Arc::downgrade(&following);
+    (following, queue.rules.size)
+}
+
+/// Whether what was planned may still be done: whose beginning goes still rests, and has rested since.
+fn check_rest(shared: &Shared, queue: &Queue, ready: &Ready) -> Result<(), PruneError> {
+    let used = shared.vault.used().map_err(PruneError::Look)?;
+    let talked = |session: &&SessionId| queue.talked.get(session).is_some_and(|last| *last >= ready.size);
+    let taken_up = ready.going.iter().find(|session| used.contains(session) || talked(session));
+    taken_up.map_or(Ok(()), |session| Err(PruneError::TakenUp(*session)))
+}
+
 /// Gives the parts of a pruning their places, first in a batch, behind a snapshot with which a segment begins.
-async fn take_first(shared: &Arc<Shared>, records: &[Record]) -> Result<(Seq, Waiting), AppendError> {
+async fn take_first(shared: &Arc<Shared>, records: &[Record], ready: &Ready) -> Result<(Seq, Waiting), PruneError> {
     let offers: Vec<_> = records.iter().map(|record| Offer { record, sealed: None }).collect();
     loop {
         let (room, waiting) = {
+            let now = (shared.clock.now(), shared.clock.monotonic());
             let mut queue = shared.lock();
             queue.check_open()?;
-            let begins = queue.batch.is_empty();
-            queue.snapshot_due |= begins;
-            let now = (shared.clock.now(), shared.clock.monotonic());
+            check_rest(shared, &queue, ready)?;
+            queue.snapshot_due |= queue.batch.is_empty();
+            let begins = queue.batch.is_empty() || queue.batch.is_snapshot_alone();
             let taken = if begins { queue.take(&offers, Reserve::None, now) } else { Err(Hold::Batch) };
             match taken {
                 Ok(receipts) => {
@@ -284,7 +334,7 @@ async fn take_first(shared: &Arc<Shared>, records: &[Record]) -> Result<(Seq, Wa
                     shared.wake();
                     return Ok((log::first(receipts)?.seq, waiting));
                 }
-                Err(Hold::Refused(error)) => return Err(error),
+                Err(Hold::Refused(error)) => return Err(error.into()),
                 Err(Hold::Batch) => (None, Some(log::wait(&mut queue))),
                 Err(Hold::Room(more)) => (Some(more), None),
             }
@@ -319,6 +369,7 @@ struct Decided {
     newest: Option<Timestamp>,
     floor: Option<Timestamp>,
     held: Vec<Held>,
+    going: BTreeSet<SessionId>,
 }
 
 impl Survey {
@@ -362,6 +413,7 @@ impl Survey {
         let limit = held.first().map_or(old_enough, |held| held.seq.0.min(old_enough));
         let minimum = old.into_iter().filter(|end| *end <= limit && !closed.contains(end)).max().unwrap_or(from);
         let goes = minimum > from;
+        let going = holds.began_before(minimum);
         let newest = age(&minimum).filter(|_| goes).map(|age| age.time);
         Decided {
             from,
@@ -371,6 +423,7 @@ impl Survey {
             newest,
             floor: floor.filter(|_| goes),
             held,
+            going,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! The writer hands its batches over in memory. When that would be too much it lets go of them, and they are read back from
 //! the journal. A round writes what is new, waits for all of it at once, replaces the checkpoint, pins the head, and only
 //! then takes away what nobody needs any more. An error in a round is no error of the log: the next one begins again at what
-//! is published.
+//! is published, and the head is made durable all the same. While rounds fail, so many bytes may wait and no more: then the log
+//! takes only what ends something.
 
 use std::{
     collections::VecDeque,
@@ -24,6 +25,7 @@ use crate::{
     checkpoint::{self, Head},
     damage::ScanError,
     durable,
+    error::AppendError,
     head::HeadFile,
     minimum::{self, Minimum},
     press::Press,
@@ -38,6 +40,9 @@ pub(crate) type Signed = (Head, Vec<u8>);
 
 /// What is handed over is kept in memory up to this many bytes; beyond, it is read back from the journal.
 const HANDED_BYTES: usize = 16 << 20;
+
+/// While rounds fail, what waits to be published may have so many bytes. The journal is all that holds it.
+const MOST_WAITING: u64 = 64 << 20;
 
 /// A round's pause is taken in so many slices. After each, what was handed over is written, and not waited for.
 const SLICES: u32 = 10;
@@ -68,6 +73,13 @@ pub(crate) struct Publisher {
     pruned: AtomicU64,
     /// How many bytes were taken away by that.
     taken_away: AtomicU64,
+    /// How many bytes of partial tiles were written.
+    partial: AtomicU64,
+    /// How many bytes were handed over since the log was opened, and how many of them are published.
+    offered: AtomicU64,
+    placed: AtomicU64,
+    /// Why the last round failed.
+    trouble: Mutex<Option<String>>,
 }
 
 #[derive(Default)]
@@ -93,8 +105,6 @@ struct Due {
 struct Shop {
     /// None after an error: what it had in memory may not be what is in the files.
     press: Option<Press>,
-    /// The size before the one that is published.
-    before: u64,
     /// The hour of the last kept checkpoint.
     kept: Option<u64>,
     recycle: Recycle,
@@ -135,9 +145,8 @@ impl Publisher {
         begin: Begin,
         press: Press,
     ) -> io::Result<Self> {
-        press.tidy(begin.from, begin.size, begin.published)?;
-        let shop =
-            Shop { press: Some(press), before: begin.published, kept: begin.last.map(hour), recycle: begin.recycle };
+        press.tidy(begin.from, begin.size)?;
+        let shop = Shop { press: Some(press), kept: begin.last.map(hour), recycle: begin.recycle };
         Ok(Self {
             files: Arc::clone(files),
             places,
@@ -151,6 +160,10 @@ impl Publisher {
             recycled: AtomicU64::new(0),
             pruned: AtomicU64::new(0),
             taken_away: AtomicU64::new(0),
+            partial: AtomicU64::new(0),
+            offered: AtomicU64::new(0),
+            placed: AtomicU64::new(0),
+            trouble: Mutex::default(),
         })
     }
 
@@ -166,6 +179,7 @@ impl Publisher {
             state.changes.push(signed.clone());
         }
         let idle = state.latest.replace(signed).is_none();
+        self.offered.fetch_add(batch.bytes() as u64, Ordering::AcqRel);
         state.bytes = state.bytes.saturating_add(batch.bytes());
         if state.bytes > HANDED_BYTES {
             state.handed.clear();
@@ -180,6 +194,20 @@ impl Publisher {
         }
     }
 
+    /// Why the last round failed; nothing if it succeeded.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether more may wait to be published.
+    pub(crate) fn check_waiting(&self) -> Result<(), AppendError> {
+        let waiting = self.offered.load(Ordering::Acquire).saturating_sub(self.placed.load(Ordering::Acquire));
+        match self.trouble().filter(|_| waiting > MOST_WAITING) {
+            Some(why) => Err(AppendError::Backlog { waiting, why }),
+            None => Ok(()),
+        }
+    }
+
     /// How many entries are published.
     pub(crate) fn published(&self) -> u64 {
         self.published.load(Ordering::Acquire)
@@ -190,7 +218,12 @@ impl Publisher {
         self.pruned.load(Ordering::Acquire)
     }
 
-    /// How many bytes were taken away because they were pruned.
+    /// How many bytes of partial tiles were written; they stay until the full ones are published.
+    pub(crate) fn partial(&self) -> u64 {
+        self.partial.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were taken away because they were pruned, or full tiles replaced them.
     pub(crate) fn taken_away(&self) -> u64 {
         self.taken_away.load(Ordering::Relaxed)
     }
@@ -202,12 +235,31 @@ impl Publisher {
 
     /// Publishes up to this checkpoint and pins its head, and waits for all of it to be on the disk.
     pub(crate) fn publish(&self, signed: &Signed, stopped: bool) -> io::Result<()> {
-        let mut shop = self.shop.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = self.round(&mut shop, signed, stopped);
-        if done.is_err() {
-            shop.press = None;
+        let mut shop = self.shop();
+        let offered = self.offered.load(Ordering::Acquire);
+        let done = self.place(&mut shop, signed);
+        match &done {
+            Ok(_) => self.placed.store(offered, Ordering::Release),
+            Err(_) => shop.press = None,
         }
-        done
+        // Whatever became of the rest: what was acknowledged is not to be cut off unseen.
+        let pinned = self.head.pin(signed.0, stopped && done.is_ok());
+        let result = done.and_then(|news| pinned.map(|()| news));
+        let told = result.as_ref().err().map(ToString::to_string);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let news = result?;
+        self.tidy(&mut shop, news.map(|before| (signed, before)));
+        Ok(())
+    }
+
+    /// What a panic left of a press is thrown away: what it had in memory may not be what is in the files.
+    fn shop(&self) -> MutexGuard<'_, Shop> {
+        self.shop.lock().unwrap_or_else(|poisoned| {
+            let mut shop = poisoned.into_inner();
+            shop.press = None;
+            self.shop.clear_poison();
+            shop
+        })
     }
 
     /// Asks for a round as soon as may be.
@@ -239,19 +291,21 @@ impl Publisher {
     }
 
     fn run(&self) {
+        // However this thread ends, nobody waits for it any more.
+        let _ended = Ended(self);
         // Opening has just published, so the first wait is a whole one.
         while self.pause() {
             let Some(Due { signed, asked }) = self.next() else { return };
             let done = match &signed {
                 Some(signed) => self.publish(signed, false),
                 None => {
-                    self.tidy(&mut self.shop.lock().unwrap_or_else(PoisonError::into_inner), None);
+                    self.tidy(&mut self.shop(), None);
                     Ok(())
                 }
             };
             if let Err(error) = &done {
                 // The journal is the truth; the next round tries again.
-                tracing::warn!(%error, "the chain could not be published");
+                tracing::error!(%error, "the chain could not be published");
                 let mut state = self.lock();
                 state.latest = state.latest.take().or(signed);
             }
@@ -282,7 +336,7 @@ impl Publisher {
 
     /// Writes what is full, so that less is left in memory and for the end of the round.
     fn drain(&self) {
-        let mut shop = self.shop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shop = self.shop();
         let reached = shop.press.as_ref().map_or(0, Press::size);
         let size = self.lock().handed.back().map_or(reached, Handed::end);
         if let Err(error) = self.catch_up(&mut shop.press, size) {
@@ -299,18 +353,18 @@ impl Publisher {
         (!state.ending).then_some(due)
     }
 
-    fn round(&self, shop: &mut Shop, signed: &Signed, stopped: bool) -> io::Result<()> {
-        let (head, note) = signed;
+    /// Publishes up to a checkpoint; says what was published before, if that was less.
+    fn place(&self, shop: &mut Shop, (head, note): &Signed) -> io::Result<Option<u64>> {
         let published = self.published();
-        if head.size > published {
-            let press = self.catch_up(&mut shop.press, head.size)?;
-            press.settle()?;
-            durable::replace(&*self.files, &checkpoint::path(&self.places.chain), note)?;
-            self.published.store(head.size, Ordering::Release);
+        if head.size <= published {
+            return Ok(None);
         }
-        self.head.pin(*head, stopped)?;
-        self.tidy(shop, Some((signed, published)).filter(|_| head.size > published));
-        Ok(())
+        let press = self.catch_up(&mut shop.press, head.size)?;
+        let partial = press.settle()?;
+        self.partial.fetch_add(partial, Ordering::Relaxed);
+        durable::replace(&*self.files, &checkpoint::path(&self.places.chain), note)?;
+        self.published.store(head.size, Ordering::Release);
+        Ok(Some(published))
     }
 
     /// Everything that counts is on the disk; what is done here can wait for a round that has more luck.
@@ -341,16 +395,13 @@ impl Publisher {
             return Ok(());
         }
         let (Places { chain, vault }, path) = (&self.places, self.places.chain.join(minimum::NAME));
-        let there = Minimum::load(chain, &*self.files).map_err(as_io)?;
-        if there != Some(due) {
-            durable::replace(&*self.files, &path, &due.to_bytes())?;
-        }
+        durable::replace(&*self.files, &path, &due.to_bytes())?;
         let below = Below::find(chain, vault, &*self.files, due.index)?;
         if !below.is_nothing() {
             let bytes = below.bytes(&*self.files)?;
+            let trees = [self.files.tree(chain)?, self.files.tree(vault)?];
             below.remove(&*self.files)?;
-            self.files.sync_tree(chain)?;
-            self.files.sync_tree(vault)?;
+            trees.iter().try_for_each(|tree| tree.sync())?;
             self.taken_away.fetch_add(bytes, Ordering::Relaxed);
             tracing::info!(minimum = due.index, bytes, "the chain was pruned");
         }
@@ -364,7 +415,9 @@ impl Publisher {
             Some(press) => press,
             None => {
                 let published = Published::new(&self.places.chain, &self.files, self.published());
-                press.insert(Press::at(&published, &self.places.vault, published.size()).map_err(as_io)?)
+                let new = Press::at(&published, &self.places.vault, published.size()).map_err(as_io)?;
+                new.tidy(published.size(), size)?;
+                press.insert(new)
             }
         };
         while let Some(batch) = self.handed(size) {
@@ -425,18 +478,14 @@ impl Publisher {
     fn keep_one(&self, size: u64, note: &[u8]) -> io::Result<()> {
         let path = checkpoint::kept_path(&self.places.chain, size);
         durable::make_folder(&*self.files, durable::parent(&path))?;
-        let there = durable::read_file(&*self.files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64);
-        if there.is_ok_and(|there| there.is_some_and(|there| there == note)) {
-            return Ok(());
-        }
         durable::replace(&*self.files, &path, note)
     }
 
     /// Takes away what no reader of this or the last checkpoint needs.
-    fn clean_up(&self, shop: &mut Shop, last: u64, size: u64) -> io::Result<()> {
+    fn clean_up(&self, shop: &Shop, last: u64, size: u64) -> io::Result<()> {
         let Some(press) = &shop.press else { return Ok(()) };
-        press.clear(shop.before, [last, size])?;
-        shop.before = last;
+        let cleared = press.clear(last, size)?;
+        self.taken_away.fetch_add(cleared, Ordering::Relaxed);
         if shop.recycle == Recycle::Segments {
             let bytes = press.recycle(size)?;
             self.recycled.fetch_add(bytes, Ordering::Relaxed);
@@ -446,6 +495,19 @@ impl Publisher {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets go of everybody who waits, also after a panic.
+struct Ended<'a>(&'a Publisher);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let why = "a bug in the thread that publishes; start the node again and report it".to_owned();
+            *self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        }
+        self.0.end();
     }
 }
 

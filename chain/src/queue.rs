@@ -3,22 +3,27 @@
 //! A record that has its place will be written: room for it on the disk is there before it is taken. So a full disk is
 //! an answer to the caller, and never a reason to stop.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use ephor_base::{Digest, Receipt, Seq, SessionId, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::{
     checkpoint::Head,
-    entry::{ENTRY_VERSION, Entry, MAX_ENTRY_BYTES},
+    clock::RecordClock,
+    entry::{ENTRY_VERSION, Encoded, Entry},
     error::{AppendError, Failure},
     frame,
     keys::SigningKeys,
+    publisher::Publisher,
     quota::{self, Quota},
     record::{Fact, Record, Subject},
     rules::Rules,
-    snapshot,
-    vault::Sealed,
+    vault::{Sealed, SessionKey},
 };
 
 /// The bytes an outcome may have, entry and sealed content together, and be sure of its place on a full disk.
@@ -33,6 +38,10 @@ pub(crate) const STOP_RESERVE: u64 = 1024 + frame::OVERHEAD;
 /// A batch that has this much takes no more: callers wait for the next one. It bounds memory and the time of a batch.
 const BATCH_BYTES: u64 = 4 << 20;
 
+/// A snapshot that would have more is not written, and the journal goes on in its segment: in one frame with a snapshot there must
+/// be room for the largest record, or for a pruning, which repeats it.
+const SNAPSHOT_BYTES: u64 = 12 << 20;
+
 /// How long a record that nobody waits for may stay in memory alone.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -41,21 +50,27 @@ pub(crate) type Waiter = oneshot::Sender<Result<Head, Arc<Failure>>>;
 /// Who waits for something else the writer does.
 pub(crate) type Reply = oneshot::Sender<Result<(), AppendError>>;
 
+/// Who waits for the key of a session.
+pub(crate) type KeyReply = oneshot::Sender<Result<Option<Arc<SessionKey>>, AppendError>>;
+
 /// Something the writer does between batches.
 pub(crate) enum Chore {
     /// Reserve more disk.
     Room(u64, Reply),
-    /// Make sure that a session has a key on the disk.
-    Key(SessionId, Reply),
-    /// Destroy the key of a session.
-    Destroy(SessionId, Reply),
+    /// Read the key of a session, or make one and bring it to the disk.
+    Key(SessionId, KeyReply),
+    /// Read the key of a session, if it has one.
+    Find(SessionId, KeyReply),
 }
 
 impl Chore {
-    /// Who waits for it.
-    pub(crate) fn into_reply(self) -> Reply {
+    /// Tells whoever waits for it that nothing comes of it.
+    pub(crate) fn refuse(self, failure: &Arc<Failure>) {
+        let why = Arc::clone(failure).into();
+        // Whoever has gone away needs no answer.
         match self {
-            Self::Room(_, reply) | Self::Key(_, reply) | Self::Destroy(_, reply) => reply,
+            Self::Room(_, reply) => drop(reply.send(Err(why))),
+            Self::Key(_, reply) | Self::Find(_, reply) => drop(reply.send(Err(why))),
         }
     }
 }
@@ -86,8 +101,10 @@ pub(crate) struct Pending {
     pub(crate) successor: Option<Box<SigningKeys>>,
     /// The room it was given.
     pub(crate) charged: u64,
-    /// It begins with a snapshot, and so a segment can begin with it.
-    pub(crate) begins_segment: bool,
+    /// The sessions that it erases: their keys are destroyed before anything else is written.
+    pub(crate) erased: Vec<SessionId>,
+    /// How many parts of a snapshot it begins with. With one, a segment can begin with it.
+    pub(crate) snapshot_parts: usize,
     since: Duration,
     /// The writer was told that it has begun.
     told: bool,
@@ -122,8 +139,7 @@ pub(crate) struct Offer<'a> {
 
 /// An entry that is ready to be taken.
 struct Draft<'a> {
-    entry: Entry,
-    bytes: Vec<u8>,
+    entry: Encoded,
     sealed: &'a [u8],
 }
 
@@ -131,6 +147,7 @@ struct Draft<'a> {
 pub(crate) struct Queue {
     pub(crate) phase: Phase,
     pub(crate) rules: Rules,
+    pub(crate) clock: RecordClock,
     pub(crate) batch: Pending,
     pub(crate) chores: Vec<Chore>,
     /// Reserved disk that nothing has been promised.
@@ -141,14 +158,45 @@ pub(crate) struct Queue {
     pub(crate) closer: Option<Reply>,
     /// The next batch should begin with a snapshot.
     pub(crate) snapshot_due: bool,
+    /// What stands is too much for a snapshot.
+    pub(crate) overgrown: bool,
+    /// What holds of a pruning that is planned, if any plan is still there, and the last entry of each session since then.
+    pub(crate) plan: Weak<()>,
+    pub(crate) talked: BTreeMap<SessionId, u64>,
     pub(crate) quota: Option<Quota>,
+    /// Publishes what is taken, and has to keep up; none before the log is open.
+    pub(crate) publisher: Option<Arc<Publisher>>,
 }
 
 impl Queue {
-    pub(crate) fn new(rules: Rules, head: Head) -> Self {
+    pub(crate) fn new(rules: Rules, clock: RecordClock, head: Head) -> Self {
         let (phase, batch, chores) = (Phase::Open, Pending::default(), Vec::new());
-        let (room, used, reserved, closer, snapshot_due, quota) = (0, 0, 0, None, false, None);
-        Self { phase, rules, batch, chores, room, head, used, reserved, closer, snapshot_due, quota }
+        let (room, used, reserved, closer, snapshot_due, overgrown) = (0, 0, 0, None, false, false);
+        let (plan, talked, quota, publisher) = (Weak::new(), BTreeMap::new(), None, None);
+        Self {
+            phase,
+            rules,
+            clock,
+            batch,
+            chores,
+            room,
+            head,
+            used,
+            reserved,
+            closer,
+            snapshot_due,
+            overgrown,
+            plan,
+            talked,
+            quota,
+            publisher,
+        }
+    }
+
+    /// What time it is on the record: no entry is earlier than the one before it.
+    pub(crate) fn time(&mut self, now: (Timestamp, Duration)) -> Timestamp {
+        let time = self.clock.now(now);
+        self.rules.time.map_or(time, |last| last.max(time))
     }
 
     /// Whether records are taken.
@@ -178,45 +226,58 @@ impl Queue {
         reserve: Reserve,
         (time, monotonic): (Timestamp, Duration),
     ) -> Result<Vec<Receipt>, Hold> {
-        if self.batch.bytes() >= BATCH_BYTES || self.batch.successor.is_some() {
+        // A snapshot is no reason to keep what it was written for waiting.
+        let full = self.batch.bytes() >= BATCH_BYTES && !self.batch.is_snapshot_alone();
+        if full || self.batch.successor.is_some() {
             return Err(Hold::Batch);
         }
         self.check_erased(offers)?;
-        let time = self.rules.time.map_or(time, |last| last.max(time));
-        // Right behind a change of keys, a snapshot waits for the batch after the next.
-        if self.snapshot_due && self.batch.leaves.is_empty() && self.rules.outgoing().is_none() {
-            match self.take_drafts(self.snapshot(time), offers, reserve, (time, monotonic)) {
-                // What was promised room has it without a snapshot; the snapshot waits for the next batch.
-                Err(Hold::Room(_)) if reserve == Reserve::Use || !matches!(self.phase, Phase::Open) => {}
-                taken => return taken,
-            }
-        }
-        self.take_drafts(Vec::new(), offers, reserve, (time, monotonic))
-    }
-
-    /// Takes records behind the parts of a snapshot, if there are any.
-    fn take_drafts<'a>(
-        &mut self,
-        mut drafts: Vec<Draft<'a>>,
-        offers: &'a [Offer<'_>],
-        reserve: Reserve,
-        (time, monotonic): (Timestamp, Duration),
-    ) -> Result<Vec<Receipt>, Hold> {
-        let parts = drafts.len();
-        let first = self.rules.size.saturating_add(parts as u64);
-        for (seq, offer) in (first..).zip(offers) {
+        let time = self.time((time, monotonic));
+        self.begin_with_snapshot(reserve, (time, monotonic))?;
+        let mut drafts = Vec::with_capacity(offers.len());
+        for (seq, offer) in (self.rules.size..).zip(offers) {
             drafts.push(Draft::new(Seq(seq), time, offer).map_err(Hold::Refused)?);
         }
-        let charge = self.charge(&drafts);
+        self.check_frame(&drafts)?;
+        self.take_drafts(&drafts, reserve, monotonic)
+    }
+
+    /// Begins the batch with a snapshot of everything so far, if one is due. It counts also without the record behind it.
+    fn begin_with_snapshot(&mut self, reserve: Reserve, (time, monotonic): (Timestamp, Duration)) -> Result<(), Hold> {
+        // Right behind a change of keys, a snapshot waits for the batch after the next.
+        if !self.snapshot_due || !self.batch.is_empty() || self.rules.outgoing().is_some() {
+            return Ok(());
+        }
+        let drafts = self.snapshot(time).map_err(Hold::Refused)?;
+        if drafts.iter().fold(0, |sum, draft| draft.length().saturating_add(sum)) > SNAPSHOT_BYTES {
+            (self.snapshot_due, self.overgrown) = (false, true);
+            return Ok(());
+        }
+        let begun = self.take_drafts(&drafts, Reserve::None, monotonic);
+        match begun {
+            // What was promised room has it without a snapshot; the snapshot waits for the next batch.
+            Err(Hold::Room(_)) if reserve == Reserve::Use || !matches!(self.phase, Phase::Open) => Ok(()),
+            Err(hold) => Err(hold),
+            Ok(_) => {
+                (self.batch.snapshot_parts, self.snapshot_due) = (drafts.len(), false);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives entries their places.
+    fn take_drafts(
+        &mut self,
+        drafts: &[Draft<'_>],
+        reserve: Reserve,
+        monotonic: Duration,
+    ) -> Result<Vec<Receipt>, Hold> {
+        let charge = self.charge(drafts);
         // Once in the journal, and once more as it is published.
         let taken = drafts.iter().fold(charge, |sum, draft| sum.saturating_add(draft.published()));
-        self.check_quota(&drafts, taken, reserve)?;
+        self.check_quota(drafts, taken, reserve)?;
         let room = self.find_room(charge, reserve)?;
-        if parts > 0 {
-            self.check_all(&drafts)?;
-            (self.batch.begins_segment, self.snapshot_due) = (true, false);
-        }
-        let mut receipts = self.admit(drafts)?;
+        let receipts = self.admit(drafts)?;
         if self.batch.charged == 0 {
             self.batch.since = monotonic;
         }
@@ -225,26 +286,32 @@ impl Queue {
             quota.take(taken);
         }
         self.room = room;
-        Ok(receipts.split_off(parts))
+        Ok(receipts)
     }
 
     /// The parts of a snapshot of everything so far.
-    fn snapshot(&self, time: Timestamp) -> Vec<Draft<'static>> {
-        let drafts = (self.rules.size..).zip(snapshot::parts(&self.rules)).map(|(seq, part)| {
-            let (subject, fact) = (Subject::default(), Fact::Snapshot(part));
+    fn snapshot(&mut self, time: Timestamp) -> Result<Vec<Draft<'static>>, AppendError> {
+        let parts = self.rules.snapshot();
+        let drafts = (self.rules.size..).zip(parts.iter()).map(|(seq, part)| {
+            let (subject, fact) = (Subject::default(), Fact::Snapshot(part.clone()));
             let entry = Entry { version: ENTRY_VERSION, seq: Seq(seq), time, subject, fact, content: None };
-            let bytes = entry.to_bytes();
-            Draft { entry, bytes, sealed: &[] }
+            Ok(Draft { entry: Encoded::new(entry)?, sealed: &[] })
         });
         drafts.collect()
     }
 
-    /// Whether all of these would be admitted. A snapshot must not stay alone when the record behind it is refused.
-    fn check_all(&self, drafts: &[Draft<'_>]) -> Result<(), Hold> {
-        let mut trial = self.rules.clone();
-        trial.begin_batch();
-        let admitted = drafts.iter().try_for_each(|draft| trial.admit(&draft.entry));
-        admitted.map_err(|rule| Hold::Refused(AppendError::Misplaced(rule)))
+    /// Whether these fit into a frame with what the batch has; if not, perhaps into the next, or into none.
+    fn check_frame(&self, drafts: &[Draft<'_>]) -> Result<(), Hold> {
+        let more = drafts.iter().fold(frame::OVERHEAD, |sum, draft| sum.saturating_add(draft.length()));
+        if self.batch.bytes().saturating_add(more) <= frame::MAX_FRAME {
+            return Ok(());
+        }
+        if !self.batch.is_empty() && !self.batch.is_snapshot_alone() {
+            return Err(Hold::Batch);
+        }
+        let (bytes, most) = (usize::try_from(more), usize::try_from(frame::MAX_FRAME));
+        let (Ok(bytes), Ok(most)) = (bytes, most) else { return Err(Hold::Refused(Arc::new(Failure::Bug).into())) };
+        Err(Hold::Refused(AppendError::TooLarge { bytes, most }))
     }
 
     fn check_erased(&self, offers: &[Offer<'_>]) -> Result<(), Hold> {
@@ -259,7 +326,10 @@ impl Queue {
         let fact = Fact::Stop { number: self.rules.boots };
         let record = Record { subject: Subject::default(), fact, content: None };
         self.room = self.room.saturating_add(STOP_RESERVE);
+        // A snapshot must not have what was kept for the stop.
+        let due = std::mem::take(&mut self.snapshot_due);
         let taken = self.take_anyway(&[Offer { record: &record, sealed: None }], Reserve::None, now);
+        self.snapshot_due = due;
         if taken.is_err() {
             self.room = self.room.saturating_sub(STOP_RESERVE);
         }
@@ -271,14 +341,19 @@ impl Queue {
         }
     }
 
-    /// Whether the quota has so much, and what an intent is promised. What ends something is taken in any case.
+    /// Whether what is published keeps up, and the quota has so much, and what an intent is promised. What ends something is
+    /// taken in any case.
     fn check_quota(&mut self, drafts: &[Draft<'_>], taken: u64, reserve: Reserve) -> Result<(), Hold> {
-        let Some(quota) = &mut self.quota else { return Ok(()) };
-        if drafts.iter().all(|draft| quota::is_always_taken(&draft.entry.subject, &draft.entry.fact)) {
+        let facts = || drafts.iter().map(|draft| draft.entry.entry()).map(|entry| (&entry.subject, &entry.fact));
+        if facts().all(|(subject, fact)| quota::is_always_taken(subject, fact)) {
             return Ok(());
         }
+        if let Some(publisher) = &self.publisher {
+            publisher.check_waiting().map_err(Hold::Refused)?;
+        }
+        let Some(quota) = &mut self.quota else { return Ok(()) };
         let more = if reserve == Reserve::Take { OUTCOME_RESERVE } else { 0 };
-        let begins = drafts.iter().all(|draft| matches!(draft.entry.fact, Fact::Message { .. } | Fact::Snapshot(_)));
+        let begins = facts().all(|(_, fact)| matches!(fact, Fact::Message { .. }));
         quota.check(taken.saturating_add(more), self.rules.intents.len(), begins).map_err(Hold::Refused)
     }
 
@@ -299,19 +374,36 @@ impl Queue {
         available.checked_sub(needed).ok_or(Hold::Room(needed.saturating_sub(available)))
     }
 
-    fn admit(&mut self, drafts: Vec<Draft<'_>>) -> Result<Vec<Receipt>, Hold> {
-        if self.batch.leaves.is_empty() {
+    fn admit(&mut self, drafts: &[Draft<'_>]) -> Result<Vec<Receipt>, Hold> {
+        if self.batch.is_empty() {
             self.batch.first = self.rules.size;
             self.rules.begin_batch();
         }
-        let mut receipts = Vec::with_capacity(drafts.len());
+        // Of several either all have their places or none has.
+        let before = (drafts.len() > 1).then(|| self.rules.clone());
         for draft in drafts {
-            self.rules.admit(&draft.entry).map_err(|rule| Hold::Refused(AppendError::Misplaced(rule)))?;
-            let leaf = Entry::leaf(&draft.bytes);
-            receipts.push(Receipt { seq: draft.entry.seq, leaf });
-            self.batch.push(leaf, &draft);
+            if let Err(rule) = self.rules.admit(draft.entry.entry()) {
+                if let Some(before) = before {
+                    self.rules = before;
+                }
+                return Err(Hold::Refused(AppendError::Misplaced(rule)));
+            }
         }
+        let place = |draft: &Draft<'_>| Receipt { seq: draft.entry.entry().seq, leaf: draft.entry.leaf() };
+        let receipts: Vec<_> = drafts.iter().map(place).collect();
+        receipts.iter().zip(drafts).for_each(|(receipt, draft)| self.batch.push(receipt.leaf, draft));
+        self.follow(drafts);
         Ok(receipts)
+    }
+
+    /// While a pruning is planned, it is known who talks.
+    fn follow(&mut self, drafts: &[Draft<'_>]) {
+        if self.plan.strong_count() == 0 {
+            self.talked.clear();
+            return;
+        }
+        let entries = drafts.iter().map(|draft| draft.entry.entry());
+        self.talked.extend(entries.filter_map(|entry| Some((entry.subject.session?, entry.seq.0))));
     }
 
     /// Takes the batch out, for the writer, if it should be written now.
@@ -345,17 +437,23 @@ impl Pending {
         self.leaves.is_empty()
     }
 
+    /// Whether it has nothing but a snapshot.
+    pub(crate) const fn is_snapshot_alone(&self) -> bool {
+        self.snapshot_parts > 0 && self.leaves.len() == self.snapshot_parts
+    }
+
     fn bytes(&self) -> u64 {
         (self.entries.len() as u64).saturating_add(self.contents.len() as u64)
     }
 
     fn push(&mut self, leaf: Digest, draft: &Draft<'_>) {
-        // An entry is checked to be shorter than 2¹⁶ bytes.
-        let length = u16::try_from(draft.bytes.len()).unwrap_or(u16::MAX);
         self.leaves.push(leaf);
-        self.entries.extend_from_slice(&length.to_be_bytes());
-        self.entries.extend_from_slice(&draft.bytes);
+        self.entries.extend_from_slice(&draft.entry.length().to_be_bytes());
+        self.entries.extend_from_slice(draft.entry.bytes());
         self.contents.extend_from_slice(draft.sealed);
+        if let Fact::Erase { session, .. } = draft.entry.entry().fact {
+            self.erased.push(session);
+        }
     }
 }
 
@@ -372,16 +470,12 @@ impl<'a> Draft<'a> {
             fact => fact,
         };
         let entry = Entry { version: ENTRY_VERSION, seq, time, subject: subject.clone(), fact, content };
-        let bytes = entry.to_bytes();
-        if bytes.len() > MAX_ENTRY_BYTES {
-            return Err(AppendError::TooLarge { bytes: bytes.len(), most: MAX_ENTRY_BYTES });
-        }
-        Ok(Self { entry, bytes, sealed })
+        Ok(Self { entry: Encoded::new(entry)?, sealed })
     }
 
     /// Its bytes in a frame: two for the length of the entry.
     fn length(&self) -> u64 {
-        (self.bytes.len() as u64).saturating_add(self.sealed.len() as u64).saturating_add(2)
+        u64::from(self.entry.length()).saturating_add(self.sealed.len() as u64).saturating_add(2)
     }
 
     /// Its bytes in a bundle, in the contents, and in a tile of hashes.

@@ -49,6 +49,25 @@ impl Space {
     }
 }
 
+/// That a quota is nearly used up.
+pub(crate) struct Warning {
+    home: PathBuf,
+    space: Space,
+}
+
+impl Warning {
+    pub(crate) fn say(&self) {
+        let Space { used, quota } = self.space;
+        tracing::warn!(
+            used,
+            quota,
+            "the chain and the vault in `{}` have used nine tenths of their quota: see what `ephor chain prune --dry-run` could \
+             take away, or raise `quota` under `[chain]` in ephor.toml, or the node stops when it is reached",
+            self.home.display()
+        );
+    }
+}
+
 /// What a quota is held against.
 pub(crate) struct Quota {
     /// The folder around the chain.
@@ -60,6 +79,8 @@ pub(crate) struct Quota {
     recycled: u64,
     publisher: Arc<Publisher>,
     warned: bool,
+    /// What is to be said once nothing is locked.
+    warning: Option<Warning>,
     /// What was refused.
     refused: Option<Space>,
     /// Told when something was refused that was begun, or when nothing more can begin.
@@ -76,16 +97,19 @@ impl Quota {
     ) -> io::Result<Option<Self>> {
         let Some(most) = config.quota else { return Ok(None) };
         let taken = measure(&config.folder, files)?.saturating_add(measure(&config.vault, files)?);
-        let taken = taken.saturating_sub(reserved);
+        // What was published at the start is counted by its files.
+        let taken = taken.saturating_sub(reserved).saturating_sub(publisher.partial());
         let (recycled, publisher) = (given_back(publisher), Arc::clone(publisher));
         let home = durable::parent(&config.folder).to_owned();
-        Ok(Some(Self { home, most, taken, recycled, publisher, warned: false, refused: None, full: Arc::default() }))
+        let (warned, warning, refused, full) = (false, None, None, Arc::default());
+        Ok(Some(Self { home, most, taken, recycled, publisher, warned, warning, refused, full }))
     }
 
     pub(crate) fn space(&self, intents: usize) -> Space {
         let recycled = given_back(&self.publisher).saturating_sub(self.recycled);
+        let taken = self.taken.saturating_add(self.publisher.partial());
         let promised = OUTCOME_RESERVE.saturating_mul(intents as u64).saturating_add(STOP_RESERVE);
-        Space { used: self.taken.saturating_sub(recycled).saturating_add(promised), quota: self.most }
+        Space { used: taken.saturating_sub(recycled).saturating_add(promised), quota: self.most }
     }
 
     /// Whether `more` bytes may be taken while so many intents are open; warns once when that becomes short. What only `begins`
@@ -102,16 +126,14 @@ impl Quota {
         }
         if space.is_short() && !self.warned {
             self.warned = true;
-            let Space { used, quota } = space;
-            tracing::warn!(
-                used,
-                quota,
-                "the chain and the vault in `{}` have used nine tenths of their quota: see what `ephor chain prune --dry-run` could \
-                 take away, or raise `quota` under `[chain]` in ephor.toml, or the node stops when it is reached",
-                self.home.display()
-            );
+            self.warning = Some(Warning { home: self.home.clone(), space });
         }
         Ok(())
+    }
+
+    /// What is to be said, once.
+    pub(crate) fn warning(&mut self) -> Option<Warning> {
+        self.warning.take()
     }
 
     /// Whether there is room for anything to begin, and nothing that was begun has been refused.

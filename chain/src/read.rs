@@ -16,7 +16,7 @@ use crate::{
     published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
     tile::{Kind, Tile, WIDTH},
-    vault::{Private, Vault, VaultError},
+    vault::{Opened, Private, Vault, VaultError},
 };
 
 /// An entry as it stands in the log, with its content as far as it can be opened.
@@ -49,6 +49,7 @@ pub struct Entries {
     folder: PathBuf,
     files: Arc<dyn Files>,
     vault: Option<Arc<Vault>>,
+    opened: Opened,
     /// Whose contents are opened; everybody's, if nobody is named.
     of: Option<BTreeSet<SessionId>>,
     source: Source,
@@ -84,6 +85,7 @@ impl Entries {
             folder: folder.to_owned(),
             files: Arc::clone(files),
             vault: None,
+            opened: Opened::default(),
             of: None,
             source: Source::Unknown,
             items: Vec::new().into_iter(),
@@ -118,6 +120,16 @@ impl Entries {
     pub const fn up_to(mut self, size: u64) -> Self {
         self.end = size;
         self
+    }
+
+    /// These entries alone, as far as there are such. What lies between them is passed over, a bundle at a time.
+    pub fn at(mut self, places: BTreeSet<Seq>) -> impl Iterator<Item = Result<Stored, ReadError>> {
+        let wanted = places.clone();
+        let all = places.into_iter().filter_map(move |place| {
+            self.next = self.next.max(place.0);
+            self.next()
+        });
+        all.filter(move |stored| stored.as_ref().map_or(true, |stored| wanted.contains(&stored.entry.seq)))
     }
 
     fn next_item(&mut self) -> Result<Option<Item>, ScanError> {
@@ -176,13 +188,13 @@ impl Entries {
         Ok(true)
     }
 
-    fn store(&self, Item { entry, leaf, sealed }: Item) -> Result<Stored, ReadError> {
+    fn store(&mut self, Item { entry, leaf, sealed }: Item) -> Result<Stored, ReadError> {
         let receipt = Receipt { seq: entry.seq, leaf };
         let wanted = self.of.as_ref().is_none_or(|of| entry.subject.session.is_some_and(|one| of.contains(&one)));
         let content = match (&self.vault, sealed) {
             _ if entry.content.is_none() => Private::None,
             (Some(vault), Some(sealed)) if wanted => {
-                vault.unseal(&entry, &sealed)?.map_or(Private::Sealed, Private::Open)
+                vault.unseal_for(&mut self.opened, &entry, &sealed)?.map_or(Private::Sealed, Private::Open)
             }
             _ => Private::Sealed,
         };
@@ -198,7 +210,7 @@ pub(crate) fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault
     let damaged = |damage| finding(Tile { kind: Kind::Entries, index, width }, damage);
     let mut contents = match vault {
         Some(vault) => {
-            let folder = vault.folder();
+            let folder = vault.contents();
             let path = content_path(folder, index);
             Some(Contents::open(folder, &**published.files(), index).map_err(ScanError::io(&path))?)
         }

@@ -4,11 +4,12 @@ mod appointed;
 mod follows;
 mod forms;
 mod opening;
+mod terms;
 
 use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted,
-    MessageId, Offset, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
-    TurnReport, Verdict,
+    Located, MessageId, Offset, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp,
+    ToolName, TurnReport, Verdict,
 };
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use appointed::{Appointment, Pin, Pinned};
 pub use follows::{Follows, LastNumbers};
 pub use opening::{Errand, Opening};
+pub use terms::Terms;
 
 pub(crate) use forms::hex;
 use forms::text_or_hex;
@@ -98,6 +100,11 @@ pub enum Fact {
         /// How many bytes of a torn batch were trimmed.
         #[n(3)]
         trimmed_bytes: u64,
+        /// The vault key, by its name ([`crate::VaultKey::name`]): the only one of this log from here on. Logs of earlier
+        /// versions do not have it.
+        #[n(4)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vault: Option<Digest>,
     },
     /// A node let go of the log, cleanly. Only a boot follows.
     #[n(2)]
@@ -597,6 +604,16 @@ pub enum Fact {
     /// A session is taken up, and the configuration of its operator says otherwise by now what its agent is.
     #[n(48)]
     Appointed(#[n(0)] Appointment),
+    /// An operator asked for what they may not do, and it was not done. Subject: the operator.
+    #[n(49)]
+    Forbidden {
+        /// What, in a word or two of the node.
+        #[n(0)]
+        act: String,
+        /// Why not, in words of the node. Public for good.
+        #[n(1)]
+        why: String,
+    },
 }
 
 /// One of many restarts below one supervisor.
@@ -660,22 +677,9 @@ impl Fact {
             Self::Withheld { .. } => "withheld",
             Self::Inherited(_) => "inherited",
             Self::Appointed(_) => "appointed",
+            Self::Forbidden { .. } => "forbidden",
         }
     }
-}
-
-/// What the digest of a policy is made of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
-pub struct Terms {
-    /// SHA-256 of the text of the constitution, which stands on the record as a document.
-    #[n(0)]
-    pub constitution: Digest,
-    /// What any agent of the node may be entitled to.
-    #[n(1)]
-    pub capabilities: Vec<Capability>,
-    /// Tools that never run.
-    #[n(2)]
-    pub never: Vec<ToolName>,
 }
 
 /// What a verdict was decided on that does not follow from what stands before it.
@@ -758,6 +762,16 @@ pub enum Content {
     /// The spans that a model is shown to say what a request needs, and no more than that.
     #[n(8)]
     Request(#[n(0)] Vec<SpanId>),
+    /// A tool call whose arguments name files, and which those are.
+    #[n(9)]
+    Call {
+        /// The arguments.
+        #[n(0)]
+        arguments: Arguments,
+        /// Where those lead that are paths.
+        #[n(1)]
+        files: Vec<Located>,
+    },
 }
 
 impl Content {

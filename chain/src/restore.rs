@@ -8,7 +8,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use ephor_base::{Clock, Digest, Random, files::Files};
@@ -21,9 +21,10 @@ use crate::{
     damage::ScanError,
     durable,
     error::OpenError,
-    keys::VerifierKeys,
+    keys::{KeyError, VerifierKeys},
     log::Config,
     manifest::{self, Manifest},
+    open,
     rotation::KeyFile,
     vault::VaultKey,
 };
@@ -47,6 +48,20 @@ pub enum RestoreError {
     /// The record in the copy is not whole, or cannot be read. Nothing was written.
     #[error("the copy is not whole: {0}. Nothing was restored; use another copy")]
     Scan(ScanError),
+    /// The vault key in the copy is not the one that its record names. Nothing was written.
+    #[error(
+        "`{0}` is not the vault key that the record in the copy names: it was exchanged. Nothing was restored; use another copy"
+    )]
+    OtherVault(PathBuf),
+    /// An earlier version wrote the record in the copy, and it names no vault key. Nothing was written.
+    #[error(
+        "the record in the copy does not name its vault key `{0}`, as an earlier version wrote it: start a node of this version on \
+         the home once, and back it up again"
+    )]
+    UnnamedVault(PathBuf),
+    /// The vault key in the copy cannot be used. Nothing was written.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// There is something in the home. The caller's fault. Nothing was written.
     #[error("the home `{0}` is not empty: restore into an empty one")]
     NotEmpty(PathBuf),
@@ -66,8 +81,19 @@ pub enum RestoreError {
     Begin(AcceptError),
 }
 
-/// Restores the backup in `copy` into the empty `home`, and begins a new chain there, with new keys in the file `signing`.
-/// `keys` are the public keys of the log in the copy. The caller holds the lock of the home.
+/// What comes into a home beside the record of a copy. Nothing else does: no signature covers what else lies in a copy.
+pub struct Taken<'a> {
+    /// The file of the new signing keys.
+    pub signing: KeyFile,
+    /// Where the vault key lies, below the copy and below the home. It is taken if the record names it, and locked as the
+    /// signing keys are.
+    pub vault: &'a Path,
+    /// Further files, as paths below the home, that the caller has held against the record.
+    pub also: &'a [(PathBuf, Vec<u8>)],
+}
+
+/// Restores the backup in `copy` into the empty `home`, and begins a new chain there, with new signing keys. `keys` are the
+/// public keys of the log in the copy. The caller holds the lock of the home.
 ///
 /// # Errors
 /// [`RestoreError`]. The copy is only read. A home that was begun does not open before restoring again has finished it.
@@ -75,7 +101,7 @@ pub enum RestoreError {
 pub fn restore(
     copy: &Path,
     home: &Config,
-    signing: impl Into<KeyFile>,
+    taken: Taken<'_>,
     keys: &VerifierKeys,
     files: &Arc<dyn Files>,
     clock: Arc<dyn Clock>,
@@ -83,19 +109,18 @@ pub fn restore(
     version: &str,
     mut progress: impl FnMut(Step),
 ) -> Result<Accepted, RestoreError> {
-    let (from, signing) = (Config::in_home(copy), &signing.into());
+    let from = Config::in_home(copy);
     let manifest = check(copy, &from, keys, files, &mut progress)?;
-    let restoring = Restoring { from: &from, home, signing, files, manifest: &manifest };
+    let vault = named_vault(copy, &from, &taken, keys, files)?;
+    let restoring = Restoring { from: &from, home, taken: &taken, files, manifest: &manifest };
     restoring.enter()?;
     if !restoring.is_copied()? {
-        restoring.copy(copy, &mut progress)?;
+        restoring.copy(&vault, &*random, &mut progress)?;
     }
-    // Nothing is sealed while the chain begins, so no session's key is asked for, and none is destroyed but those of sessions
-    // that the record calls erased.
-    let vault = Arc::new(VaultKey::generate(&*random));
+    let vault = Arc::new(vault);
     let Head { size, .. } = manifest.head;
     let reason = format!("restored from a copy of {size} entries");
-    let accepted = accept::follow(home, signing, keys, reason, vault, files, clock, random, version);
+    let accepted = accept::follow(home, &taken.signing, keys, reason, vault, files, clock, random, version);
     let accepted = accepted.map_err(RestoreError::Begin)?;
     restoring.leave()?;
     Ok(accepted)
@@ -144,10 +169,28 @@ fn check(
     Ok(manifest)
 }
 
+/// The vault key of a copy, which its record must name.
+fn named_vault(
+    copy: &Path,
+    from: &Config,
+    taken: &Taken<'_>,
+    keys: &VerifierKeys,
+    files: &Arc<dyn Files>,
+) -> Result<VaultKey, RestoreError> {
+    let path = copy.join(taken.vault);
+    let vault = VaultKey::load_with(&path, &**files, &taken.signing.protection)?;
+    let looked = open::look(from, files, keys).map_err(RestoreError::Scan)?;
+    match looked.scan.rules.vault {
+        Some(named) if named == vault.name() => Ok(vault),
+        Some(_) => Err(RestoreError::OtherVault(path)),
+        None => Err(RestoreError::UnnamedVault(path)),
+    }
+}
+
 struct Restoring<'a> {
     from: &'a Config,
     home: &'a Config,
-    signing: &'a KeyFile,
+    taken: &'a Taken<'a>,
     files: &'a Arc<dyn Files>,
     manifest: &'a Manifest,
 }
@@ -188,31 +231,35 @@ impl Restoring<'_> {
         Ok(!places.map_err(io("looking at the home"))?.is_empty())
     }
 
-    fn copy(&self, copy: &Path, progress: &mut impl FnMut(Step)) -> Result<(), RestoreError> {
-        let copying = Copying { from: self.from, to: self.home, files: self.files, known: 0 };
+    fn copy(&self, vault: &VaultKey, random: &dyn Random, progress: &mut impl FnMut(Step)) -> Result<(), RestoreError> {
+        let copying = Copying { from: self.from, to: self.home, files: self.files, known: 0, tree: OnceLock::new() };
         let mut copied = || {
             let cut: Cut = copying.begin(Head::empty())?;
             let total = cut.head.size;
             copying.copy_published(&cut, |entries| progress(Step::Copied { entries, total }))?;
             copying.copy_sessions()?;
-            let next = self.signing.next();
-            for (_, path) in &self.manifest.files {
+            for (path, bytes) in self.taken.also {
                 let target = self.folder().join(path);
-                // Nothing goes on under keys that have signed before.
-                let copied = path.starts_with("chain") || target == self.home.head;
-                if ![&self.signing.path, &next].contains(&&target) && !copied {
-                    copying.copy_if_there(&copy.join(path), &target)?;
-                }
+                durable::put(&**self.files, &target, bytes).map_err(told(&target))?;
             }
-            let keys = durable::parent(&self.signing.path);
-            self.files.create_folder(keys).map_err(told(keys))?;
             copying.sync()?;
             copying.switch(&cut)
         };
+        self.save(vault, random)?;
         copied().map_err(|error| match error {
             ScanError::Io { source, .. } => io("copying")(source),
             error => RestoreError::Scan(error),
         })
+    }
+
+    /// Saves the vault key that was held against the record.
+    fn save(&self, vault: &VaultKey, random: &dyn Random) -> Result<(), RestoreError> {
+        let path = self.folder().join(self.taken.vault);
+        match vault.save_with(&path, &**self.files, &self.taken.signing.protection, random) {
+            // Restoring was interrupted behind this.
+            Err(KeyError::Exists(_)) => Ok(()),
+            saved => Ok(saved?),
+        }
     }
 
     /// All is done.

@@ -1,9 +1,10 @@
 //! The rules every entry keeps: what a verifier holds against a log, and what recovery learns from it.
 //!
 //! Entries count up without gaps and never go back, neither in time nor in the version of their form. The first is an origin and no other is. Boots count up, and
-//! after a stop only a boot follows. An intent stands right behind the permitting verdict it names, in the same batch and
+//! after a stop only a boot follows. Once a boot has named the vault key, all name the same. An intent stands right behind the permitting verdict it names, in the same batch and
 //! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
-//! is not erased again and gets no content. New keys are named last in a batch, under the name of the log, and were never
+//! is not erased again and gets no content, as far as whoever reads has read its erasure. What stands fits into a part of a
+//! snapshot. New keys are named last in a batch, under the name of the log, and were never
 //! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
 //! moves the beginning of the log on. The PIDs in a list of restarts grow. What [`crate::standing`] keeps is only taken back
 //! while it stands; only before its first boot does a log that follows another take over what stood there. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
@@ -17,7 +18,9 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, Seq, SessionId, TicketId, Timestamp};
+use ephor_base::{
+    ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, Seq, SessionId, TicketId, Timestamp, cbor,
+};
 
 use crate::{
     entry::{ENTRY_VERSION, Entry},
@@ -66,12 +69,14 @@ pub(crate) struct Rules {
     pub(crate) time: Option<Timestamp>,
     pub(crate) boots: u64,
     pub(crate) stopped: bool,
+    /// The vault key, by its name, once a boot has named it.
+    pub(crate) vault: Option<Digest>,
     pub(crate) intents: BTreeMap<Seq, OpenIntent>,
     pub(crate) used: Used,
-    /// The sessions whose keys are destroyed, or are to be.
-    pub(crate) erased: BTreeSet<SessionId>,
-    /// Holds, dead letters, schedules.
-    pub(crate) standing: Standing,
+    /// The sessions that were erased, as far as this reader has read; their keys are destroyed, or are to be.
+    pub(crate) erased: Arc<BTreeSet<SessionId>>,
+    /// Holds, dead letters, schedules. Shared, so that whoever looks at it needs no lock meanwhile.
+    pub(crate) standing: Arc<Standing>,
     /// The keys in force: they sign what comes next. None where that is not known.
     pub(crate) keys: Option<Arc<VerifierKeys>>,
     /// The keys before those, oldest first.
@@ -86,6 +91,8 @@ pub(crate) struct Rules {
     known: Known,
     /// The part that comes next of a snapshot that has begun.
     next_part: Option<u32>,
+    /// The snapshot that belongs here, in its parts, once somebody wanted to know it: nothing of it changes between its parts.
+    due: Option<Arc<[Snapshot]>>,
     /// Where the log begins, as the last pruning has it.
     pub(crate) pruned: Option<Minimum>,
     /// A pruning that has begun.
@@ -117,10 +124,11 @@ impl Default for Rules {
             time: None,
             boots: 0,
             stopped: false,
+            vault: None,
             intents: BTreeMap::new(),
             used: Used::default(),
-            erased: BTreeSet::new(),
-            standing: Standing::default(),
+            erased: Arc::default(),
+            standing: Arc::default(),
             keys: None,
             earlier: Vec::new(),
             outgoing: None,
@@ -129,6 +137,7 @@ impl Default for Rules {
             permitted: None,
             known: Known::All,
             next_part: None,
+            due: None,
             pruned: None,
             pruning: None,
         }
@@ -143,11 +152,18 @@ impl Rules {
         for (part, pruning) in (0..).zip(parts) {
             rules.load(part, &pruning.state)?;
         }
-        if !snapshot::parts(&rules).iter().eq(parts.iter().map(|pruning| &pruning.state)) {
+        let divided = snapshot::parts(&rules, !rules.erased.is_empty());
+        if !divided.iter().eq(parts.iter().map(|pruning| &pruning.state)) {
             return Err("what the pruning keeps is not divided or ordered as a snapshot is");
         }
         rules.known = Known::All;
         Ok(rules)
+    }
+
+    /// The snapshot that belongs here, in its parts.
+    pub(crate) fn snapshot(&mut self) -> Arc<[Snapshot]> {
+        let due = self.due.take().unwrap_or_else(|| snapshot::parts(self, false).into());
+        Arc::clone(self.due.insert(due))
     }
 
     /// Takes the next published entry in. Where batches end is not published.
@@ -192,6 +208,7 @@ impl Rules {
         (self.version, self.time) = (entry.version, Some(entry.time));
         if !matches!(entry.fact, Fact::Snapshot(_)) {
             self.stopped = matches!(entry.fact, Fact::Stop { .. });
+            self.due = None;
         }
         self.used.note(entry);
         Ok(())
@@ -240,7 +257,7 @@ impl Rules {
                 self.check_keys(ed25519, ml_dsa_65)
             }
             _ if self.known == Known::Nothing => Ok(()),
-            Fact::Boot { number, clean, .. } => self.check_boot(*number, *clean),
+            Fact::Boot { number, clean, vault, .. } => self.check_boot(*number, *clean, *vault),
             _ if self.stopped => Err("it follows a stop and is no boot"),
             Fact::Stop { number } if *number != self.boots => Err("it stops another boot"),
             Fact::Verdict { .. } => {
@@ -261,7 +278,7 @@ impl Rules {
     /// What holds of people, messages and schedules.
     fn stands(&mut self, entry: &Entry) -> Result<(), &'static str> {
         let origin = self.keys.as_ref().map_or("", |keys| keys.origin());
-        self.standing.admit(entry, origin)
+        Arc::make_mut(&mut self.standing).admit(entry, origin)
     }
 
     fn check_origin(&mut self, ed25519: &str, ml_dsa_65: &str) -> Result<(), &'static str> {
@@ -298,14 +315,14 @@ impl Rules {
         if entry.content.is_some() || entry.subject != Subject::default() {
             return Err("it takes over what stood before, with a subject or with content");
         }
-        self.standing.inherit(entry, part)
+        Arc::make_mut(&mut self.standing).inherit(entry, part)
     }
 
     fn check_erase(&mut self, session: SessionId, entry: &Entry) -> Result<(), &'static str> {
         if entry.subject.session != Some(session) || entry.subject.operator.is_none() || entry.content.is_some() {
             return Err("it erases another session than its subject's, or for nobody, or has content");
         }
-        if self.erased.insert(session) { Ok(()) } else { Err("it erases a session again") }
+        if Arc::make_mut(&mut self.erased).insert(session) { Ok(()) } else { Err("it erases a session again") }
     }
 
     fn check_pruning(&mut self, entry: &Entry, pruning: &Pruning) -> Result<(), &'static str> {
@@ -359,12 +376,14 @@ impl Rules {
             return Err("the entry before it is not a verdict that permits it");
         }
         if let Fact::Intent { reserved, .. } = entry.fact {
-            self.intents.insert(entry.seq, OpenIntent { subject: entry.subject.clone(), reserved });
+            let open = Unsettled { intent: entry.seq, subject: entry.subject.clone(), reserved };
+            snapshot::check_item(cbor::to_vec(&open).len())?;
+            self.intents.insert(entry.seq, OpenIntent { subject: open.subject, reserved });
         }
         Ok(())
     }
 
-    fn check_boot(&mut self, number: u64, clean: bool) -> Result<(), &'static str> {
+    fn check_boot(&mut self, number: u64, clean: bool, vault: Option<Digest>) -> Result<(), &'static str> {
         if number != self.boots.saturating_add(1) {
             return Err("its number is not the next");
         }
@@ -372,7 +391,10 @@ impl Rules {
         if clean != (self.stopped || self.boots == 0) {
             return Err("it is wrong about whether the boot before it stopped cleanly");
         }
-        self.boots = number;
+        if self.vault.is_some() && vault != self.vault {
+            return Err("it is under another vault key than the boot before it");
+        }
+        (self.boots, self.vault) = (number, vault);
         Ok(())
     }
 
@@ -389,8 +411,10 @@ impl Rules {
             Known::Nothing if snapshot.part > 0 => return Ok(()),
             Known::Nothing | Known::Some => self.load(part, snapshot)?,
             Known::All => {
-                let expected = snapshot::parts(self);
-                if expected.get(part as usize) != Some(snapshot) {
+                if part == 0 && !snapshot.erased.is_empty() {
+                    self.due = Some(snapshot::parts(self, true).into());
+                }
+                if self.snapshot().get(part as usize) != Some(snapshot) {
                     return Err("it is not a snapshot of the entries before it");
                 }
             }
@@ -405,7 +429,7 @@ impl Rules {
 
     /// Takes over what a part of a snapshot says.
     fn load(&mut self, part: u32, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned, standing } =
+        let Snapshot { part: found, of, boots, stopped, used, keys, open, earlier, erased, pruned, standing, vault } =
             snapshot;
         if *found != part || found >= of {
             return Err("it is another part of a snapshot than the one that comes next");
@@ -413,8 +437,8 @@ impl Rules {
         if part == 0 {
             self.intents.clear();
             self.earlier.clear();
-            self.erased.clear();
-            self.standing = Standing::default();
+            self.erased = Arc::default();
+            self.standing = Arc::default();
             let keys = VerifierKeys::parse(&keys.ed25519, &keys.ml_dsa_65).ok_or("its keys cannot be read")?;
             if self.keys.as_ref().is_some_and(|known| **known != keys) {
                 return Err("it is a snapshot that names other keys than those in force");
@@ -422,11 +446,11 @@ impl Rules {
             self.keys = Some(Arc::new(keys));
         }
         (self.boots, self.stopped, self.pruned, self.known) = (*boots, *stopped, *pruned, Known::Some);
-        self.used = Used::from_last(*used);
+        (self.used, self.vault) = (Used::from_last(*used), *vault);
         self.earlier.extend(earlier);
-        self.erased.extend(erased);
+        Arc::make_mut(&mut self.erased).extend(erased);
         if let Some(standing) = standing {
-            self.standing.load(standing);
+            Arc::make_mut(&mut self.standing).load(standing);
         }
         for Unsettled { intent, subject, reserved } in open {
             self.intents.insert(*intent, OpenIntent { subject: subject.clone(), reserved: *reserved });
@@ -547,7 +571,7 @@ mod tests {
         let (known, others) = (keys(1).verifier().clone(), keys(2).verifier().clone());
         let snapshot = |keys: &VerifierKeys| {
             let of = Rules { keys: Some(Arc::new(keys.clone())), ..Rules::default() };
-            Entry { seq: Seq(9), ..entry(2, 9, Fact::Snapshot(snapshot::parts(&of).remove(0))) }
+            Entry { seq: Seq(9), ..entry(2, 9, Fact::Snapshot(snapshot::parts(&of, false).remove(0))) }
         };
         let begin = || Rules::from_signed(9, known.clone(), known.clone());
         assert_eq!(begin().admit(&snapshot(&known)), Ok(()));
@@ -572,7 +596,11 @@ mod tests {
     #[test]
     fn versions_of_entries_never_go_back() {
         let boot = |version| {
-            entry(version, 1, Fact::Boot { number: 1, version: String::new(), clean: true, trimmed_bytes: 0 })
+            entry(
+                version,
+                1,
+                Fact::Boot { number: 1, version: String::new(), clean: true, trimmed_bytes: 0, vault: None },
+            )
         };
         for (first, second, kept) in [(1, 1, true), (1, 2, true), (2, 2, true), (2, 1, false)] {
             let mut rules = Rules::default();

@@ -439,6 +439,13 @@ pub(crate) fn read_frame(
     Ok(whole.then_some((header, bytes)))
 }
 
+/// How many bytes a frame at `offset` would have, if one can begin there.
+fn claim(format: Format, file: &dyn File, offset: u64) -> std::io::Result<u64> {
+    let mut start = [0; frame::HEADER];
+    durable::read_full(file, &mut start, offset)?;
+    Ok(FrameHeader::parse(format, &start).map_or(0, |header| u64::from(header.length)))
+}
+
 /// Whether nothing but zeros follows `offset`.
 fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
     let mut bytes = vec![0; STRIDE];
@@ -455,20 +462,102 @@ fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
 }
 
 /// Whether a whole frame begins anywhere after `offset`.
+///
+/// What looks like frames and claims more bytes together than there are cannot have been written by a node that was cut off: it
+/// lies over itself. It counts as a frame, so that this reads each byte about twice however the file was made.
 fn frame_follows(format: Format, file: &dyn File, offset: u64) -> std::io::Result<bool> {
     let mut bytes = vec![0; STRIDE];
     let mut start = offset.saturating_add(1);
+    let mut left = file.len()?.saturating_sub(offset);
     loop {
         let filled = durable::read_full(file, &mut bytes, start)?;
         for (position, window) in bytes.get(..filled).unwrap_or_default().windows(frame::MAGIC.len()).enumerate() {
-            if window == frame::MAGIC && read_frame(format, file, start.saturating_add(position as u64))?.is_some() {
-                return Ok(true);
+            if window != frame::MAGIC {
+                continue;
             }
+            let at = start.saturating_add(position as u64);
+            let claimed = claim(format, file, at)?;
+            left = match left.checked_sub(claimed) {
+                Some(left) if claimed == 0 || read_frame(format, file, at)?.is_none() => left,
+                _ => return Ok(true),
+            };
         }
         if filled < bytes.len() {
             return Ok(false);
         }
         // A magic may lie across the border of two strides.
         start = start.saturating_add(filled.saturating_sub(frame::MAGIC.len().saturating_sub(1)) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::atomic::{AtomicU64, Ordering},
+    };
+
+    use super::*;
+
+    /// Bytes, and how many of them were read.
+    struct Metered(Vec<u8>, AtomicU64);
+
+    impl File for Metered {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let from = usize::try_from(offset).unwrap().min(self.0.len());
+            let count = into.len().min(self.0.len() - from);
+            into[..count].copy_from_slice(&self.0[from..from + count]);
+            self.1.fetch_add(count as u64, Ordering::Relaxed);
+            Ok(count)
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.len() as u64)
+        }
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        fn allocate(&self, _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A frame of so many bytes of contents, with no checkpoint.
+    fn framed(length: usize) -> Vec<u8> {
+        frame::build(0, 1, &[], &vec![7; length], &[]).unwrap()
+    }
+
+    #[test]
+    fn what_follows_a_broken_frame_is_found_behind_something_that_looks_like_one() {
+        let header = framed(5000)[..frame::HEADER].to_vec();
+        let torn = [vec![1; 100], header.clone(), vec![2; 10_000]].concat();
+        let search = |bytes: Vec<u8>| frame_follows(Format::WRITTEN, &Metered(bytes, AtomicU64::new(0)), 0).unwrap();
+        assert!(!search(torn.clone()));
+        assert!(search([torn, framed(300)].concat()));
+    }
+
+    #[test]
+    fn a_hostile_journal_is_read_about_twice_and_no_more() {
+        let header = framed(1 << 20)[..frame::HEADER].to_vec();
+        let bytes = [header.repeat(40_000), vec![3; 1 << 21]].concat();
+        let length = bytes.len() as u64;
+        let file = Metered(bytes, AtomicU64::new(0));
+        assert!(frame_follows(Format::WRITTEN, &file, 0).unwrap());
+        let read = file.1.load(Ordering::Relaxed);
+        assert!(read < 4 * length, "{read} bytes of {length}");
+    }
+
+    #[test]
+    fn no_frame_is_written_that_would_not_be_read() {
+        let most = usize::try_from(frame::MAX_FRAME).unwrap();
+        let fixed = framed(0).len();
+        assert!(frame::build(0, 1, &[], &vec![0; most - fixed + 1], &[]).is_none());
+        let largest = framed(most - fixed);
+        assert!(FrameHeader::parse(Format::WRITTEN, &largest).is_some());
     }
 }

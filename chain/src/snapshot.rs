@@ -15,8 +15,23 @@ use crate::{
     standing::StandingPart,
 };
 
-/// The bytes of lists one part takes: with everything else it stays well below the limit of an entry.
+/// The bytes of lists one part takes: with everything else, the keys above all, it stays well below the limit of an entry.
 const PART_BYTES: usize = 48 << 10;
+
+/// The most bytes that one thing may have that stands: less than a part has, so that whatever stands fits into one.
+pub const MAX_ITEM_BYTES: usize = 16 << 10;
+
+/// Whether something of so many bytes may stand.
+///
+/// # Errors
+/// The rule it breaks.
+pub(crate) const fn check_item(bytes: usize) -> Result<(), &'static str> {
+    if bytes > MAX_ITEM_BYTES {
+        Err("what would stand because of it is longer than a snapshot can repeat")
+    } else {
+        Ok(())
+    }
+}
 
 /// What the entries before this one amount to, or a part of it. Only the lists are ever divided.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
@@ -45,7 +60,8 @@ pub struct Snapshot {
     /// The keys that were in force before, oldest first.
     #[n(7)]
     pub earlier: Vec<Retired>,
-    /// The sessions that were erased, in the order of their ids.
+    /// The sessions that were erased, in the order of their ids, where an earlier version wrote it. Nobody who begins here needs
+    /// them: their keys are gone before anything stands behind the erasure, and the vault makes no others.
     #[n(8)]
     pub erased: Vec<SessionId>,
     /// Where the log begins, if the last pruning on the record moved that; in each part.
@@ -56,6 +72,10 @@ pub struct Snapshot {
     #[n(10)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<StandingPart>,
+    /// The vault key, by its name, once a boot has named it; in each part.
+    #[n(11)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vault: Option<Digest>,
 }
 
 /// The two note verifier keys that sign what comes next.
@@ -116,12 +136,13 @@ struct Lists {
 }
 
 /// The snapshot of what `rules` know, in as many parts as it needs. None without keys in force: there is nothing to say of
-/// a log that has not begun.
-pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
+/// a log that has not begun. One of an earlier version lists what was erased.
+pub(crate) fn parts(rules: &Rules, with_erased: bool) -> Vec<Snapshot> {
     let Some(keys) = rules.keys.as_deref() else { return Vec::new() };
     let keys = InForce { ed25519: keys.ed25519().to_owned(), ml_dsa_65: keys.ml_dsa_65().to_owned() };
-    let lists = lists(rules);
-    let of = u32::try_from(lists.len()).unwrap_or(u32::MAX);
+    let lists = lists(rules, with_erased);
+    // No memory holds so many that they could not be counted.
+    let Ok(of) = u32::try_from(lists.len()) else { return Vec::new() };
     let part = |(part, Lists { open, earlier, erased, standing, .. })| Snapshot {
         part,
         of,
@@ -134,18 +155,19 @@ pub(crate) fn parts(rules: &Rules) -> Vec<Snapshot> {
         erased,
         pruned: rules.pruned,
         standing: Some(standing).filter(|standing| !standing.is_empty()),
+        vault: rules.vault,
     };
     (0..).zip(lists).map(part).collect()
 }
 
 /// The lists, divided so that each part fits into an entry. There is at least one part.
-fn lists(rules: &Rules) -> Vec<Lists> {
+fn lists(rules: &Rules, with_erased: bool) -> Vec<Lists> {
     let (mut full, mut part) = (Vec::new(), Lists::default());
     for keys in &rules.earlier {
         part.make_room(cbor::to_vec(keys).len(), &mut full);
         part.earlier.push(*keys);
     }
-    for session in &rules.erased {
+    for session in rules.erased.iter().filter(|_| with_erased) {
         part.make_room(cbor::to_vec(session).len(), &mut full);
         part.erased.push(*session);
     }

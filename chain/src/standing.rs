@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use ephor_base::{Decision, MessageId, Seat, Seq, SessionId, Timestamp};
+use ephor_base::{Decision, MessageId, Seat, Seq, SessionId, Timestamp, cbor};
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use crate::{
     judgment::{self, Always, Judgment, Reused},
     operators::{Credential, Enactment, Operators, Role},
     record::{Fact, flag, is_false},
+    snapshot::check_item,
 };
 
 /// What is done to processes.
@@ -428,6 +429,7 @@ impl Standing {
         if one.decision == Decision::Defer {
             return Err("it is used again, and decides nothing");
         }
+        check_item(cbor::to_vec(&one).len())?;
         self.reused.retain(|_, one| one.always.until > entry.time);
         self.reused.insert(entry.seq, one);
         Ok(())
@@ -489,6 +491,7 @@ impl Standing {
         if cause == Cause::Operator && subject.operator.is_none() {
             return Err("it is an operator's act, and names none");
         }
+        check_item(seat.as_str().len())?;
         self.holds.apply(signal, seat, tree, cause)
     }
 
@@ -539,6 +542,7 @@ impl Standing {
             last: None,
             withheld: false,
         };
+        check_item(cbor::to_vec(&made).len())?;
         self.schedules.insert(name.clone(), made);
         Ok(())
     }
@@ -653,13 +657,13 @@ impl Item {
     /// How many bytes it takes in a snapshot.
     pub(crate) fn length(&self) -> usize {
         let bytes = match self {
-            Self::Hold(hold) => ephor_base::cbor::to_vec(hold),
-            Self::Dead(letter) => ephor_base::cbor::to_vec(letter),
-            Self::Schedule(schedule) => ephor_base::cbor::to_vec(schedule),
-            Self::Unanswered(one) => ephor_base::cbor::to_vec(one),
-            Self::Operator(one) => ephor_base::cbor::to_vec(one),
-            Self::Law(law) => ephor_base::cbor::to_vec(law),
-            Self::Reused(one) => ephor_base::cbor::to_vec(one),
+            Self::Hold(hold) => cbor::to_vec(hold),
+            Self::Dead(letter) => cbor::to_vec(letter),
+            Self::Schedule(schedule) => cbor::to_vec(schedule),
+            Self::Unanswered(one) => cbor::to_vec(one),
+            Self::Operator(one) => cbor::to_vec(one),
+            Self::Law(law) => cbor::to_vec(law),
+            Self::Reused(one) => cbor::to_vec(one),
         };
         bytes.len()
     }

@@ -1,9 +1,8 @@
 //! Projections: what is asked of a chain often, kept so that it need not be read from the first entry on.
 //!
-//! Sessions, tickets, intents without an outcome, seats, days, and lists of entries by session, seat, process, call and
-//! kind. All of it follows from the entries alone. It holds only what their public part says, and nothing that was
+//! Sessions, tickets, intents without an outcome, seats, days, and lists of entries by session, process, call and kind. All of it follows from the entries alone. It holds only what their public part says, and nothing that was
 //! acknowledged depends on it: the folder may be deleted at any time. Of a pruned chain they are those of the entries it
-//! still has; which sessions were erased before is known all the same.
+//! still has; which sessions were erased before, only where an earlier version pruned it.
 //!
 //! # Why its answers are those of the chain
 //! - What was **applied** is written in one batch with the rows: the layout, the origin of the log, the compact range of
@@ -35,7 +34,9 @@ use serde::{Deserialize, Serialize};
 
 pub use change::day_of;
 pub use key::List;
-pub use row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts};
+pub use row::{
+    Became, Day, Dead, EXITS, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts, Waiting,
+};
 pub use source::{Beginning, Reading, Source};
 pub use store::Broken;
 pub use view::{Order, Page, View};

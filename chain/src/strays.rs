@@ -34,6 +34,8 @@ pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64, minim
                 Some(tile) if is_below(tile, minimum) => check_below(&published, chain, tile)?,
                 Some(tile) => check_tile(&published, chain, tile)?,
                 None if may_be_folder(&name, folder == Path::new(tile::FOLDER)) => folders.push(name),
+                // A replacement that a crash left half-made.
+                None if name.extension().is_some_and(|end| end == "tmp") => {}
                 None => return Err(unknown(name)),
             }
         }
@@ -51,7 +53,7 @@ pub(crate) fn check_contents(vault: &Path, files: &dyn Files) -> Result<(), Scan
             let name = folder.join(&name);
             if may_be_folder(&name, false) && number.is_none() {
                 folders.push(name);
-            } else if number.is_none() {
+            } else if number.is_none() && name.extension().is_none_or(|end| end != "tmp") {
                 return Err(unknown(Path::new("vault").join(name)));
             }
         }

@@ -4,13 +4,14 @@
 //! What is authenticated beside it is the session; the signed entry commits to the sealed bytes, so that no content can be
 //! moved to another entry. Entries of version 1 authenticate their sequence as well. Each session's key is random and lies
 //! in `vault/keys/`, in a file of the session's name, wrapped in the same way by the vault key of the node. To destroy that
-//! file is to erase the content of the session for good.
+//! file is to erase the content of the session for good. An empty file in `vault/erased/` stays, so that the session never gets
+//! another key.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry as Entered},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use chacha20poly1305::{
@@ -26,6 +27,7 @@ use zeroize::Zeroizing;
 use crate::{
     durable,
     entry::{Commitment, Entry},
+    in_use::InUse,
     keys::{KeyError, save_new},
     protection::Protection,
     record::Content,
@@ -33,6 +35,7 @@ use crate::{
 };
 
 const VAULT_MARK: &[u8] = b"ephor vault key 1\n";
+const DERIVED_MARK: &[u8] = b"ephor key derived from a vault key 1\n";
 const SESSION_MARK: &[u8] = b"ephor session key 1\n";
 const KEY: usize = 32;
 const NONCE: usize = 24;
@@ -96,6 +99,19 @@ impl VaultKey {
         save_new(files, path, &protection.seal(&self.to_bytes(), random))
     }
 
+    /// What the record calls this key. It tells nothing of the key itself.
+    #[must_use]
+    pub fn name(&self) -> Digest {
+        Digest(*self.derive("the name on the record").expose())
+    }
+
+    /// Another key that only a holder of this one can make, for one purpose (the one-step derivation of NIST SP 800-56C
+    /// with SHA-256).
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> Secret<[u8; KEY]> {
+        Secret::new(Digest::of_parts(&[DERIVED_MARK, self.0.expose(), purpose.as_bytes()]).0)
+    }
+
     fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(durable::envelope(VAULT_MARK, self.0.expose()))
     }
@@ -126,13 +142,32 @@ pub enum VaultError {
     },
 }
 
-/// The vault of a node: opens and seals content.
+/// The vault of a node: opens and seals content. It has the keys of sessions in memory only while those are in use.
 pub struct Vault {
     folder: PathBuf,
+    /// Where the contents lie: in the vault, but those of a chain that was moved aside are with that.
+    contents: PathBuf,
     files: Arc<dyn Files>,
     key: Arc<VaultKey>,
-    sessions: Mutex<HashMap<SessionId, Option<Arc<SessionKey>>>>,
+    in_use: Mutex<BTreeMap<SessionId, Kept>>,
 }
+
+/// A session that is in use.
+#[derive(Default)]
+struct Kept {
+    users: usize,
+    /// Its key, once somebody needed it.
+    key: Option<Arc<SessionKey>>,
+    /// It was erased meanwhile.
+    gone: bool,
+}
+
+/// Keys that one reader has opened. They go with it.
+#[derive(Default)]
+pub(crate) struct Opened(BTreeMap<SessionId, Option<Arc<SessionKey>>>);
+
+/// The most keys that a reader has at once.
+const MOST_OPENED: usize = 256;
 
 /// The key of one session.
 pub(crate) struct SessionKey(Secret<[u8; KEY]>);
@@ -158,12 +193,19 @@ impl Vault {
     /// The vault in a folder.
     #[must_use]
     pub fn new(folder: &Path, key: Arc<VaultKey>, files: Arc<dyn Files>) -> Self {
-        Self { folder: folder.to_owned(), files, key, sessions: Mutex::default() }
+        let (folder, contents) = (folder.to_owned(), folder.to_owned());
+        Self { folder, contents, files, key, in_use: Mutex::default() }
     }
 
-    /// The folder of the vault.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// The vault whose contents lie in `content` below another folder.
+    #[must_use]
+    pub fn with_contents(self, folder: &Path) -> Self {
+        Self { contents: folder.to_owned(), ..self }
+    }
+
+    /// The folder around the contents.
+    pub(crate) fn contents(&self) -> &Path {
+        &self.contents
     }
 
     /// Opens the sealed content of an entry; nothing if the entry has none, or its session's key is gone.
@@ -172,8 +214,26 @@ impl Vault {
     /// [`VaultError`] if the key cannot be read or does not open the content, or the content is not the one that the entry
     /// commits to.
     pub fn unseal(&self, entry: &Entry, sealed: &[u8]) -> Result<Option<Content>, VaultError> {
+        self.unseal_for(&mut Opened::default(), entry, sealed)
+    }
+
+    /// As [`Vault::unseal`], for a reader who has `opened` other keys.
+    pub(crate) fn unseal_for(
+        &self,
+        opened: &mut Opened,
+        entry: &Entry,
+        sealed: &[u8],
+    ) -> Result<Option<Content>, VaultError> {
         let Some((session, commitment)) = entry.subject.session.zip(entry.content) else { return Ok(None) };
-        let Some(key) = self.find(session)? else { return Ok(None) };
+        let Opened(keys) = opened;
+        if keys.len() >= MOST_OPENED && !keys.contains_key(&session) {
+            keys.clear();
+        }
+        let key = match keys.entry(session) {
+            Entered::Occupied(known) => known.into_mut(),
+            Entered::Vacant(free) => free.insert(self.find(session)?),
+        };
+        let Some(key) = key else { return Ok(None) };
         // The session alone would let any content of it pass for this one.
         let own = Digest::of(sealed) == commitment.sealed;
         let content = own.then(|| key.unseal(&bound_to(entry.version, session, entry.seq), sealed)).flatten();
@@ -189,13 +249,12 @@ impl Vault {
     pub(crate) fn make(&self) -> io::Result<()> {
         durable::make_folder(&*self.files, &self.folder)?;
         durable::make_folder(&*self.files, &self.keys())?;
+        durable::make_folder(&*self.files, &self.erased())?;
         let misplaced = self.misplaced()?;
         for name in &misplaced {
             self.files.rename(&self.folder.join(name), &self.keys().join(name))?;
         }
-        if misplaced.is_empty() {
-            return Ok(());
-        }
+        // Also when none was: a name may have been given right before a crash.
         self.files.sync_folder(&self.keys())?;
         self.files.sync_folder(&self.folder)
     }
@@ -211,13 +270,34 @@ impl Vault {
         self.folder.join("keys")
     }
 
-    /// Destroys what is left of the keys of sessions.
+    fn erased(&self) -> PathBuf {
+        self.folder.join("erased")
+    }
+
+    /// Whether the session was erased, so that it never gets a key again.
+    pub(crate) fn is_erased(&self, session: SessionId) -> Result<bool, VaultError> {
+        let path = self.erased().join(session.to_string());
+        let found = durable::open_existing(&*self.files, &path, Open::Read);
+        Ok(found.map_err(|source| VaultError::Io { session, source })?.is_some())
+    }
+
+    /// Destroys what is left of the keys of sessions, and keys of erased sessions that somebody has put back.
     pub(crate) fn destroy_all(&self, sessions: &BTreeSet<SessionId>, random: &dyn Random) -> io::Result<()> {
+        let is_there =
+            |path: &PathBuf| durable::open_existing(&*self.files, path, Open::Read).map(|file| file.is_some());
         for session in sessions {
+            let mut left = !is_there(&self.erased().join(session.to_string()))?;
             for path in self.paths(*session) {
-                if durable::open_existing(&*self.files, &path, Open::Read)?.is_some() {
-                    self.destroy(*session, random)?;
-                }
+                left |= is_there(&path)?;
+            }
+            if left {
+                self.destroy(*session, random)?;
+            }
+        }
+        let gone: BTreeSet<_> = durable::list(&*self.files, &self.erased())?.into_iter().collect();
+        for name in durable::list(&*self.files, &self.keys())?.iter().filter(|name| gone.contains(*name)) {
+            if let Some(session) = name.to_str().and_then(|name| name.parse().ok()) {
+                self.destroy(session, random)?;
             }
         }
         Ok(())
@@ -226,10 +306,14 @@ impl Vault {
     /// Destroys the key of a session: overwritten, synced, removed. When it returns, the disk no longer gives it, as far
     /// as the disk overwrites in place. Done again, it does no harm.
     pub(crate) fn destroy(&self, session: SessionId, random: &dyn Random) -> io::Result<()> {
-        {
+        if let Some(kept) = self.in_use()?.get_mut(&session) {
             // From here on nothing is sealed or opened with it; a sealing under way holds the last copy.
-            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.insert(session, None);
+            (kept.key, kept.gone) = (None, true);
+        }
+        let gone = self.erased().join(session.to_string());
+        if durable::open_existing(&*self.files, &gone, Open::Read)?.is_none() {
+            durable::create(&*self.files, &gone)?;
+            self.files.sync_folder(&self.erased())?;
         }
         let [path, misplaced] = self.paths(session);
         for path in [path.clone(), durable::draft(&path), misplaced.clone(), durable::draft(&misplaced)] {
@@ -242,28 +326,72 @@ impl Vault {
         [self.keys(), self.folder.clone()].iter().try_for_each(|folder| self.files.sync_folder(folder))
     }
 
-    /// The key of a session, if it has one on the disk.
-    pub(crate) fn find(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, VaultError> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = sessions.get(&session) {
-            return Ok(known.clone());
+    /// Somebody begins to use a session.
+    pub(crate) fn begin_use(&self, session: SessionId) -> io::Result<()> {
+        let mut in_use = self.in_use()?;
+        let kept = in_use.entry(session).or_default();
+        kept.users = kept.users.saturating_add(1);
+        Ok(())
+    }
+
+    /// Somebody has done with a session. With the last its key goes.
+    pub(crate) fn end_use(&self, session: SessionId) {
+        let Ok(mut in_use) = self.in_use() else { return };
+        if let Entered::Occupied(mut kept) = in_use.entry(session) {
+            kept.get_mut().users = kept.get().users.saturating_sub(1);
+            if kept.get().users == 0 {
+                kept.remove();
+            }
         }
-        let found = self.read(session)?.map(Arc::new);
-        sessions.insert(session, found.clone());
-        Ok(found)
+    }
+
+    /// The sessions that somebody uses.
+    pub(crate) fn used(&self) -> io::Result<BTreeSet<SessionId>> {
+        Ok(self.in_use()?.keys().copied().collect())
+    }
+
+    /// A panic under this lock says that nobody knows which keys are gone.
+    fn in_use(&self) -> io::Result<MutexGuard<'_, BTreeMap<SessionId, Kept>>> {
+        self.in_use.lock().map_err(|_| io::Error::other("a bug: a thread panicked over the keys; start the node again"))
+    }
+
+    /// The key of a session that is in use, if it was needed before.
+    pub(crate) fn kept(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, VaultError> {
+        let in_use = self.in_use().map_err(|source| VaultError::Io { session, source })?;
+        Ok(in_use.get(&session).and_then(|kept| kept.key.clone()))
+    }
+
+    /// The key of a session, if it has one on the disk. Reads its file, unless it is in use.
+    pub(crate) fn find(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, VaultError> {
+        if let Some(key) = self.kept(session)? {
+            return Ok(Some(key));
+        }
+        let Some(key) = self.read(session)?.map(Arc::new) else { return Ok(None) };
+        self.keep(session, &key).map_err(|source| VaultError::Io { session, source })?;
+        Ok(Some(key))
+    }
+
+    /// Keeps a key while its session is in use.
+    fn keep(&self, session: SessionId, key: &Arc<SessionKey>) -> io::Result<()> {
+        if let Some(kept) = self.in_use()?.get_mut(&session).filter(|kept| !kept.gone) {
+            kept.key = Some(Arc::clone(key));
+        }
+        Ok(())
     }
 
     /// Writes the key of a session. When it returns, the disk has it.
     pub(crate) fn store(&self, session: SessionId, key: &Arc<SessionKey>, random: &dyn Random) -> io::Result<()> {
         let wrapped = seal(&self.key.0, &session.0, key.0.expose(), random);
         let [path, _] = self.paths(session);
-        durable::replace(&*self.files, &path, &durable::envelope(SESSION_MARK, &wrapped))?;
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.insert(session, Some(Arc::clone(key)));
-        Ok(())
+        durable::replace_wiping(&*self.files, &path, &durable::envelope(SESSION_MARK, &wrapped), random)?;
+        self.keep(session, key)
     }
 
     fn read(&self, session: SessionId) -> Result<Option<SessionKey>, VaultError> {
+        // Whatever somebody has put back.
+        if self.is_erased(session)? {
+            return Ok(None);
+        }
         let mut found = None;
         for path in self.paths(session) {
             if found.is_none() {
@@ -291,9 +419,9 @@ impl SessionKey {
         Self(fresh(random))
     }
 
-    /// What digests private things of this session.
-    pub(crate) fn veil(&self) -> Veil {
-        Veil::new(self.0.expose())
+    /// What digests private things of this session, for whoever uses it.
+    pub(crate) fn veil(&self, used: InUse) -> Veil {
+        Veil::new(self.0.expose(), Some(used))
     }
 
     /// Seals content of the session, for an entry of the version that is written.
@@ -357,4 +485,53 @@ fn unseal(key: &Secret<[u8; KEY]>, bound: &[u8], sealed: &[u8]) -> Option<Zeroiz
     let (nonce, text) = sealed.split_first_chunk::<NONCE>()?;
     let cipher = XChaCha20Poly1305::new(key.expose().into());
     cipher.decrypt(XNonce::from_slice(nonce), Payload { msg: text, aad: bound }).ok().map(Zeroizing::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk;
+
+    struct Fill(u8);
+
+    impl Random for Fill {
+        fn fill(&self, into: &mut [u8]) {
+            into.fill(self.0);
+        }
+    }
+
+    #[test]
+    fn a_key_is_in_memory_only_while_its_session_is_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::new(folder.path(), Arc::new(VaultKey::generate(&Fill(1))), Arc::new(Disk));
+        vault.make().unwrap();
+        let (session, key) = (SessionId([3; 16]), Arc::new(SessionKey::generate(&Fill(2))));
+        vault.store(session, &key, &Fill(3)).unwrap();
+        assert!(vault.find(session).unwrap().is_some() && vault.kept(session).unwrap().is_none());
+        vault.begin_use(session).unwrap();
+        vault.begin_use(session).unwrap();
+        assert!(vault.find(session).unwrap().is_some() && vault.kept(session).unwrap().is_some());
+        vault.end_use(session);
+        assert!(vault.kept(session).unwrap().is_some());
+        vault.end_use(session);
+        assert!(vault.kept(session).unwrap().is_none());
+        // An erasure reaches also who uses it.
+        vault.begin_use(session).unwrap();
+        vault.find(session).unwrap();
+        vault.destroy(session, &Fill(4)).unwrap();
+        assert!(vault.kept(session).unwrap().is_none() && vault.find(session).unwrap().is_none());
+        assert!(vault.is_erased(session).unwrap());
+    }
+
+    #[test]
+    fn what_a_crash_left_of_a_secret_is_overwritten_before_it_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(durable::draft(&path), b"half a secret").unwrap();
+        let left = Disk.open(&durable::draft(&path), Open::Read).unwrap();
+        durable::replace(&Disk, &path, b"another").unwrap();
+        let mut bytes = [1; 32];
+        assert_eq!(left.read_at(&mut bytes, 0).unwrap(), 13);
+        assert_eq!(bytes[..13], [0; 13]);
+    }
 }

@@ -8,15 +8,20 @@ use ephor_base::{Digest, Secret};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
+use crate::in_use::InUse;
+
 /// Tells the key of digests from every other use of a session's key.
 const PURPOSE: &[u8] = b"ephor veiled digests 1";
 
-/// Makes the digests of one session.
-pub struct Veil(Secret<[u8; 32]>);
+/// Makes the digests of one session, which is in use as long as this is there.
+pub struct Veil {
+    key: Secret<[u8; 32]>,
+    _used: Option<InUse>,
+}
 
 impl Veil {
-    pub(crate) fn new(session_key: &[u8; 32]) -> Self {
-        Self(Secret::new(mac(session_key, &[PURPOSE])))
+    pub(crate) fn new(session_key: &[u8; 32], used: Option<InUse>) -> Self {
+        Self { key: Secret::new(mac(session_key, &[PURPOSE])), _used: used }
     }
 
     /// The digest of several pieces. Each is counted in with its length, so that no two lists of pieces look alike.
@@ -25,7 +30,7 @@ impl Veil {
         let lengths: Vec<[u8; 8]> = pieces.iter().map(|piece| (piece.len() as u64).to_be_bytes()).collect();
         let parts: Vec<&[u8]> =
             lengths.iter().zip(pieces).flat_map(|(length, piece)| [length.as_slice(), piece]).collect();
-        Digest(mac(self.0.expose(), &parts))
+        Digest(mac(self.key.expose(), &parts))
     }
 }
 
@@ -48,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_same_pieces_look_alike_only_under_the_same_key() {
-        let (one, other) = (Veil::new(&[1; 32]), Veil::new(&[2; 32]));
+        let (one, other) = (Veil::new(&[1; 32], None), Veil::new(&[2; 32], None));
         assert_eq!(one.digest(&[b"a", b"bc"]), one.digest(&[b"a", b"bc"]));
         assert_ne!(one.digest(&[b"a", b"bc"]), other.digest(&[b"a", b"bc"]));
         assert_ne!(one.digest(&[b"a", b"bc"]), one.digest(&[b"ab", b"c"]));

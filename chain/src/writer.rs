@@ -14,7 +14,7 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, SessionId};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     checkpoint::Head,
@@ -25,7 +25,7 @@ use crate::{
     keys::SigningKeys,
     minimum::Minimum,
     publisher::{Publisher, Signed},
-    queue::{Chore, Pending, Phase, Queue, Reply},
+    queue::{Chore, Pending, Phase, Queue},
     signer::Signer,
     tail::Handed,
     tree::Tree,
@@ -52,8 +52,10 @@ impl Shared {
         Self { queue, work, resting, turn: Notify::new(), clock, random, vault }
     }
 
+    /// The queue. A panic under its lock may have left it between two states, so the log stops: what is on the disk is whole, and
+    /// opening begins with that.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(|poisoned| stopped(poisoned.into_inner()))
     }
 
     /// Tells the writer that there is something to do.
@@ -66,10 +68,14 @@ impl Shared {
     /// Sleeps until there is something to do, for `rest` at most.
     fn sleep<'a>(&'a self, queue: MutexGuard<'a, Queue>, rest: Option<Duration>) -> MutexGuard<'a, Queue> {
         self.resting.store(true, Ordering::Release);
-        match rest {
-            None => self.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
-            Some(rest) => self.work.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0,
-        }
+        let slept = match rest {
+            None => self.work.wait(queue).map_err(PoisonError::into_inner),
+            Some(rest) => {
+                let slept = self.work.wait_timeout(queue, rest);
+                slept.map(|(queue, _)| queue).map_err(|poisoned| poisoned.into_inner().0)
+            }
+        };
+        slept.unwrap_or_else(stopped)
     }
 
     /// Ends the log and tells everyone who waits. Nothing is taken from here on, so whoever made it fail is told last.
@@ -82,14 +88,22 @@ impl Shared {
             (std::mem::take(&mut queue.batch), std::mem::take(&mut queue.chores), queue.closer.take())
         };
         refuse(batch, &failure);
-        let replies = chores.into_iter().map(Chore::into_reply);
-        for reply in replies.chain(closer) {
+        chores.into_iter().for_each(|chore| chore.refuse(&failure));
+        if let Some(closer) = closer {
             // Whoever has gone away needs no answer.
-            let _ = reply.send(Err(Arc::clone(&failure).into()));
+            let _ = closer.send(Err(Arc::clone(&failure).into()));
         }
         self.turn.notify_waiters();
         failure
     }
+}
+
+/// A queue of which nobody knows any more what it holds.
+fn stopped(mut queue: MutexGuard<'_, Queue>) -> MutexGuard<'_, Queue> {
+    if !matches!(queue.phase, Phase::Failed(_)) {
+        queue.phase = Phase::Failed(Arc::new(Failure::Bug));
+    }
+    queue
 }
 
 fn refuse(batch: Pending, failure: &Arc<Failure>) {
@@ -116,6 +130,8 @@ enum Work {
     Batch(Pending),
     /// Nothing is left; whether this is a clean stop.
     End(bool),
+    /// The log has stopped.
+    Failed,
 }
 
 impl Writer {
@@ -145,6 +161,7 @@ impl Writer {
                 Work::Chores(chores) => self.do_chores(chores)?,
                 Work::Batch(batch) => self.serve_batch(batch)?,
                 Work::End(clean) => return Ok(clean),
+                Work::Failed => return Err(self.shared.fail(Failure::Bug)),
             }
         }
     }
@@ -152,6 +169,10 @@ impl Writer {
     fn next_work(&self) -> Work {
         let mut queue = self.shared.lock();
         loop {
+            // What a panic left of a batch is not written.
+            if matches!(queue.phase, Phase::Failed(_)) {
+                return Work::Failed;
+            }
             if !queue.chores.is_empty() {
                 return Work::Chores(std::mem::take(&mut queue.chores));
             }
@@ -216,11 +237,18 @@ impl Writer {
         let frame = frame::build(batch.first, batch.leaves.len(), &batch.entries, &batch.contents, &note);
         let frame = frame.ok_or(Failure::Bug)?;
         let length = frame.len() as u64;
-        let more = if batch.begins_segment { self.rotate(before)? } else { 0 };
-        self.journal.write(&frame).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
+        let more = if batch.snapshot_parts > 0 { self.rotate(before)? } else { 0 };
+        let entries = batch.entries.len() as u64;
+        self.journal.write(&frame, entries).map_err(|source| Failure::Io { doing: "writing the journal", source })?;
         let snapshot_due = self.journal.is_due(self.publisher.published() >= before.size);
         let room = more.saturating_add(batch.charged.saturating_sub(length));
-        let pruned = self.settle_accounts(head, room, snapshot_due);
+        let (pruned, overgrown) = self.settle_accounts(head, room, snapshot_due);
+        if overgrown {
+            self.journal.put_off();
+            tracing::warn!(
+                "what stands is too much for a snapshot: the journal goes on in its segment, and nothing can be pruned"
+            );
+        }
         let handed = Handed {
             first: batch.first,
             leaves: std::mem::take(&mut batch.leaves),
@@ -229,6 +257,7 @@ impl Writer {
         };
         self.publisher.offer((head, note.clone()), handed, batch.successor.is_some(), pruned);
         self.last = Some((head, note));
+        self.destroy_keys(&batch.erased)?;
         Ok(head)
     }
 
@@ -250,34 +279,40 @@ impl Writer {
         self.journal.rotate(before).map_err(|source| Failure::Io { doing: "beginning a segment", source })
     }
 
-    /// Says where the record has the log begin.
-    fn settle_accounts(&self, head: Head, room: u64, snapshot_due: bool) -> Option<Minimum> {
+    /// Says where the record has the log begin, and whether more stands than a snapshot can repeat.
+    fn settle_accounts(&self, head: Head, room: u64, snapshot_due: bool) -> (Option<Minimum>, bool) {
         let mut queue = self.shared.lock();
         queue.snapshot_due = snapshot_due;
         queue.head = head;
         queue.room = queue.room.saturating_add(room);
         queue.used = self.journal.used();
         queue.reserved = self.journal.ahead();
-        queue.rules.pruned
+        (queue.rules.pruned, std::mem::take(&mut queue.overgrown))
     }
 
     /// Disk is reserved in steps, and one step often serves everyone who asked.
     fn do_chores(&mut self, chores: Vec<Chore>) -> Result<(), Arc<Failure>> {
         let mut spare: u64 = 0;
         for chore in chores {
-            let (reply, result) = match chore {
-                Chore::Room(more, reply) => (reply, self.find_room(more, &mut spare)),
-                Chore::Key(session, reply) => (reply, self.make_key(session)),
-                Chore::Destroy(session, reply) => (reply, self.destroy_key(session)),
-            };
-            self.answer(reply, result)?;
+            match chore {
+                Chore::Room(more, reply) => {
+                    let found = self.find_room(more, &mut spare);
+                    self.answer(reply, found)?;
+                }
+                Chore::Key(session, reply) => self.answer(reply, self.make_key(session).map(Some))?,
+                Chore::Find(session, reply) => self.answer(reply, self.find_key(session))?,
+            }
         }
         Ok(())
     }
 
-    fn answer(&self, reply: Reply, result: Result<(), Undone>) -> Result<(), Arc<Failure>> {
+    fn answer<T>(
+        &self,
+        reply: oneshot::Sender<Result<T, AppendError>>,
+        result: Result<T, Undone>,
+    ) -> Result<(), Arc<Failure>> {
         let (answer, failed) = match result {
-            Ok(()) => (Ok(()), Ok(())),
+            Ok(done) => (Ok(done), Ok(())),
             Err(Undone::Refused(error)) => (Err(error), Ok(())),
             Err(Undone::Failed(failure)) => {
                 let failure = self.shared.fail(failure);
@@ -308,22 +343,32 @@ impl Writer {
         Ok(by)
     }
 
-    fn destroy_key(&self, session: SessionId) -> Result<(), Undone> {
-        let destroyed = self.shared.vault.destroy(session, &*self.shared.random);
-        // The record says that it is gone. The next opening sees to it.
-        destroyed.map_err(|source| Undone::Failed(Failure::Io { doing: "destroying the key of a session", source }))
+    /// The record says that they are gone, and nothing stands behind it before they are. So whoever opens the log after a crash
+    /// finds in the last batch what is left to destroy, and no snapshot has to repeat it.
+    fn destroy_keys(&self, sessions: &[SessionId]) -> Result<(), Failure> {
+        let (vault, random) = (&self.shared.vault, &*self.shared.random);
+        let destroyed = sessions.iter().try_for_each(|session| vault.destroy(*session, random));
+        destroyed.map_err(|source| Failure::Io { doing: "destroying the key of a session", source })
     }
 
-    fn make_key(&self, session: SessionId) -> Result<(), Undone> {
-        if self.shared.lock().rules.erased.contains(&session) {
+    /// The key of a session, unless that was erased.
+    fn find_key(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, Undone> {
+        let vault = &self.shared.vault;
+        let erased = self.shared.lock().rules.erased.contains(&session);
+        if erased || vault.is_erased(session).map_err(|error| Undone::Refused(error.into()))? {
             return Err(Undone::Refused(AppendError::Erased { session }));
         }
-        if self.shared.vault.find(session).map_err(|error| Undone::Refused(error.into()))?.is_some() {
-            return Ok(());
+        vault.find(session).map_err(|error| Undone::Refused(error.into()))
+    }
+
+    fn make_key(&self, session: SessionId) -> Result<Arc<SessionKey>, Undone> {
+        if let Some(key) = self.find_key(session)? {
+            return Ok(key);
         }
         let key = Arc::new(SessionKey::generate(&*self.shared.random));
         let stored = self.shared.vault.store(session, &key, &*self.shared.random);
-        stored.map_err(|error| Undone::new(error, KEY_FILE, "storing the key of a session"))
+        stored.map_err(|error| Undone::new(error, KEY_FILE, "storing the key of a session"))?;
+        Ok(key)
     }
 
     fn finish(&self, clean: bool) {

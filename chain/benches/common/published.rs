@@ -17,7 +17,7 @@ pub(crate) fn write(chain: &Path, size: u64) -> VerifierKeys {
     let [ed25519, ml_dsa_65] = forge.lines();
     let keys = format!("{ed25519}\n{ml_dsa_65}\n");
     let mut tiles = Tiles::new(|path: PathBuf, bytes: &[u8]| forge::write(&chain.join(path), bytes));
-    let boot = Fact::Boot { number: 1, version: "bench".into(), clean: true, trimmed_bytes: 0 };
+    let boot = Fact::Boot { number: 1, version: "bench".into(), clean: true, trimmed_bytes: 0, vault: None };
     let first = [Fact::Origin { ed25519, ml_dsa_65, follows: None }, boot];
     for seq in 0..size {
         let mut record = record(0, seq, false);

@@ -22,7 +22,7 @@ pub struct Appointment {
     /// Its namespace, as the constitution names it.
     #[n(2)]
     pub namespace: String,
-    /// How many of 1,000 tool calls may be refused or fail: the null of the evidence on its conduct, 1 to 900.
+    /// How many of 1,000 tool calls may be refused: the null of the evidence on its conduct, 1 to 900.
     #[n(3)]
     pub p0: u16,
     /// The only tools that it may have; every tool, where none are named.

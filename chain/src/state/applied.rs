@@ -12,7 +12,7 @@ use super::{
 use crate::{checkpoint::Head, tree::Tree};
 
 /// The version of the tables and rows. Another one is never read: the chain has everything that is in them.
-const LAYOUT: u32 = 4;
+const LAYOUT: u32 = 5;
 
 /// How far the rows are, and what they amount to.
 #[derive(Clone, PartialEq, Eq, Debug)]

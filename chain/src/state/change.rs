@@ -3,8 +3,8 @@
 use ephor_base::{Budget, Timestamp};
 
 use super::{
-    key::List,
-    row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts},
+    key::Group,
+    row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts, Waiting},
 };
 use crate::{
     entry::Entry,
@@ -17,14 +17,16 @@ const MICROS_A_DAY: u64 = 86_400_000_000;
 /// One change of one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
-    /// The entry belongs to this list.
-    Post(List),
+    /// The entry belongs to this list: a group, and its mark in that.
+    Post(Group, Option<u8>),
     /// A conversation went on.
     Session(Session),
-    /// A question was asked.
-    Asked(Ticket),
+    /// A question was asked; how many people have to permit it.
+    Asked(Ticket, u32),
     /// A ticket was answered.
     Ruled(ephor_base::TicketId, TicketAnswer),
+    /// Nothing waits in this conversation any more.
+    Over(ephor_base::SessionId),
     /// A message could not be delivered.
     Died(Dead),
     /// A dead letter was replayed or dropped.
@@ -52,24 +54,22 @@ pub(super) fn changes(entry: &Entry) -> Vec<Change> {
     changes.push(Change::Day(Day { day, first: seq, last: seq }));
     changes.extend(session(entry).map(Change::Session));
     changes.extend(fact(entry));
+    changes.extend(over(entry));
     changes
 }
 
-/// The lists it belongs to. Those by day follow from the days.
+/// The lists it belongs to. Those by day follow from the days, and that of its conversation from where that began.
 fn posts(entry: &Entry) -> Vec<Change> {
-    let Subject { session, seat, pid, call, .. } = &entry.subject;
-    let lists = [
-        Some(List::Kind(entry.fact.kind().to_owned())),
-        session.map(List::Session),
-        seat.clone().map(List::Seat),
-        pid.map(List::Pid),
-        call.map(List::Call),
-    ];
-    lists.into_iter().flatten().map(Change::Post).collect()
+    let Subject { pid, call, .. } = &entry.subject;
+    let lists = [Some(Group::of_kind(entry.fact.kind())), pid.map(Group::of_pid), call.map(Group::of_call)];
+    lists.into_iter().flatten().map(|(group, mark)| Change::Post(group, mark)).collect()
 }
 
-/// What one entry says of its conversation.
+/// What one entry says of its conversation. What a schedule sends is sealed as that of a session is, and is none.
 fn session(entry: &Entry) -> Option<Session> {
+    if matches!(entry.fact, Fact::Schedule { .. }) {
+        return None;
+    }
     let Subject { session, operator, seat, .. } = &entry.subject;
     let moment = moment(entry);
     let mut row = Session {
@@ -103,9 +103,10 @@ fn fact(entry: &Entry) -> Option<Change> {
     let Subject { session, operator, seat, pid, call } = entry.subject.clone();
     let at = moment(entry);
     match &entry.fact {
-        Fact::Ticket { id, target, expires, .. } => {
+        Fact::Ticket { id, target, expires, quorum, .. } => {
             let (target, expires) = (target.clone(), *expires);
-            Some(Change::Asked(Ticket { id: *id, asked: at, session, seat, pid, call, target, expires, answer: None }))
+            let ticket = Ticket { id: *id, asked: at, session, seat, pid, call, target, expires, answer: None };
+            Some(Change::Asked(ticket, quorum.unwrap_or(1)))
         }
         Fact::Ruling { on: RulingOn::Ticket(id), decision, how, .. } => {
             let by = operator.filter(|_| how == "answered");
@@ -130,15 +131,39 @@ fn fact(entry: &Entry) -> Option<Change> {
         }
         Fact::Exit { reason } => {
             let failures = u64::from(reason == "panicked" || reason == "error");
-            Some(Change::Seat(SeatLife { failures, exit: Some(reason.clone()), ..still(seat?, at) }))
+            let (exit, exits) = (Some(reason.clone()), vec![at.seq]);
+            Some(Change::Seat(SeatLife { failures, exit, exits, ..still(seat?, at) }))
         }
         _ => None,
     }
 }
 
+/// Whoever asked in this conversation gets no answer any more.
+fn over(entry: &Entry) -> Option<Change> {
+    let is_over = matches!(entry.fact, Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Erase { .. });
+    entry.subject.session.filter(|_| is_over).map(Change::Over)
+}
+
+/// The ticket as one that waits, in its conversation.
+pub(super) fn waits(ticket: &Ticket, quorum: u32) -> Option<Waiting> {
+    let Ticket { id, session, seat, call, target, expires, .. } = ticket.clone();
+    let session = session?;
+    Some(Waiting { ticket: id, session, seat, call, tool: target, expires, quorum, permitted: Default::default() })
+}
+
 /// A seat in which nothing happened yet.
 const fn still(seat: ephor_base::Seat, at: Moment) -> SeatLife {
-    SeatLife { seat, first: at, last: at, pid: None, starts: 0, restarts: 0, failures: 0, exit: None }
+    SeatLife {
+        seat,
+        first: at,
+        last: at,
+        pid: None,
+        starts: 0,
+        restarts: 0,
+        failures: 0,
+        exit: None,
+        exits: Vec::new(),
+    }
 }
 
 const fn moment(entry: &Entry) -> Moment {

@@ -9,10 +9,10 @@ use ephor_base::{CallId, MessageId, Pid, Seat, Seq, SessionId, TicketId};
 pub(super) enum Table {
     /// One row: what has been applied.
     Applied = 0,
-    /// Sessions by id.
+    /// Sessions by their first entry, so that a new one is written behind the others.
     Sessions = 1,
-    /// Ids of sessions by their first entry.
-    Begun = 2,
+    /// First entries of sessions by their ids.
+    Names = 2,
     /// Tickets by number.
     Tickets = 3,
     /// Intents without an outcome, by place.
@@ -21,10 +21,12 @@ pub(super) enum Table {
     Seats = 5,
     /// Days by number.
     Days = 6,
-    /// Chunks of postings by list and first place.
+    /// Chunks of postings by group and first place.
     Postings = 7,
     /// Dead letters by message.
     Dead = 8,
+    /// Tickets that wait for a person, by session and number.
+    Waiting = 9,
 }
 
 /// What entries are found by.
@@ -32,8 +34,6 @@ pub(super) enum Table {
 pub enum List {
     /// Those of a conversation.
     Session(SessionId),
-    /// Those of a seat.
-    Seat(Seat),
     /// Those of a process.
     Pid(Pid),
     /// Those of a call.
@@ -44,24 +44,65 @@ pub enum List {
     Day(u64),
 }
 
-/// Marks the lists of kinds.
-const KIND: u8 = 4;
+/// How many neighbours share a group of lists, told apart by a byte: a list of its own for each process and call would be more key
+/// than list.
+const SPAN: u64 = 1 << 8;
 
-impl List {
-    /// What the chunks of this list begin with. No list's bytes begin another's.
+/// Lists that are kept as one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Group {
+    /// Those of sessions whose first entries are neighbours.
+    Sessions(u64),
+    /// Those of processes whose numbers are neighbours.
+    Pids(u64),
+    /// Those of calls whose numbers are neighbours.
+    Calls(u64),
+    /// That of a kind alone.
+    Kind(String),
+}
+
+/// Marks the lists of kinds.
+const KIND: u8 = 3;
+
+impl Group {
+    /// The group of a session that begins there, and what marks it in the group.
+    pub(super) fn of_session(first: Seq) -> (Self, Option<u8>) {
+        (Self::Sessions(first.0 / SPAN), mark(first.0))
+    }
+
+    pub(super) fn of_pid(pid: Pid) -> (Self, Option<u8>) {
+        (Self::Pids(pid.0 / SPAN), mark(pid.0))
+    }
+
+    pub(super) fn of_call(call: CallId) -> (Self, Option<u8>) {
+        (Self::Calls(call.0 / SPAN), mark(call.0))
+    }
+
+    pub(super) fn of_kind(kind: &str) -> (Self, Option<u8>) {
+        (Self::Kind(kind.to_owned()), None)
+    }
+
+    /// Whether its places are marked.
+    pub(super) const fn is_marked(&self) -> bool {
+        !matches!(self, Self::Kind(_))
+    }
+
+    /// What the chunks of this group begin with. No group's bytes begin another's.
     pub(super) fn prefix(&self) -> Vec<u8> {
         let (kind, name): (u8, &[u8]) = match self {
-            Self::Session(id) => (0, &id.0),
-            Self::Seat(seat) => (1, seat.as_str().as_bytes()),
-            Self::Pid(pid) => (2, &pid.0.to_be_bytes()),
-            Self::Call(call) => (3, &call.0.to_be_bytes()),
+            Self::Sessions(number) => (0, &number.to_be_bytes()),
+            Self::Pids(number) => (1, &number.to_be_bytes()),
+            Self::Calls(number) => (2, &number.to_be_bytes()),
             Self::Kind(kind) => (KIND, kind.as_bytes()),
-            Self::Day(day) => (5, &day.to_be_bytes()),
         };
         // An entry has at most 65,535 bytes, so a name of one always fits.
         let length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes();
         [&[Table::Postings as u8, kind], &length[..], name].concat()
     }
+}
+
+fn mark(number: u64) -> Option<u8> {
+    Some(number.to_le_bytes()[0])
 }
 
 impl Table {
@@ -74,12 +115,21 @@ pub(super) fn applied() -> Vec<u8> {
     Table::Applied.key(&[])
 }
 
-pub(super) fn session(id: SessionId) -> Vec<u8> {
-    Table::Sessions.key(&id.0)
+pub(super) fn session(first: Seq) -> Vec<u8> {
+    Table::Sessions.key(&first.0.to_be_bytes())
 }
 
-pub(super) fn begun(first: Seq) -> Vec<u8> {
-    Table::Begun.key(&first.0.to_be_bytes())
+pub(super) fn name(id: SessionId) -> Vec<u8> {
+    Table::Names.key(&id.0)
+}
+
+/// What the tickets of a session that wait begin with.
+pub(super) fn waiting_in(session: SessionId) -> Vec<u8> {
+    Table::Waiting.key(&session.0)
+}
+
+pub(super) fn waiting(session: SessionId, ticket: TicketId) -> Vec<u8> {
+    [&waiting_in(session)[..], &ticket.0.to_be_bytes()].concat()
 }
 
 pub(super) fn ticket(id: TicketId) -> Vec<u8> {
@@ -112,6 +162,11 @@ pub(super) fn kind_of(key: &[u8]) -> Option<&str> {
     let (_length, name) = key.strip_prefix(kinds().as_slice())?.split_first_chunk::<2>()?;
     let (name, _first) = name.split_last_chunk::<8>()?;
     std::str::from_utf8(name).ok()
+}
+
+/// The place in the row of a name.
+pub(super) fn place(row: &[u8]) -> Option<Seq> {
+    row.try_into().ok().map(u64::from_be_bytes).map(Seq)
 }
 
 /// The number a key ends with.

@@ -2,6 +2,8 @@
 //!
 //! Rows hold what the public part of entries says and nothing else, so an erasure has nothing to erase here.
 
+use std::collections::BTreeSet;
+
 use ephor_base::{
     ActionKind, Budget, CallId, Decision, MessageId, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, cbor,
 };
@@ -224,6 +226,53 @@ pub struct SeatLife {
     /// Why the latest that ended did.
     #[n(7)]
     pub exit: Option<String>,
+    /// Where the latest ends stand, at most [`EXITS`], oldest first.
+    #[n(8)]
+    #[serde(skip)]
+    pub exits: Vec<Seq>,
+}
+
+/// How many ends of a seat are kept.
+pub const EXITS: usize = 5;
+
+/// A ticket that waits for a person.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[cbor(map)]
+pub struct Waiting {
+    /// Its number.
+    #[n(0)]
+    pub ticket: TicketId,
+    /// The conversation that asked.
+    #[n(1)]
+    pub session: SessionId,
+    /// The seat that asked.
+    #[n(2)]
+    pub seat: Option<Seat>,
+    /// The call.
+    #[n(3)]
+    pub call: Option<CallId>,
+    /// The tool, the model, or the end of the turn.
+    #[n(4)]
+    pub tool: String,
+    /// After this it is denied.
+    #[n(5)]
+    pub expires: Timestamp,
+    /// How many different people have to permit it.
+    #[n(6)]
+    pub quorum: u32,
+    /// Those who have.
+    #[n(7)]
+    pub permitted: BTreeSet<OperatorId>,
+}
+
+impl Waiting {
+    /// The same behind a ruling; nothing if that settled it.
+    pub(super) fn ruled(mut self, answer: &TicketAnswer) -> Option<Self> {
+        self.permitted.extend(answer.by);
+        let people = u32::try_from(self.permitted.len()).unwrap_or(u32::MAX);
+        let goes_on = answer.how == "answered" && answer.decision == Decision::Permit && people < self.quorum;
+        goes_on.then_some(self)
+    }
 }
 
 /// The entries of a day, which stand one after another.
@@ -268,7 +317,8 @@ impl Row for Session {
             turns: self.turns.saturating_add(later.turns),
             tool_calls: self.tool_calls.saturating_add(later.tool_calls),
             verdicts: self.verdicts.plus(later.verdicts),
-            used: self.used.plus(&later.used),
+            // A view: of what a log of an earlier version has, more may be told than can be counted.
+            used: self.used.plus(&later.used).unwrap_or(Budget::MAX),
             erased: self.erased.or(later.erased),
         }
     }
@@ -321,8 +371,22 @@ impl Row for SeatLife {
             restarts: self.restarts.saturating_add(later.restarts),
             failures: self.failures.saturating_add(later.failures),
             exit: later.exit.or(self.exit),
+            exits: newest(self.exits, later.exits),
         }
     }
+}
+
+impl Row for Waiting {
+    /// A number is used once.
+    fn and_then(self, _later: Self) -> Self {
+        self
+    }
+}
+
+/// The latest of both.
+fn newest(mut all: Vec<Seq>, later: Vec<Seq>) -> Vec<Seq> {
+    all.extend(later);
+    all.split_off(all.len().saturating_sub(EXITS))
 }
 
 impl Row for Day {

@@ -95,7 +95,7 @@ impl Source for Reading {
         }))?;
         let tree = published.edge(minimum.index)?.tree();
         let pruning = Moment { seq: minimum.record, time: time.unwrap_or(begin.before) };
-        Ok(Some(Beginning { tree, pruning, erased: begin.rules.erased.into_iter().collect() }))
+        Ok(Some(Beginning { tree, pruning, erased: begin.rules.erased.iter().copied().collect() }))
     }
 
     fn entries(&self, from: Seq) -> Box<dyn Iterator<Item = Result<Stored, ReadError>> + '_> {

@@ -7,9 +7,9 @@ use ephor_base::{MessageId, Seat, Seq, SessionId, TicketId, Timestamp};
 use super::{
     change::day_of,
     draft::{key_after, parsed},
-    key::{self, List, Table},
+    key::{self, Group, List, Table},
     postings::Chunk,
-    row::{Became, Day, Dead, Row, SeatLife, Session, Ticket, Unsettled},
+    row::{Became, Day, Dead, Row, SeatLife, Session, Ticket, Unsettled, Waiting},
     store::{Broken, Pair, Rows, Store},
 };
 
@@ -73,19 +73,20 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`Broken`], as everything here.
     pub fn session(&self, id: SessionId) -> Result<Option<Session>, Broken> {
-        self.row(&key::session(id))
+        self.first_of(id)?.map_or(Ok(None), |first| self.row(&key::session(first)))
+    }
+
+    /// Where a session begins.
+    fn first_of(&self, id: SessionId) -> Result<Option<Seq>, Broken> {
+        self.store.row(&key::name(id))?.map(|bytes| parsed(key::place(&bytes))).transpose()
     }
 
     /// Sessions by the place of their first entry.
     ///
     /// # Errors
     /// [`Broken`].
-    pub fn sessions(&self, page: Page) -> Result<impl Iterator<Item = Result<Session, Broken>> + use<'_, 'a>, Broken> {
-        let ids = self.numbered(Table::Begun, page)?;
-        Ok(ids.map(|pair| {
-            let id = parsed(<[u8; 16]>::try_from(pair?.value).ok())?;
-            parsed(self.session(SessionId(id))?)
-        }))
+    pub fn sessions(&self, page: Page) -> Result<impl Iterator<Item = Result<Session, Broken>> + use<'a>, Broken> {
+        Ok(self.numbered(Table::Sessions, page)?.map(read_row))
     }
 
     /// A ticket.
@@ -102,6 +103,15 @@ impl<'a> View<'a> {
     /// [`Broken`].
     pub fn tickets(&self, page: Page) -> Result<impl Iterator<Item = Result<Ticket, Broken>> + use<'a>, Broken> {
         Ok(self.numbered(Table::Tickets, page)?.map(read_row))
+    }
+
+    /// The tickets that wait for a person, by session.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn waiting(&self) -> Result<impl Iterator<Item = Result<Waiting, Broken>> + use<'a>, Broken> {
+        let prefix = Table::Waiting.key(&[]);
+        Ok(self.store.rows(prefix.clone()..key_after(&prefix))?.map(read_row))
     }
 
     /// A dead letter.
@@ -167,7 +177,7 @@ impl<'a> View<'a> {
     /// [`Broken`].
     pub fn session_count(&self) -> Result<u64, Broken> {
         let all = Page { order: Order::Oldest, behind: None, most: usize::MAX };
-        self.numbered(Table::Begun, all)?.try_fold(0u64, |count, pair| pair.map(|_| count.saturating_add(1)))
+        self.numbered(Table::Sessions, all)?.try_fold(0u64, |count, pair| pair.map(|_| count.saturating_add(1)))
     }
 
     /// How many entries there are of each kind that there are any of, as [`crate::Fact::kind`] says it.
@@ -179,7 +189,7 @@ impl<'a> View<'a> {
         for pair in self.store.rows(prefix.clone()..key_after(&prefix))? {
             let pair = pair?;
             let kind = parsed(key::kind_of(&pair.key))?;
-            let chunk = parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, &pair.value)))?;
+            let chunk = parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, false, &pair.value)))?;
             let count: &mut u64 = kinds.entry(kind.to_owned()).or_default();
             *count = count.saturating_add(chunk.count());
         }
@@ -245,14 +255,27 @@ impl<'a> View<'a> {
     }
 
     fn posted(&self, list: &List, span: Range<u64>, order: Order) -> Result<Places<'a>, Broken> {
-        let prefix = list.prefix();
+        let group = match list {
+            List::Session(id) => self.first_of(*id)?.map(Group::of_session),
+            List::Pid(pid) => Some(Group::of_pid(*pid)),
+            List::Call(call) => Some(Group::of_call(*call)),
+            List::Kind(kind) => Some(Group::of_kind(kind)),
+            List::Day(_) => None,
+        };
+        let Some((group, mark)) = group else { return Ok(Box::new(std::iter::empty())) };
+        let (prefix, is_marked) = (group.prefix(), group.is_marked());
         let key = |place: u64| [&prefix[..], &place.to_be_bytes()].concat();
         // The chunk that begins before the span may reach into it.
         let before = self.store.rows(prefix.clone()..key(span.start))?.next_back().transpose()?;
         let start = before.map_or_else(|| key(span.start), |pair| pair.key);
         let chunks = Ordered { rows: self.store.rows(start..key(span.end))?, order };
         let within = move |place: &Result<Seq, Broken>| place.as_ref().map_or(true, |place| span.contains(&place.0));
-        Ok(Box::new(chunks.flat_map(move |pair| unpack(pair, order)).filter(within)))
+        let places = chunks.flat_map(move |pair| match unpack(pair, is_marked) {
+            Err(broken) => vec![Err(broken)],
+            Ok(chunk) if order == Order::Oldest => chunk.places(mark).map(Ok).collect(),
+            Ok(chunk) => chunk.places(mark).rev().map(Ok).collect(),
+        });
+        Ok(Box::new(places.filter(within)))
     }
 }
 
@@ -271,13 +294,9 @@ fn read_row<R: Row>(pair: Result<Pair, Broken>) -> Result<R, Broken> {
     parsed(R::parse(&pair?.value))
 }
 
-fn unpack(pair: Result<Pair, Broken>, order: Order) -> Vec<Result<Seq, Broken>> {
-    let chunk = pair.and_then(|pair| parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, &pair.value))));
-    match (chunk, order) {
-        (Err(broken), _) => vec![Err(broken)],
-        (Ok(chunk), Order::Oldest) => chunk.places().map(Ok).collect(),
-        (Ok(chunk), Order::Newest) => chunk.places().rev().map(Ok).collect(),
-    }
+fn unpack(pair: Result<Pair, Broken>, is_marked: bool) -> Result<Chunk, Broken> {
+    let pair = pair?;
+    parsed(key::number(&pair.key).and_then(|first| Chunk::parse(first, is_marked, &pair.value)))
 }
 
 /// Rows from one end or the other.

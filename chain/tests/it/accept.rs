@@ -50,6 +50,10 @@ pub(crate) fn open_as_it_is(world: &World) -> Result<Log, OpenError> {
 fn the_old_chain_is_moved_aside_whole_and_the_new_one_names_its_head() {
     let (memory, world) = damaged();
     let old: Vec<_> = memory.everything().into_iter().filter(|(path, _)| path.starts_with("/home/chain")).collect();
+    let mut seeds = [0; 32];
+    crate::common::Seeded::new(world.seed).fill(&mut seeds);
+    assert!(memory.get(Path::new(SIGNING)).windows(seeds.len()).any(|window| window == seeds));
+    let signing = world.files.open(Path::new(SIGNING), ephor_base::files::Open::Read).unwrap();
     let accepted = accept_on(&world).unwrap();
     assert_eq!((accepted.follows.size, accepted.follows.origin.as_str()), (3, world.keys().origin()));
     assert!(accepted.follows.reason.contains("entry 3"), "{}", accepted.follows.reason);
@@ -58,10 +62,13 @@ fn the_old_chain_is_moved_aside_whole_and_the_new_one_names_its_head() {
         let moved = Path::new("/home/quarantine/1/chain").join(path.strip_prefix("/home/chain").unwrap());
         assert_eq!(memory.get(&moved), bytes);
     }
-    assert_eq!(
-        SigningKeys::load(Path::new("/home/quarantine/1/signing"), &*world.files).unwrap().origin(),
-        world.keys().origin()
-    );
+    let public = String::from_utf8(memory.get(Path::new("/home/quarantine/1/verifier"))).unwrap();
+    assert_eq!(public, world.verifier().to_string());
+    // Who takes the whole disk cannot sign the old history again.
+    let mut left = vec![0; usize::try_from(signing.len().unwrap()).unwrap()];
+    assert_eq!(signing.read_at(&mut left, 0).unwrap(), left.len());
+    let files = memory.everything().into_iter().map(|(_, bytes)| bytes).chain([left]);
+    assert_eq!(files.filter(|bytes| bytes.windows(seeds.len()).any(|window| window == seeds)).count(), 0);
 
     let log = open_as_it_is(&world).unwrap();
     let first = log.entries().next().unwrap().unwrap().entry.fact;

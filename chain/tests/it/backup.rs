@@ -10,7 +10,7 @@ use ephor_base::{Random, SessionId};
 use ephor_chain::{
     AcceptError, Accepted, Against, BackedUp, BackupError, Config, Fact, KeyError, KeyFile, Log, OpenError, PinnedHead,
     Private, Protection, Record, RestoreError, ScanError, SigningKeys, Subject, Vault, VerifierKeys, accept, backup,
-    read, restore, verify,
+    read, restore, restore::Taken, verify,
 };
 
 use crate::common::{
@@ -45,7 +45,7 @@ fn add(world: &World, from: u64, to: u64) {
 fn used() -> (Memory, World) {
     let memory = Memory::default();
     let world = world_on(&memory);
-    memory.put_deep(Path::new("/home/keys/vault"), b"the vault key".to_vec());
+    world.vault_key().save(Path::new("/home/keys/vault"), &memory).unwrap();
     memory.put_deep(Path::new("/home/ephor.toml"), b"model = \"builtin/scout\"".to_vec());
     add(&world, 1, 5);
     (memory, world)
@@ -63,7 +63,8 @@ fn restore_with(world: &World, seed: u64) -> Result<Accepted, RestoreError> {
 fn restore_into(world: &World, seed: u64, signing: KeyFile, keys: &VerifierKeys) -> Result<Accepted, RestoreError> {
     let (config, random) = (Config::in_home(Path::new(NEW)), Arc::new(Seeded::new(seed)));
     let (copy, clock) = (Path::new(FOLDER), Arc::clone(&world.clock));
-    restore(copy, &config, signing, keys, &world.files, clock, random, "0.1.0", |_| ())
+    let taken = Taken { signing, vault: Path::new("keys/vault"), also: &[] };
+    restore(copy, &config, taken, keys, &world.files, clock, random, "0.1.0", |_| ())
 }
 
 /// Opens the restored home with the keys in it, as the node does.
@@ -143,7 +144,7 @@ fn a_backup_is_laid_out_as_a_home_and_holds_no_key_that_signs() {
     assert_eq!(copy.verify(copy.pinned()).unwrap().head, done.head);
     let secret = memory.get(Path::new("/home/keys/log"));
     assert!(memory.everything().iter().filter(|(path, _)| path.starts_with(FOLDER)).all(|(_, bytes)| *bytes != secret));
-    assert_eq!(memory.get(Path::new("/backup/keys/vault")), b"the vault key");
+    assert_eq!(memory.get(Path::new("/backup/keys/vault")), memory.get(Path::new("/home/keys/vault")));
 }
 
 #[test]
@@ -190,6 +191,27 @@ fn what_is_full_in_an_older_backup_is_not_copied_again() {
 }
 
 #[test]
+fn a_backup_of_which_nothing_is_new_copies_nothing() {
+    let (memory, world) = used();
+    assert!(back_up(&world).unwrap().verified);
+    let before = memory.everything();
+    let again = back_up(&world).unwrap();
+    assert_eq!((again.verified, again.before), (false, again.head.size));
+    assert!(memory.everything() == before, "something was written");
+    // What no entry speaks of is seen as well.
+    memory.put(Path::new("/home/ephor.toml"), b"model = \"other\"".to_vec());
+    assert!(back_up(&world).unwrap().verified);
+    assert_eq!(memory.get(Path::new("/backup/ephor.toml")), b"model = \"other\"");
+    let name = |path: &PathBuf| path.starts_with("/home/vault/keys") && path.file_name().is_some();
+    let key = memory.paths().into_iter().find(name).unwrap();
+    let copied = Path::new("/backup").join(key.strip_prefix("/home").unwrap());
+    assert!(memory.paths().contains(&copied));
+    memory.take_away(&key);
+    assert!(back_up(&world).unwrap().verified);
+    assert!(!memory.paths().contains(&copied), "the key of an erased session stays in the copy");
+}
+
+#[test]
 fn a_key_that_was_destroyed_is_destroyed_in_the_next_backup() {
     let (memory, world) = used();
     back_up(&world).unwrap();
@@ -212,6 +234,7 @@ fn a_backup_under_full_load_verifies_and_has_everything_acknowledged_before_it_b
         let memory = Memory::default();
         let mut world = world_on(&memory);
         world.config.publish_every = Duration::from_micros(50);
+        world.vault_key().save(Path::new("/home/keys/vault"), &memory).unwrap();
         let (log, _) = world.open().unwrap();
         let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let acknowledged = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -465,7 +488,9 @@ fn a_home_whose_keys_have_changed_is_backed_up_and_restored_under_the_new_ones()
     block_on(log.publish()).unwrap();
     block_on(log.append(plain(22))).unwrap();
     block_on(log.close()).unwrap();
-    let done = backup(&world.config, &[], Path::new(PUBLIC), Path::new(FOLDER), &keys, &world.files, |_| ()).unwrap();
+    let extras = [PathBuf::from("keys/vault")];
+    let done =
+        backup(&world.config, &extras, Path::new(PUBLIC), Path::new(FOLDER), &keys, &world.files, |_| ()).unwrap();
     let accepted = restore_into(&world, 3, Path::new(SIGNING).into(), &keys).unwrap();
     assert_eq!((accepted.follows.size, accepted.follows.root), (done.head.size, done.head.root));
     assert_eq!(accepted.follows.origin, keys.origin());
@@ -498,6 +523,24 @@ fn restoring_destroys_the_key_of_an_erased_session_that_a_copy_still_has_and_no_
     drop(open_restored(&world).unwrap());
     assert!(!memory.paths().contains(&of(NEW, SESSION)));
     assert_eq!(memory.get(&of(NEW, bert)), kept);
+}
+
+#[test]
+fn a_restored_home_knows_what_was_erased_and_destroys_a_key_of_it_that_is_put_back() {
+    let (memory, world) = used();
+    let (log, _) = world.open().unwrap();
+    let of = |home: &str, folder: &str| Path::new(home).join("vault").join(folder).join(SESSION.to_string());
+    let erased = memory.get(&of("/home", "keys"));
+    block_on(log.erase(SESSION, Vec::new(), "asked for".into(), OPERATOR)).unwrap();
+    block_on(log.close()).unwrap();
+    back_up(&world).unwrap();
+    assert!(memory.paths().contains(&of(FOLDER, "erased")), "the copy says so");
+    restore_with(&world, 3).unwrap();
+    assert!(memory.paths().contains(&of(NEW, "erased")), "and so does what is made of it");
+    // As somebody does who has an older copy.
+    memory.put_deep(&of(NEW, "keys"), erased);
+    drop(open_restored(&world).unwrap());
+    assert!(!memory.paths().contains(&of(NEW, "keys")));
 }
 
 #[test]

@@ -128,6 +128,18 @@ fn check(left: &Memory, book: &Book, what: &str) {
     block_on(log.close()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let report = world.verify(world.pinned()).unwrap_or_else(|error| panic!("{what}: after reopening: {error}"));
     assert!(report.stopped && report.open_intents == 0 && report.torn_bytes == 0);
+    check_cut(&left.after(After::PowerCut), book, what);
+}
+
+/// All of it is on the disk, and not only in memory where it could be read.
+fn check_cut(left: &Memory, book: &Book, what: &str) {
+    let world = world_on(left);
+    world.verify(world.pinned()).unwrap_or_else(|error| panic!("{what}: after the power went: {error}"));
+    let (log, _) = world.open().unwrap_or_else(|error| panic!("{what}: after the power went: {error}"));
+    let facts = log.entries().map(|stored| stored.unwrap_or_else(|error| panic!("{what}: {error}")).entry.fact);
+    let found: Vec<_> = facts.filter_map(|fact| tag(&fact)).collect();
+    assert!(is_subsequence(&book.acknowledged, &found), "{what}: {:?} of {found:?}", book.acknowledged);
+    assert!(found.contains(&tag(&plain(99).fact).unwrap()), "{what}: {found:?}");
 }
 
 /// Runs the history with a fault at each operation, until one comes after its end.
@@ -163,6 +175,57 @@ fn an_input_or_output_error_at_every_operation_loses_nothing_that_was_acknowledg
 }
 
 #[test]
+fn a_sync_that_fails_once_anywhere_loses_nothing_that_was_acknowledged_before_or_since() {
+    for sync in 1.. {
+        let memory = Memory::default();
+        memory.fail_sync(sync);
+        let mut book = Book::default();
+        let ended = history(&world_on(&memory), &mut book);
+        if memory.syncs() < sync {
+            assert!(ended.is_ok() && sync > 60, "the history has {sync} syncs");
+            return;
+        }
+        for after in [After::Kill, After::PowerCut, After::Mixed(sync)] {
+            check(&memory.after(after), &book, &format!("sync {sync} failed, {after:?}"));
+        }
+    }
+}
+
+#[test]
+fn what_a_failed_round_left_is_written_anew_also_after_a_kill_and_only_then_leaves_the_journal() {
+    for sync in 1.. {
+        let memory = Memory::default();
+        let world = world_on(&memory);
+        let mut book = Book::default();
+        let (log, _) = world.open().unwrap();
+        for number in 1..4 {
+            book.append(&log, number).unwrap();
+        }
+        memory.fail_sync(memory.syncs() + sync);
+        let failed = block_on(log.publish()).is_err();
+        // A node that is killed where it believes that it failed, and one that goes on.
+        for killed in [true, false] {
+            let left = if killed { memory.after(After::Kill) } else { memory.clone() };
+            let world = world_on(&left);
+            let (mut log, mut more) = (log.clone(), Book { submitted: book.submitted.clone(), ..Book::default() });
+            more.acknowledged = book.acknowledged.clone();
+            if killed {
+                log = world.open().unwrap().0;
+            }
+            if go_on(more.append(&log, 50), ()).is_err() {
+                continue;
+            }
+            let _again = block_on(log.publish());
+            drop(log);
+            check(&left.after(After::PowerCut), &more, &format!("sync {sync}, killed {killed}"));
+        }
+        if !failed && sync > 3 {
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_torn_write_at_every_operation_loses_nothing_that_was_acknowledged() {
     every_operation(Fault::Torn, kill_or_power_cut);
 }
@@ -173,7 +236,8 @@ fn a_full_disk_at_every_operation_loses_nothing_that_was_acknowledged() {
 }
 
 fn kill_or_power_cut(operation: u64) -> Vec<After> {
-    vec![if operation.is_multiple_of(2) { After::Kill } else { After::Mixed(operation) }]
+    let power = if operation.is_multiple_of(3) { After::PowerCut } else { After::Mixed(operation) };
+    vec![if operation.is_multiple_of(2) { After::Kill } else { power }]
 }
 
 #[test]

@@ -58,7 +58,12 @@ fn stand(log: &Log) {
     for part in Fact::document(LAW) {
         write(log, Subject::default(), part);
     }
-    let terms = Terms { constitution: Digest::of(LAW), capabilities: Vec::new(), never: Vec::new() };
+    let terms = Terms {
+        constitution: Digest::of(LAW),
+        capabilities: Vec::new(),
+        never: Vec::new(),
+        models: ephor_base::Reach::default(),
+    };
     decree(log, Decree::Enact { policy: Digest::of(b"all of it"), terms, environment: "dev".into() });
     signal(log, Signal::Stop, "node", true, Cause::Operator);
     signal(log, Signal::Suspend, "node/agents/a/loop", false, Cause::Operator);
@@ -144,7 +149,7 @@ fn both_verifiers_let_a_log_take_over_what_stood_before_only_where_it_begins() {
         let (origin, reason, used) = ("ephor/before".into(), "lost".into(), LastNumbers::default());
         Some(Follows { origin, size: 9, root: Digest::of(b"root"), reason, used })
     };
-    let boot = || Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+    let boot = || Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0, vault: None };
     let own = |fact| (Subject::default(), fact);
     let ada = || part(&[(1, "ada", Some(Role::Owner)), (2, "bert", None), (3, "bert", Some(Role::Viewer))]);
     let law = || Some(Enactment { since: Seq(7), constitution: Digest::of(LAW) });

@@ -8,6 +8,7 @@
 
 mod accept;
 mod backup;
+mod bounds;
 mod common;
 mod disk;
 mod document;
@@ -20,7 +21,9 @@ mod growth;
 mod heritage;
 mod judgments;
 mod kill;
+mod legal;
 mod lineage;
+mod lines;
 mod meanwhile;
 mod offline;
 mod operators;
@@ -28,6 +31,7 @@ mod order;
 mod passphrase;
 mod prover;
 mod prune;
+mod publishing;
 mod quota;
 mod rotate;
 mod standing;

@@ -6,7 +6,8 @@ use std::{
 };
 
 use ephor_chain::{
-    Against, BackedUp, BackupError, Config, Fact, PinnedHead, SigningKeys, VerifierKeys, backup, read, restore, verify,
+    Against, BackedUp, BackupError, Config, Fact, PinnedHead, SigningKeys, VerifierKeys, backup, read, restore,
+    restore::Taken, verify,
 };
 
 use crate::common::{
@@ -28,6 +29,7 @@ fn home() -> (Memory, World) {
     }
     block_on(log.close()).unwrap();
     memory.put_deep(&Path::new("/home").join(PUBLIC), world.verifier().to_string().into_bytes());
+    world.vault_key().save(Path::new("/home/keys/vault"), &*world.files).unwrap();
     (memory, world)
 }
 
@@ -42,7 +44,15 @@ fn public(memory: &Memory) -> VerifierKeys {
 
 fn back_up(world: &World, keys: &VerifierKeys) -> Result<BackedUp, BackupError> {
     let (public, folder) = (Path::new(PUBLIC), Path::new(FOLDER));
-    backup(&world.config, &[PathBuf::from(PUBLIC)], public, folder, keys, &world.files, |_| ())
+    backup(
+        &world.config,
+        &[PathBuf::from(PUBLIC), PathBuf::from("keys/vault")],
+        public,
+        folder,
+        keys,
+        &world.files,
+        |_| (),
+    )
 }
 
 /// Restores with the keys in the copy, as the command does.
@@ -51,10 +61,8 @@ fn restores(memory: &Memory, world: &World) -> u64 {
     let (keys, home) = (text.parse().unwrap(), Config::in_home(Path::new("/restored")));
     let (signing, random) = (Path::new("/restored/keys/log"), Arc::new(Seeded::new(3)));
     let clock = Arc::clone(&world.clock);
-    restore(Path::new(FOLDER), &home, signing, &keys, &world.files, clock, random, "0.1.0", |_| ())
-        .unwrap()
-        .follows
-        .size
+    let taken = Taken { signing: signing.into(), vault: Path::new("keys/vault"), also: &[] };
+    restore(Path::new(FOLDER), &home, taken, &keys, &world.files, clock, random, "0.1.0", |_| ()).unwrap().follows.size
 }
 
 fn erase(world: &World) {
@@ -97,6 +105,8 @@ fn a_key_that_is_overwritten_and_not_removed_yet_is_not_copied() {
 fn a_key_that_goes_between_its_name_and_its_bytes_is_not_in_the_copy() {
     let (memory, world) = home();
     back_up(&world, &world.verifier()).unwrap();
+    // Without anything new no key would be looked at.
+    drop(world.open().unwrap());
     let eraser = world.clone();
     let here = world.with_files(Hooked::files(memory.files(), Before::Open, &key("/home"), move || erase(&eraser)));
     back_up(&here, &world.verifier()).unwrap();
@@ -112,6 +122,7 @@ fn the_copy_has_the_public_keys_that_it_was_verified_with_whenever_they_change()
             let (memory, world) = home();
             if again {
                 back_up(&world, &public(&memory)).unwrap();
+                drop(world.open().unwrap());
             }
             let next = || {
                 SigningKeys::generate_next(

@@ -35,7 +35,12 @@ const fn dismiss(operator: OperatorId) -> Decree {
 }
 
 fn enact(text: &[u8]) -> Decree {
-    let terms = Terms { constitution: Digest::of(text), capabilities: Vec::new(), never: Vec::new() };
+    let terms = Terms {
+        constitution: Digest::of(text),
+        capabilities: Vec::new(),
+        never: Vec::new(),
+        models: ephor_base::Reach::default(),
+    };
     Decree::Enact { policy: Digest::of(b"all of it"), terms, environment: "dev".into() }
 }
 

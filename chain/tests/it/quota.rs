@@ -126,9 +126,9 @@ fn what_is_counted_is_never_less_than_what_lies_there() {
             .filter(|(path, _)| !path.starts_with("/home/head"))
             .map(|(_, bytes)| bytes.len() as u64)
             .sum();
-        // Checkpoints and the tiles of hashes of hashes are not counted as they come.
+        // Checkpoints, the tiles of hashes of hashes and partial tiles of a round that begins a start are not counted as they come.
         let there = there - reserved;
-        assert!(counted + 16_384 >= there && counted <= there * 2 + (1 << 20), "{counted} of {there}");
+        assert!(counted + 32_768 >= there && counted <= there * 2 + (1 << 20), "{counted} of {there}");
         block_on(log.close()).unwrap();
     }
 }

@@ -271,7 +271,7 @@ impl Judges {
 
     /// Holds these facts, behind an origin and a boot, against the rules.
     pub(crate) fn agree(&self, name: &str, holds: bool, facts: Vec<(Subject, Fact)>) {
-        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0, vault: None };
         let all = [(Subject::default(), boot)].into_iter().chain(facts);
         self.agree_on(name, holds, None, all.collect());
     }

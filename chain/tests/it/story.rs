@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::common::{
-    self, World, block_on,
+    self, SESSION, World, block_on,
     hooked::{Before, Hooked},
     intent,
     memory::Memory,
@@ -294,6 +294,7 @@ fn a_closed_log_takes_nothing() {
 fn many_at_once_are_all_there_in_the_order_of_their_receipts() {
     let (memory, world) = world();
     let (log, _) = world.open().unwrap();
+    let _used = log.in_use(SESSION).unwrap();
     let before = memory.operations();
     let threads: Vec<_> = (0..16u64)
         .map(|thread| {

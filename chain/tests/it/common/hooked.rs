@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ephor_base::files::{File, Files, Open};
+use ephor_base::files::{File, Files, Open, Tree};
 
 /// What is about to be done with a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,8 +85,8 @@ impl Files for Hooked {
         self.inner.sync_folder(folder)
     }
 
-    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
-        self.inner.sync_tree(folder)
+    fn tree(&self, folder: &Path) -> io::Result<Arc<dyn Tree>> {
+        self.inner.tree(folder)
     }
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {

@@ -1,4 +1,8 @@
 //! A file system in memory that forgets what was not waited for, and fails where it is told to.
+//!
+//! A failed sync is as Linux has it: what was to be written is dropped and counts as written from then on, so that a second sync
+//! succeeds and brings nothing of it to the disk. Each descriptor that was open hears of the error once, and one that is opened
+//! when somebody has heard of it already does not. Who reads meanwhile gets what is in memory, also in another process.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +11,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ephor_base::files::{File, Files, Open};
+use ephor_base::files::{File, Files, Open, Tree};
 
 use super::Seeded;
 
@@ -29,7 +33,7 @@ pub(crate) enum Fault {
 /// What a crash leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// The process was killed: everything written is there.
+    /// The process was killed: everything written can be read, and is on the disk as far as it was before.
     Kill,
     /// The power went: only what was waited for is there.
     PowerCut,
@@ -48,6 +52,58 @@ struct Node {
     now: Vec<u8>,
     kept: Vec<u8>,
     pending: Vec<Change>,
+    errors: Errors,
+}
+
+/// How many errors there were, and whether anybody has heard of the last.
+#[derive(Clone, Copy, Default)]
+struct Errors {
+    count: u64,
+    heard: bool,
+}
+
+impl Errors {
+    fn add(&mut self) {
+        *self = Self { count: self.count + 1, heard: false };
+    }
+
+    /// Where somebody begins to listen now.
+    fn sample(self) -> u64 {
+        if self.heard { self.count } else { self.count.saturating_sub(1) }
+    }
+
+    /// Tells once whoever listens since then.
+    fn tell(&mut self, since: &mut u64) -> io::Result<()> {
+        if *since == self.count {
+            return Ok(());
+        }
+        (*since, self.heard) = (self.count, true);
+        Err(eio())
+    }
+}
+
+impl Node {
+    /// What was to be written reaches the disk.
+    fn keep(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        pending.iter().for_each(|change| apply(&mut self.kept, change));
+    }
+
+    /// What was to be written is dropped; the disk has the length and not the bytes.
+    fn drop_pending(&mut self) -> bool {
+        let pending = std::mem::take(&mut self.pending);
+        for change in &pending {
+            let length = match change {
+                Change::Write(offset, new) => usize::try_from(*offset).unwrap() + new.len(),
+                Change::Length(length) => usize::try_from(*length).unwrap(),
+            };
+            let is_cut = matches!(change, Change::Length(_));
+            if is_cut || self.kept.len() < length {
+                self.kept.resize(length, 0);
+            }
+        }
+        !pending.is_empty()
+    }
 }
 
 /// The node of every folder.
@@ -70,6 +126,11 @@ struct State {
     fault: Option<(u64, Fault)>,
     dead: bool,
     limit: Option<u64>,
+    /// Those of any file.
+    errors: Errors,
+    /// How many operations waited for the disk.
+    syncs: u64,
+    failing_sync: Option<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -78,6 +139,13 @@ pub(crate) struct Memory(Arc<Mutex<State>>);
 struct Opened {
     memory: Memory,
     node: usize,
+    since: Mutex<u64>,
+}
+
+struct Watched {
+    memory: Memory,
+    folder: PathBuf,
+    since: Mutex<u64>,
 }
 
 /// The folders that are there before anything else.
@@ -159,6 +227,21 @@ impl State {
         }
     }
 
+    /// Counts an operation that waits for the disk, and says whether that fails.
+    fn sync_step(&mut self) -> io::Result<bool> {
+        let fault = self.step()?;
+        self.syncs += 1;
+        if self.failing_sync == Some(self.syncs) {
+            return Ok(true);
+        }
+        match fault {
+            None | Some(Fault::Short) => Ok(false),
+            Some(Fault::Enospc) => Err(enospc()),
+            Some(Fault::Crash) => Err(eio()),
+            Some(Fault::Eio | Fault::Torn) => Ok(true),
+        }
+    }
+
     fn has_folder(&self, folder: &Path) -> bool {
         is_given(folder) || self.names.get(folder) == Some(&FOLDER)
     }
@@ -192,6 +275,15 @@ impl Memory {
         self.0.lock().unwrap().fault = Some((operation, fault));
     }
 
+    /// Lets only the sync of this number fail.
+    pub(crate) fn fail_sync(&self, number: u64) {
+        self.0.lock().unwrap().failing_sync = Some(number);
+    }
+
+    pub(crate) fn syncs(&self) -> u64 {
+        self.0.lock().unwrap().syncs
+    }
+
     pub(crate) fn operations(&self) -> u64 {
         self.0.lock().unwrap().operations
     }
@@ -211,7 +303,14 @@ impl Memory {
 
     /// An independent copy of everything as it is now, all of it kept, without faults.
     pub(crate) fn copy(&self) -> Self {
-        self.after(After::Kill)
+        let left = self.after(After::Kill);
+        {
+            let mut state = left.0.lock().unwrap();
+            state.nodes.iter_mut().for_each(|node| node.kept.clone_from(&node.now));
+            state.nodes.iter_mut().for_each(|node| node.pending.clear());
+            (state.kept, state.pending) = (state.names.clone(), Vec::new());
+        }
+        left
     }
 
     /// What is there after a crash.
@@ -219,7 +318,13 @@ impl Memory {
         let state = self.0.lock().unwrap();
         let mut left = State::default();
         let (names, chance) = match after {
-            After::Kill => (state.names.clone(), None),
+            After::Kill => {
+                // The errors were told to a process that is gone.
+                let mut left = State { operations: 0, fault: None, dead: false, limit: None, ..state.clone() };
+                (left.failing_sync, left.syncs, left.errors.heard) = (None, 0, true);
+                left.nodes.iter_mut().for_each(|node| node.errors.heard = true);
+                return Self(Arc::new(Mutex::new(left)));
+            }
             After::PowerCut => (state.kept.clone(), None),
             After::Mixed(seed) => {
                 let chance = Seeded::new(seed);
@@ -242,13 +347,13 @@ impl Memory {
                 left.kept.insert(path, FOLDER);
                 continue;
             };
-            let mut bytes = if after == After::Kill { node.now.clone() } else { node.kept.clone() };
+            let mut bytes = node.kept.clone();
             for change in node.pending.iter().filter(|_| chance.is_some()) {
                 tear(&mut bytes, change, chance.as_ref().unwrap());
             }
             left.names.insert(path.clone(), left.nodes.len());
             left.kept.insert(path, left.nodes.len());
-            left.nodes.push(Node { now: bytes.clone(), kept: bytes, pending: Vec::new() });
+            left.nodes.push(Node { now: bytes.clone(), kept: bytes, ..Node::default() });
         }
         Self(Arc::new(Mutex::new(left)))
     }
@@ -270,7 +375,7 @@ impl Memory {
     pub(crate) fn put(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.0.lock().unwrap();
         let node = state.nodes.len();
-        state.nodes.push(Node { now: bytes.clone(), kept: bytes, pending: Vec::new() });
+        state.nodes.push(Node { now: bytes.clone(), kept: bytes, ..Node::default() });
         state.names.insert(path.to_owned(), node);
         state.kept.insert(path.to_owned(), node);
     }
@@ -279,7 +384,7 @@ impl Memory {
     pub(crate) fn overwrite(&self, path: &Path, bytes: Vec<u8>) {
         let mut state = self.0.lock().unwrap();
         let node = state.names[path];
-        state.nodes[node].now = bytes;
+        state.nodes[node] = Node { now: bytes.clone(), kept: bytes, ..Node::default() };
     }
 
     /// As `put`, with its folders.
@@ -396,11 +501,43 @@ impl File for Opened {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.memory.0.lock().unwrap();
-        state.whole_step()?;
+        let fails = state.sync_step()?;
         let node = &mut state.nodes[self.node];
-        node.kept = node.now.clone();
-        node.pending.clear();
-        Ok(())
+        if fails {
+            node.drop_pending();
+            node.errors.add();
+        } else {
+            node.keep();
+        }
+        let told = node.errors.tell(&mut self.since.lock().unwrap());
+        if fails {
+            state.errors.add();
+        }
+        told
+    }
+}
+
+impl Tree for Watched {
+    fn sync(&self) -> io::Result<()> {
+        let mut guard = self.memory.0.lock().unwrap();
+        let fails = guard.sync_step()?;
+        let state = &mut *guard;
+        assert!(state.has_folder(&self.folder), "a folder that is watched is gone");
+        // It waits for the whole file system.
+        for node in &mut state.nodes {
+            if !fails {
+                node.keep();
+            } else if node.drop_pending() {
+                node.errors.add();
+            }
+        }
+        if fails {
+            state.errors.add();
+        } else {
+            state.kept = state.names.clone();
+            state.pending.clear();
+        }
+        state.errors.tell(&mut self.since.lock().unwrap())
     }
 }
 
@@ -424,7 +561,8 @@ impl Files for Memory {
             }
             (None, _) => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Arc::new(Opened { memory: self.clone(), node }))
+        let since = Mutex::new(state.nodes[node].errors.sample());
+        Ok(Arc::new(Opened { memory: self.clone(), node, since }))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -467,7 +605,9 @@ impl Files for Memory {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
-        state.whole_step()?;
+        if state.sync_step()? {
+            return Err(eio());
+        }
         let pending = std::mem::take(&mut state.pending);
         let mut left = Vec::new();
         for change in pending {
@@ -481,20 +621,14 @@ impl Files for Memory {
         Ok(())
     }
 
-    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
+    fn tree(&self, folder: &Path) -> io::Result<Arc<dyn Tree>> {
         let mut state = self.0.lock().unwrap();
         state.whole_step()?;
         if !state.has_folder(folder) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // It waits for the whole file system.
-        for node in &mut state.nodes {
-            node.kept = node.now.clone();
-            node.pending.clear();
-        }
-        state.kept = state.names.clone();
-        state.pending.clear();
-        Ok(())
+        let since = Mutex::new(state.errors.sample());
+        Ok(Arc::new(Watched { memory: self.clone(), folder: folder.to_owned(), since }))
     }
 
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {

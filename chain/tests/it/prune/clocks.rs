@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ephor_chain::PruneError;
+use ephor_chain::{OpenError, PruneError};
 
 use super::{DAY, aged, live, plan, prune};
 use crate::common::{World, block_on, memory::Memory, plain};
@@ -21,7 +21,11 @@ fn a_clock_set_ahead_by_years_prunes_nothing() {
     for years in [1, 10, 500_000] {
         let world = young();
         world.later(years * 365 * DAY);
-        let (log, _) = world.open().unwrap();
+        let (log, _) = match world.open() {
+            // What no clock says is not believed at all.
+            Err(OpenError::Clock { .. }) if years > 10 => continue,
+            opened => opened.unwrap(),
+        };
         assert!(matches!(prune(&log), Err(PruneError::Nothing)), "{years}");
         // Nor when it stays there for a while, or is set ahead once more.
         live(&log, &world, 100..160);

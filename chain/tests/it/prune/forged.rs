@@ -50,6 +50,7 @@ fn state(forge: &Forge) -> Snapshot {
         erased: Vec::new(),
         pruned: None,
         standing: None,
+        vault: None,
     }
 }
 
@@ -77,7 +78,7 @@ impl Case {
     fn entries(&self, forge: &Forge) -> Vec<Vec<u8>> {
         let [ed25519, ml_dsa_65] = forge.lines();
         let (none, lease) = (Subject::default(), Fact::Lease { secret: "token".into() });
-        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0, vault: None };
         let mut entries =
             vec![entry(0, 0, &none, Fact::Origin { ed25519, ml_dsa_65, follows: None }), entry(1, DAY, &none, boot)];
         entries.extend((2..self.days).map(|day| entry(day, day * DAY, &none, lease.clone())));

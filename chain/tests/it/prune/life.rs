@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use ephor_base::{Decision, MessageId, OperatorId, Seq, Timestamp};
+use ephor_base::{Decision, MessageId, OperatorId, Seat, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Because, Checkpoint, Fact, Log, Missed, Private, ProveError, Prover, PruneError, Record, Retention,
-    RulingOn, ScanError, State, Subject, Undelivered, Wish,
+    AppendError, Because, Cause, Checkpoint, Fact, Log, Missed, Plan, Private, ProveError, Prover, PruneError, Record,
+    Retention, RulingOn, ScanError, Signal, State, Subject, Undelivered, Wish,
     disk::Disk,
     pruning::Why,
     read,
@@ -248,6 +248,36 @@ fn a_conversation_that_goes_on_stays_whole() {
 }
 
 #[test]
+fn a_conversation_that_is_taken_up_after_a_plan_keeps_its_beginning() {
+    let world = fresh();
+    let (log, _) = world.open().unwrap();
+    block_on(log.append(asked(1000))).unwrap();
+    block_on(log.append(answered(1000))).unwrap();
+    live(&log, &world, 0..400);
+    block_on(log.publish()).unwrap();
+    let refused = |planned: &Plan| {
+        let pruned = block_on(log.prune(planned, OPERATOR));
+        assert!(matches!(pruned, Err(PruneError::TakenUp(taken)) if taken == session(1000)), "{pruned:?}");
+    };
+    // Somebody has it open, and has said nothing yet.
+    let planned = plan(&log);
+    assert!(planned.minimum > 0);
+    let used = log.in_use(session(1000)).unwrap();
+    refused(&planned);
+    assert_eq!(plan(&log).minimum, 0, "a new plan knows of it");
+    drop(used);
+    // Somebody said something and left.
+    let planned = plan(&log);
+    assert!(planned.minimum > 0);
+    let subject = Subject { session: Some(session(1000)), ..Subject::default() };
+    block_on(log.append(Record { subject, ..plain(1) })).unwrap();
+    refused(&planned);
+    block_on(log.publish()).unwrap();
+    assert_eq!(plan(&log).minimum, 0);
+    assert!(log.entry(Seq(2)).unwrap().is_some());
+}
+
+#[test]
 fn the_registrations_in_force_stay() {
     let world = fresh();
     let policy = || {
@@ -486,8 +516,10 @@ fn a_pruned_log_is_backed_up_and_restored() {
         World { config: ephor_chain::Config { ..ephor_chain::Config::in_home(&home) }, ..world.with_files(files) };
     let copy = disk.path().join("copy");
     let keys = world.verifier();
+    world.vault_key().save(&home.join("keys/vault"), &Disk).unwrap();
     let back_up = |from: &World| {
-        ephor_chain::backup(&from.config, &[], Path::new("keys/log.pub"), &copy, &keys, &from.files, |_| ())
+        let extras = ["keys/vault".into()];
+        ephor_chain::backup(&from.config, &extras, Path::new("keys/log.pub"), &copy, &keys, &from.files, |_| ())
     };
     let backed_up = back_up(&on_disk).unwrap();
     assert_eq!(backed_up.head, world.pinned().unwrap().head);
@@ -498,7 +530,7 @@ fn a_pruned_log_is_backed_up_and_restored() {
     let accepted = ephor_chain::restore(
         &copy,
         &config,
-        signing.as_path(),
+        ephor_chain::restore::Taken { signing: signing.as_path().into(), vault: Path::new("keys/vault"), also: &[] },
         &keys,
         &on_disk.files,
         world.clock.clone(),
@@ -563,14 +595,21 @@ fn what_goes_may_amount_to_more_than_one_entry_holds() {
     let memory = Memory::default();
     let world = World::new(memory.files(), Path::new("/home"));
     let (log, _) = world.open().unwrap();
-    for number in 10_000..13_000 {
+    for number in 10_000..10_030 {
         block_on(log.veil(session(number))).unwrap();
         block_on(log.erase(session(number), Vec::new(), "gone".into(), OPERATOR)).unwrap();
+    }
+    for number in 0..700 {
+        let (signal, cause) = (Signal::Suspend, Cause::Operator);
+        let fact = Fact::Signal { signal, tree: false, cause, note: String::new() };
+        let seat = Some(Seat::root(&format!("{number:0100}")));
+        let subject = Subject { seat, operator: Some(OPERATOR), ..Subject::default() };
+        block_on(log.note(Record { subject, fact, content: None })).unwrap();
     }
     live(&log, &world, 0..300);
     let copy = memory.copy();
     let pruned = prune(&log).unwrap();
-    assert!(pruned.minimum > 2900);
+    assert!(pruned.minimum > 700);
     let parts = log.entries().map(Result::unwrap).filter(|stored| matches!(stored.entry.fact, Fact::Prune(_))).count();
     assert_eq!(parts, 2);
     block_on(log.close()).unwrap();

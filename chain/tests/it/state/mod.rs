@@ -101,6 +101,18 @@ fn what_was_applied_is_not_read_again() {
 }
 
 #[test]
+fn what_waits_is_found_without_reading_the_chain() {
+    let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(5000, 4));
+    let is_asked = |stored: &ephor_chain::Stored| matches!(stored.entry.fact, ephor_chain::Fact::Ticket { .. });
+    let chain = chain.up_to(chain.entries.iter().rposition(is_asked).unwrap() + 1);
+    catch_up(&mut open(folder.path()), &chain);
+    let (mut state, read) = (open(folder.path()), chain.read.get());
+    let waiting = state.ask(&chain, &mut |_| (), |view| view.waiting()?.collect::<Result<Vec<_>, _>>()).unwrap();
+    assert!(!waiting.is_empty());
+    assert_eq!(chain.read.get(), read);
+}
+
+#[test]
 fn a_time_is_found_by_its_day() {
     let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(2000, 2));
     let mut state = open(folder.path());

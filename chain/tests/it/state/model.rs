@@ -9,8 +9,8 @@ use ephor_base::{
 use ephor_chain::{
     Entry, Fact, Head, Private, ReadError, RulingOn, Stored, Subject,
     state::{
-        Broken, Day, List, Moment, Order, Page, SeatLife, Session, Source, Ticket, TicketAnswer, Unsettled, Verdicts,
-        View, day_of,
+        Broken, Day, EXITS, List, Moment, Order, Page, SeatLife, Session, Source, Ticket, TicketAnswer, Unsettled,
+        Verdicts, View, Waiting, day_of,
     },
     tree::Tree,
 };
@@ -99,7 +99,7 @@ impl History {
         let verdict = Verdict { decision, reasons: Vec::new(), effects: EffectVector::NONE, policy: digest };
         let (attempt, arguments) = (1, digest);
         match kind % 13 {
-            0 => Fact::Boot { number: 1, version: "0".into(), clean: true, trimmed_bytes: 0 },
+            0 => Fact::Boot { number: 1, version: "0".into(), clean: true, trimmed_bytes: 0, vault: None },
             1 => Fact::Lease { secret: format!("s{call}") },
             2 => Fact::Message {
                 id: MessageId(call),
@@ -129,7 +129,7 @@ impl History {
                     arguments,
                     policy: digest,
                     expires: Timestamp(time.0 + 1),
-                    quorum: None,
+                    quorum: Some(u32::try_from(call % 3).unwrap()).filter(|quorum| *quorum > 1),
                     registration: None,
                 }
             }
@@ -187,7 +187,7 @@ impl History {
         let mut used = Budget::ZERO;
         for entry in &own {
             if let Fact::Outcome { used: more, .. } = &entry.fact {
-                used = used.plus(more);
+                used = used.plus(more).unwrap();
             }
         }
         Session {
@@ -233,6 +233,34 @@ impl History {
         })
     }
 
+    /// The tickets that nothing has settled.
+    fn waiting(&self) -> Vec<Waiting> {
+        let mut open: Vec<Waiting> = Vec::new();
+        for Entry { subject, fact, .. } in self.all() {
+            match (fact, subject.session) {
+                (Fact::Ticket { id, target, expires, quorum, .. }, Some(session)) => open.push(Waiting {
+                    ticket: *id,
+                    session,
+                    seat: subject.seat.clone(),
+                    call: subject.call,
+                    tool: target.clone(),
+                    expires: *expires,
+                    quorum: quorum.unwrap_or(1),
+                    permitted: BTreeSet::new(),
+                }),
+                (Fact::Ruling { on: RulingOn::Ticket(id), decision, how, .. }, _) => open.retain_mut(|one| {
+                    let permits = how == "answered" && *decision == Decision::Permit;
+                    one.permitted.extend(subject.operator.filter(|_| how == "answered" && one.ticket == *id));
+                    one.ticket != *id || (permits && one.permitted.len() < usize::try_from(one.quorum).unwrap())
+                }),
+                (Fact::TurnEnd { .. } | Fact::Erase { .. }, Some(over)) => open.retain(|one| one.session != over),
+                _ => {}
+            }
+        }
+        open.sort_by_key(|one| (one.session, one.ticket));
+        open
+    }
+
     fn unsettled(&self) -> Vec<Unsettled> {
         let settled = |seq| self.all().any(|entry| matches!(entry.fact, Fact::Outcome { intent, .. } if intent == seq));
         let open = self.all().filter_map(|entry| {
@@ -266,6 +294,7 @@ impl History {
                     &|fact| matches!(fact, Fact::Exit { reason } if reason == "panicked" || reason == "error"),
                 ),
                 exit: exits.next_back(),
+                exits: ends(&own),
                 seat,
             }
         };
@@ -284,9 +313,8 @@ impl History {
     fn lists(&self) -> Vec<Vec<List>> {
         let mut single = BTreeSet::from([List::Kind("none".into()), List::Pid(Pid(u64::MAX)), List::Day(0)]);
         for entry in self.all() {
-            let Subject { session, seat, pid, call, .. } = entry.subject.clone();
+            let Subject { session, pid, call, .. } = entry.subject.clone();
             single.extend(session.map(List::Session));
-            single.extend(seat.map(List::Seat));
             single.extend(pid.map(List::Pid));
             single.extend(call.map(List::Call));
             single.insert(List::Kind(entry.fact.kind().to_owned()));
@@ -302,7 +330,6 @@ impl History {
     fn on(&self, lists: &[List]) -> Vec<Seq> {
         let on = |entry: &Entry, list: &List| match list {
             List::Session(id) => entry.subject.session == Some(*id),
-            List::Seat(seat) => entry.subject.seat.as_ref() == Some(seat),
             List::Pid(pid) => entry.subject.pid == Some(*pid),
             List::Call(call) => entry.subject.call == Some(*call),
             List::Kind(kind) => entry.fact.kind() == kind,
@@ -317,6 +344,7 @@ impl History {
             size: self.entries.len() as u64,
             sessions: self.sessions(),
             tickets: self.tickets(),
+            waiting: self.waiting(),
             unsettled: self.unsettled(),
             seats: self.seats(),
             days: self.days(),
@@ -339,6 +367,7 @@ impl History {
             size: view.size(),
             sessions,
             tickets,
+            waiting: view.waiting()?.collect::<Result<_, _>>()?,
             unsettled: paged(|page| view.unsettled(page)?.collect(), |row| row.intent.seq.0)?,
             seats: view.seats()?.collect::<Result<_, _>>()?,
             days: paged(|page| view.days(page)?.collect(), |row| row.day)?,
@@ -355,6 +384,7 @@ pub(super) struct Answers {
     size: u64,
     sessions: Vec<Session>,
     tickets: Vec<Ticket>,
+    waiting: Vec<Waiting>,
     unsettled: Vec<Unsettled>,
     seats: Vec<SeatLife>,
     days: Vec<Day>,
@@ -382,6 +412,13 @@ fn paged<T: Clone + PartialEq + std::fmt::Debug>(
         assert_eq!(rows, whole);
     }
     Ok(whole)
+}
+
+/// The latest ends of a seat.
+fn ends(own: &[&Entry]) -> Vec<Seq> {
+    let mut ends = own.iter().filter(|entry| matches!(entry.fact, Fact::Exit { .. })).map(|entry| entry.seq);
+    let mut latest: Vec<Seq> = ends.by_ref().collect();
+    latest.split_off(latest.len().saturating_sub(EXITS))
 }
 
 fn moment(entry: &Entry) -> Moment {
