@@ -4,6 +4,7 @@
 //! `@decision("defer")` asks a person, and with `@quorum("2")` beside it two different ones. What no policy permits is denied. A policy that cannot be evaluated denies: Cedar
 //! itself would pass over it.
 
+mod bounds;
 mod law;
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
 use cedar_policy::{Effect, Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use ephor_base::Digest;
 
-use crate::{Environment, effects::SensitivePath};
+use crate::{Environment, sensitive::SensitivePath};
 
 pub use law::Principal;
 pub(crate) use law::{Article, Facts, Law};
@@ -27,6 +28,9 @@ const PRODUCTION: &str = include_str!("../constitutions/production.cedar");
 /// A text that is no constitution. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadConstitution {
+    /// Longer, deeper or more entangled than the parser may be given.
+    #[error("it is too much for one constitution: {0}")]
+    Bounds(String),
     /// Not Cedar.
     #[error("it cannot be read: {0}")]
     Syntax(String),
@@ -66,6 +70,7 @@ impl Constitution {
     /// # Errors
     /// [`BadConstitution`] says what is wrong.
     pub fn parse(text: &str) -> Result<Self, BadConstitution> {
+        bounds::check(text)?;
         let read = PolicySet::from_str(text).map_err(|error| BadConstitution::Syntax(error.to_string()))?;
         if let Some(template) = read.templates().next() {
             return Err(BadConstitution::Name(template.id().to_string()));

@@ -1,12 +1,18 @@
 //! The effect vector of a call: from its registration, its arguments, their provenance and its novelty.
 //!
-//! Rules are data. A registration declares them for its own arguments; [`SensitivePath`]s hold for every path. How each
+//! Rules are data. A registration declares them for its own arguments; [`SensitivePath`]s hold for every path, by the name that was
+//! written and by that of the file it leads to. How each
 //! dimension is meant, with worked examples, stands in `docs/effects.md`.
 
-use ephor_base::{ArgumentRule, Arguments, EffectVector, Match, arguments::Value};
-use minicbor::{Decode, Encode};
+use std::collections::BTreeSet;
 
-use crate::{provenance::Number, registry::Tool};
+use ephor_base::{ArgumentRule, Arguments, Capability, EffectVector, Match, arguments::Value};
+
+use crate::{
+    literals::{self, Number},
+    registry::Tool,
+    sensitive::{SensitivePath, plain, touches},
+};
 
 /// Novelty of a tool that this session has not used yet.
 const NEW_TOOL: u16 = 100;
@@ -14,28 +20,6 @@ const NEW_TOOL: u16 = 100;
 const TAINTED: u16 = 100;
 /// Security of a call with a critical argument that nobody trusted has said.
 const UNTRUSTED: u16 = 500;
-
-/// A file name that raises the effects of whatever touches it.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
-pub struct SensitivePath {
-    /// A component of the path, compared without case: `.git`, or `*.pem` for an ending.
-    #[n(0)]
-    pub component: String,
-    /// What is joined to the effect vector.
-    #[n(1)]
-    pub effects: EffectVector,
-}
-
-impl SensitivePath {
-    /// Those that every node has: what holds secrets, or runs by being there.
-    #[must_use]
-    pub fn defaults() -> Vec<Self> {
-        let names =
-            [".git", ".ssh", ".gnupg", ".aws", ".env", ".npmrc", ".netrc", "*.pem", "*.key", "id_rsa", "id_ed25519"];
-        let sensitive = |name: &str| Self { component: name.into(), effects: EffectVector::new(0, 0, 700, 0, 700) };
-        names.into_iter().map(sensitive).collect()
-    }
-}
 
 /// What is known of a call besides its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,30 +47,53 @@ pub enum Part<'a> {
     Untrusted,
 }
 
-/// The vector of a call of `tool`: all its parts, joined.
+/// The vector of a call of `tool`: all its parts, joined. `names` are its arguments as they were written, and as the files have
+/// them that they lead to.
 #[must_use]
-pub fn vector(tool: &Tool, arguments: &Arguments, sensitive: &[SensitivePath], now: Circumstances) -> EffectVector {
+pub fn vector(tool: &Tool, names: [&Arguments; 2], sensitive: &[SensitivePath], now: Circumstances) -> EffectVector {
     let mut sum = EffectVector::NONE;
-    parts(tool, arguments, sensitive, now, |_, effects| sum = sum.join(&effects));
+    parts(tool, names, sensitive, now, |_, effects| sum = sum.join(&effects));
     sum
+}
+
+/// The names of files that are more than files, as far as a call touches them by either of its names.
+pub fn touched<'a>(
+    tool: &Tool,
+    names: [&Arguments; 2],
+    sensitive: &'a [SensitivePath],
+) -> impl Iterator<Item = &'a SensitivePath> {
+    let mut codes = BTreeSet::new();
+    let paths: Vec<String> =
+        names.into_iter().flat_map(|arguments| paths(tool, arguments)).map(|(_, path)| path.to_owned()).collect();
+    let changes = changes(tool);
+    let is_touched = move |one: &&SensitivePath| paths.iter().any(|path| one.is_touched(path, changes));
+    sensitive.iter().filter(is_touched).filter(move |one| codes.insert(one.code()))
+}
+
+/// The paths among the arguments, each with the name of its argument.
+fn paths<'a>(tool: &'a Tool, arguments: &'a Arguments) -> impl Iterator<Item = (&'a str, &'a str)> {
+    tool.registration().paths.iter().filter_map(|name| Some((name.as_str(), arguments.text(name)?)))
+}
+
+fn changes(tool: &Tool) -> bool {
+    tool.registration().flow.consequential || tool.registration().capability == Capability::FsWrite
 }
 
 /// Shows `each` part of the vector of a call, and what it adds.
 pub fn parts<'a>(
     tool: &'a Tool,
-    arguments: &Arguments,
+    [arguments, reached]: [&'a Arguments; 2],
     sensitive: &'a [SensitivePath],
     now: Circumstances,
     mut each: impl FnMut(Part<'a>, EffectVector),
 ) {
     let registration = tool.registration();
     each(Part::Registration, registration.effects);
-    for name in &registration.paths {
-        let Some(path) = arguments.text(name) else { continue };
-        let touched = sensitive.iter().filter(|rule| touches(path, &rule.component));
-        touched.for_each(|rule| each(Part::Path(name, rule), rule.effects));
+    for (name, path) in paths(tool, arguments).chain(paths(tool, reached)) {
+        let touched = sensitive.iter().filter(|rule| rule.is_touched(path, changes(tool)));
+        touched.for_each(|rule| each(Part::Path(name, rule), rule.effects()));
     }
-    let ruled = registration.flow.rules.iter().filter(|rule| holds(rule, arguments));
+    let ruled = registration.flow.rules.iter().filter(|rule| holds(rule, arguments) || holds(rule, reached));
     ruled.for_each(|rule| each(Part::Rule(rule), rule.effects));
     let (new, tainted) = (if now.familiar { 0 } else { NEW_TOOL }, if now.tainted { TAINTED } else { 0 });
     each(Part::Novelty, EffectVector::new(0, 0, 0, new + tainted, 0));
@@ -95,11 +102,11 @@ pub fn parts<'a>(
     }
 }
 
-/// What touching `path` adds.
+/// What changing, or only reading, `path` adds.
 #[must_use]
-pub fn of_path(path: &str, sensitive: &[SensitivePath]) -> EffectVector {
-    let touched = sensitive.iter().filter(|rule| touches(path, &rule.component));
-    touched.fold(EffectVector::NONE, |sum, rule| sum.join(&rule.effects))
+pub fn of_path(path: &str, changes: bool, sensitive: &[SensitivePath]) -> EffectVector {
+    let touched = sensitive.iter().filter(|rule| rule.is_touched(path, changes));
+    touched.fold(EffectVector::NONE, |sum, rule| sum.join(&rule.effects()))
 }
 
 fn holds(rule: &ArgumentRule, arguments: &Arguments) -> bool {
@@ -121,29 +128,13 @@ fn matches(when: &Match, leaf: &Value) -> bool {
         (Match::Path(component), Value::Text(path)) => touches(path, component),
         (Match::HostOutside(hosts), Value::Text(address)) => !host(address).is_some_and(|host| is_among(&host, hosts)),
         (Match::Command(program), Value::Text(line)) => runs(line, program),
-        (Match::AmountOver(units), Value::Text(text)) => Number::read(text).is_none_or(|number| number.exceeds(*units)),
-        (Match::AmountOver(units), Value::Integer(number)) => Number::whole(*number).exceeds(*units),
+        (Match::AmountOver(units), Value::Text(text)) => literals::size(text).is_none_or(|size| size.exceeds(*units)),
+        (Match::AmountOver(units), Value::Integer(number)) => {
+            Number::whole(*number).is_none_or(|it| it.exceeds(*units))
+        }
         (Match::AmountOver(units), Value::Float(number)) => Number::of(*number).is_none_or(|it| it.exceeds(*units)),
         _ => true,
     }
-}
-
-fn touches(path: &str, rule: &str) -> bool {
-    let rule = plain(rule);
-    let fits = |component: &str| {
-        let component = plain(component);
-        rule.strip_prefix('*').map_or_else(|| component == rule, |ending| component.ends_with(ending))
-    };
-    path.split(['/', '\\']).any(fits)
-}
-
-/// A name as the most forgiving file system compares it: without case, without characters that do not show, and without
-/// the dots and spaces that some cut off at the end.
-fn plain(name: &str) -> String {
-    let shows = |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let name: String = name.chars().filter(shows).collect();
-    // Upper case first: a long s folds to an s only that way.
-    name.trim_end_matches(['.', ' ']).to_uppercase().to_lowercase()
 }
 
 /// The host of a URL or the domain of an address, in lower case; none if it cannot be told.

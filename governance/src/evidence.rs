@@ -1,6 +1,7 @@
 //! The conduct of a seat, as an e-process.
 //!
-//! Null hypothesis: given the past, each call of the seat is refused or fails with probability at most `p0`. Against it we
+//! Null hypothesis: given the past, each call of the seat is refused with probability at most `p0`. One that was
+//! permitted and failed is not bad: honest agents look for files that are not there. Against it we
 //! bet on a few larger probabilities, and on every call as the one where honest conduct ended: the wealth is the mixture
 //! over all starts k, with weight 1/(k(k+1)), of bets that begin there. Each is a non-negative supermartingale under the
 //! null that starts at 1, and so is the mixture; by Ville's inequality it ever reaches 1/α with probability at most α,
@@ -49,7 +50,7 @@ pub struct Evidence {
 }
 
 impl Default for Evidence {
-    /// Under [`DEFAULT_P0`], a quarter: honest agents try what is refused, and files that are not there.
+    /// Under [`DEFAULT_P0`], a quarter: honest agents try what is refused.
     fn default() -> Self {
         Self::under(DEFAULT_P0)
     }
@@ -74,7 +75,7 @@ impl Evidence {
         self.p0
     }
 
-    /// After one more tool call, which was refused or failed if `bad`.
+    /// After one more tool call, which was refused if `bad`.
     #[must_use]
     pub fn after(self, bad: bool) -> Self {
         let calls = self.calls.saturating_add(1);

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    Arguments, Branch, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason, ToolName,
-    Verdict, arguments::Value, cbor,
+    Arguments, Branch, CallId, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason,
+    ToolName, Verdict, arguments::Value,
 };
 
 use crate::{
     BadConstitution, Constitution, Evidence, OperatorPolicy, Precedent, Principal, Registry, Rights, SchemaFault,
     SpanTable, TurnState,
     constitution::{Article, Facts, Law},
+    datum::Datum,
     effects::{self, Circumstances},
+    origin::{self, Finding, Origins, Planned, Rule},
     paths,
-    provenance::Finding,
+    plan::Use,
     registry::Tool,
 };
 
@@ -30,6 +32,12 @@ pub struct Case<'a> {
     pub spans: &'a SpanTable,
     /// What has happened in the turn.
     pub turn: &'a TurnState,
+    /// The call, whose id a rerun keeps.
+    pub call: CallId,
+    /// Whether the model call that chose it was shown anything untrusted.
+    pub tainted: bool,
+    /// The plan of the turn.
+    pub plan: Planned<'a>,
     /// Whether the session has called this tool before.
     pub familiar: bool,
     /// The most confidential span the asker has been shown.
@@ -72,6 +80,8 @@ pub enum ToolAsk<'a> {
         tool: &'a Tool,
         /// The arguments.
         arguments: &'a Arguments,
+        /// The same with each path as the file has it that the path leads to; none if one leads nowhere.
+        reached: Option<&'a Arguments>,
         /// How they fit.
         fit: Result<(), &'a SchemaFault>,
     },
@@ -99,6 +109,18 @@ pub struct Decided {
     pub verdict: Verdict,
     /// Each critical argument of a tool call.
     pub findings: Vec<Finding>,
+    /// Which rule decided where they come from, of a call that acts.
+    pub rule: Option<Rule>,
+    /// The step of the plan that the call takes if it runs, and keeps while it waits.
+    pub step: Option<Use>,
+}
+
+impl Decided {
+    /// A verdict on what has no arguments.
+    #[must_use]
+    pub const fn plain(verdict: Verdict) -> Self {
+        Self { verdict, findings: Vec::new(), rule: None, step: None }
+    }
 }
 
 /// The law and the tools of a node.
@@ -177,26 +199,34 @@ impl Gate {
     /// Decides. Total and pure: every case gets a verdict with at least one reason.
     #[must_use]
     pub fn decide(&self, case: &Case<'_>) -> Decided {
-        let findings = match &case.ask {
-            Ask::Tool(ToolAsk::Known { tool, arguments, .. }) => case.spans.findings(tool, arguments),
-            _ => Vec::new(),
+        let origins = match &case.ask {
+            Ask::Tool(ToolAsk::Known { tool, arguments, .. }) if tool.acts() => {
+                let call = (case.call, *tool, *arguments);
+                Some(origin::of(call, case.tainted, case.plan, case.turn.spent(), case.spans))
+            }
+            _ => None,
         };
+        let findings = origins.as_ref().map_or(&[][..], |origins| &origins.findings);
         let untrusted = findings.iter().any(|finding| !finding.trusted);
         let effects = self.effects(case, untrusted);
         let mut reasons = Vec::with_capacity(8);
         self.capability(case, &mut reasons);
         self.legislative(case, effects, untrusted, &mut reasons);
-        self.executive(case, &effects, &findings, &mut reasons);
+        self.executive(case, &effects, origins.as_ref(), &mut reasons);
         judicial(case, &mut reasons);
         self.quorate(case, &mut reasons);
-        let precedent = self.precedent(case, &effects, &findings, &reasons);
+        let precedent = self.precedent(case, &effects, findings, &reasons);
         reasons.extend(precedent.map(by_precedent));
         let strictest = reasons.iter().map(|reason| reason.decision).max().unwrap_or(Decision::Deny);
         // A ruling answers every "defer"; nothing answers a "deny".
         let permitted = case.ruled == Some(Ruled::Permit) || precedent == Some(Decision::Permit);
         let answered = strictest == Decision::Defer && permitted;
         let decision = if answered { Decision::Permit } else { strictest };
-        Decided { verdict: Verdict { decision, reasons, effects, policy: self.digest }, findings }
+        let verdict = Verdict { decision, reasons, effects, policy: self.digest };
+        match origins {
+            None => Decided::plain(verdict),
+            Some(Origins { rule, findings, step, .. }) => Decided { verdict, findings, rule: Some(rule), step },
+        }
     }
 
     /// How many different people must permit what was deferred for these reasons.
@@ -223,10 +253,10 @@ impl Gate {
         reasons: &[Reason],
     ) -> Option<Decision> {
         let precedent = case.precedent.filter(|one| one.policy == self.digest)?;
-        let Ask::Tool(ToolAsk::Known { tool, arguments, .. }) = &case.ask else { return None };
+        let Ask::Tool(ToolAsk::Known { tool, reached: Some(reached), .. }) = &case.ask else { return None };
         let (name, registration) = (&tool.registration().name, tool.registration().digest());
         let strictest = reasons.iter().map(|reason| reason.decision).max();
-        if strictest != Some(Decision::Defer) || !precedent.speaks_of(name, registration, arguments) {
+        if strictest != Some(Decision::Defer) || !precedent.speaks_of(name, registration, reached) {
             return None;
         }
         // An argument that was left free is trusted for itself, or asked about.
@@ -253,7 +283,13 @@ impl Gate {
             match ask {
                 ToolAsk::Unregistered => return deny("tool-is-not-registered"),
                 ToolAsk::Malformed => return deny("arguments-are-not-a-json-object"),
-                ToolAsk::Known { tool, arguments, fit } => self.sense(tool, arguments, *fit, &mut deny),
+                ToolAsk::Known { tool, arguments, reached, fit } => {
+                    self.sense(tool, arguments, *fit, &mut deny);
+                    match reached {
+                        Some(reached) => self.sense(tool, reached, Ok(()), &mut deny),
+                        None => deny("path-leads-nowhere"),
+                    }
+                }
             }
         }
         let entitled = capability_of(&case.ask)
@@ -294,7 +330,7 @@ impl Gate {
             effects,
             confidentiality: case.context,
             untrusted,
-            tainted: case.turn.is_tainted(),
+            tainted: case.tainted,
             pinned: name.is_some_and(|name| case.turn.has_pinned(name)),
         };
         let articles = match (&case.ask, name) {
@@ -309,7 +345,7 @@ impl Gate {
     }
 
     /// Effects, trust in the arguments, confidentiality, scope, budget, and what an operator has ruled.
-    fn executive(&self, case: &Case<'_>, effects: &EffectVector, findings: &[Finding], reasons: &mut Vec<Reason>) {
+    fn executive(&self, case: &Case<'_>, effects: &EffectVector, origins: Option<&Origins>, reasons: &mut Vec<Reason>) {
         let mut give = |decision, code: &str| reasons.push(reason(Branch::Executive, decision, code));
         let threshold = self.policy.environment.threshold();
         for (name, value) in effects.components() {
@@ -317,16 +353,16 @@ impl Gate {
                 give(Decision::Defer, &format!("{name}-at-or-over-{}", threshold.value()));
             }
         }
-        if let Ask::Tool(ToolAsk::Known { tool, arguments, .. }) = &case.ask {
-            for finding in findings.iter().filter(|finding| !finding.trusted) {
-                // An argument that the schema does not name has a name that anyone may have written.
-                let name = if tool.names(&finding.argument) { &finding.argument } else { "undeclared" };
-                give(Decision::Defer, &format!("argument-{name}-is-untrusted"));
+        if let Ask::Tool(ToolAsk::Known { tool, arguments, reached, .. }) = &case.ask {
+            let reached = reached.unwrap_or(arguments);
+            for sensitive in effects::touched(tool, [arguments, reached], self.constitution.sensitive()) {
+                give(Decision::Defer, sensitive.code());
             }
+            origins.into_iter().for_each(|origins| origin_reasons(case.turn, tool, origins, &mut give));
             if case.context > tool.registration().flow.clearance {
                 give(Decision::Defer, "tool-is-not-cleared-for-the-context");
             }
-            scope(case.turn, tool, arguments, findings, &mut give);
+            scope(case, tool, [arguments, reached], &mut give);
         }
         if case.budget.is_err() {
             give(Decision::Deny, "budget-is-spent");
@@ -335,7 +371,7 @@ impl Gate {
             Some(Ruled::Permit) => give(Decision::Permit, "operator-permits"),
             Some(Ruled::Refuse) => give(Decision::Deny, "operator-does-not-permit"),
             Some(Ruled::Expired) => give(Decision::Deny, "nobody-answered-in-time"),
-            Some(Ruled::NobodyToAsk) => give(Decision::Deny, "nobody-is-there-to-ask"),
+            Some(Ruled::NobodyToAsk) => give(Decision::Deny, "no-approver-is-here"),
             Some(Ruled::Withdrawn) => give(Decision::Deny, "question-was-withdrawn"),
             None => {}
         }
@@ -345,48 +381,69 @@ impl Gate {
     fn effects(&self, case: &Case<'_>, untrusted: bool) -> EffectVector {
         match &case.ask {
             Ask::Model | Ask::Reply => EffectVector::NONE,
-            Ask::Tool(ToolAsk::Known { tool, arguments, .. }) => {
-                let now = Circumstances { familiar: case.familiar, tainted: case.turn.is_tainted(), untrusted };
-                effects::vector(tool, arguments, self.constitution.sensitive(), now)
+            Ask::Tool(ToolAsk::Known { tool, arguments, reached, .. }) => {
+                let names = [*arguments, reached.unwrap_or(arguments)];
+                let now = Circumstances { familiar: case.familiar, tainted: case.tainted, untrusted };
+                effects::vector(tool, names, self.constitution.sensitive(), now)
             }
             Ask::Tool(ToolAsk::Unregistered | ToolAsk::Malformed) => EffectVector::MAX,
         }
     }
 }
 
+/// Does somebody trusted say what the call does?
+fn origin_reasons(turn: &TurnState, tool: &Tool, origins: &Origins, give: &mut impl FnMut(Decision, &str)) {
+    let before = [Rule::NoPlan, Rule::Plan].contains(&origins.rule) && origins.step.is_none();
+    for finding in origins.findings.iter().filter(|finding| !finding.trusted && !before) {
+        // An argument that the schema does not name has a name that anyone may have written.
+        let name = if tool.names(&finding.argument) { &finding.argument } else { "undeclared" };
+        give(Decision::Defer, &format!("argument-{name}-is-untrusted"));
+    }
+    let name = &tool.registration().name;
+    match origins.rule {
+        rule if origins.permits => give(Decision::Permit, rule.code()),
+        Rule::NoPlan => give(Decision::Defer, Rule::NoPlan.code()),
+        Rule::Plan if origins.step.is_none() => give(Decision::Defer, "plan-does-not-have-the-call"),
+        Rule::Plan if origins.findings.iter().all(|finding| finding.trusted) => {
+            give(Decision::Defer, "turn-has-too-many-acts");
+        }
+        // Without an argument that anybody has said, only what was pinned says that anybody asked for it.
+        Rule::Literals if origins.findings.is_empty() && !turn.has_pinned(name) => {
+            give(Decision::Defer, "nothing-ties-it-to-the-request");
+        }
+        Rule::Clean | Rule::Plan | Rule::Literals => {}
+    }
+}
+
 /// Does the call belong to what was asked for? Only what acts has to.
-fn scope(
-    turn: &TurnState,
-    tool: &Tool,
-    arguments: &Arguments,
-    findings: &[Finding],
-    give: &mut impl FnMut(Decision, &str),
-) {
-    if !tool.registration().flow.consequential {
+fn scope(case: &Case<'_>, tool: &Tool, [arguments, reached]: [&Arguments; 2], give: &mut impl FnMut(Decision, &str)) {
+    let flow = &tool.registration().flow;
+    if !flow.consequential {
         return;
     }
     let name = &tool.registration().name;
-    if let Some(scope) = turn.scope() {
+    if let Some(scope) = case.turn.scope() {
         if !scope.tools.contains(name) {
             give(Decision::Defer, "tool-is-outside-the-scope");
         }
-        if !scope.reaches(tool, arguments) {
+        if !scope.reaches(tool, arguments) || !scope.reaches(tool, reached) {
             give(Decision::Defer, "target-is-outside-the-scope");
         }
     }
-    // Without a scope, and without an argument that anybody's words said or picked, nothing says that anybody asked for it.
-    if turn.is_tainted() && !findings.iter().any(|finding| finding.asked) && !turn.has_pinned(name) {
-        give(Decision::Defer, "nothing-ties-it-to-the-request");
-    }
-    if turn.was_permitted(&call_digest(name, arguments)) {
+    if !flow.reversible && case.turn.spent().was_permitted(call_digest(name, arguments), case.call) {
         give(Decision::Defer, "same-call-again");
     }
 }
 
-/// SHA-256 over a tool's name and arguments: what a call that acts is known by within its turn.
+/// SHA-256 over a tool's name and arguments, the same for values that are the same: what a call that acts is known by within its turn.
 #[must_use]
 pub fn call_digest(tool: &ToolName, arguments: &Arguments) -> Digest {
-    Digest::of_parts(&[tool.as_str().as_bytes(), &[0], &cbor::to_vec(arguments)])
+    let mut bytes = Vec::with_capacity(256);
+    for (name, value) in arguments.iter() {
+        Datum::text(name).canonical(&mut bytes);
+        Datum::of(value).canonical(&mut bytes);
+    }
+    Digest::of_parts(&[tool.as_str().as_bytes(), &[0], &bytes])
 }
 
 /// Does the seat's conduct allow more tool calls?

@@ -22,13 +22,46 @@ pub fn stays_inside(path: &str) -> bool {
     true
 }
 
+/// The same path without the components that lead nowhere: `a/../b`, `./b` and `b//` are `b`. No link is followed.
+#[must_use]
+pub fn resolved(path: &str) -> String {
+    let mut components = Vec::new();
+    for component in path.split('/') {
+        match (component, components.last()) {
+            ("" | ".", _) => {}
+            ("..", Some(last)) if *last != ".." => drop(components.pop()),
+            _ => components.push(component),
+        }
+    }
+    let start = if path.starts_with('/') { "/" } else { "" };
+    let resolved = format!("{start}{}", components.join("/"));
+    if resolved.is_empty() { ".".to_owned() } else { resolved }
+}
+
 fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::stays_inside;
+    use super::{resolved, stays_inside};
+
+    #[test]
+    fn a_path_is_resolved_to_what_it_names() {
+        let same = [
+            ("a/../b", "b"),
+            ("./b", "b"),
+            ("b//", "b"),
+            ("", "."),
+            ("a/b/../..", "."),
+            ("../a/../..", "../.."),
+            ("/a/./b/..", "/a"),
+        ];
+        for (path, is) in same {
+            assert_eq!(resolved(path), is, "{path}");
+        }
+        assert_eq!(resolved("Makefile/ notes.md \n/.."), "Makefile");
+    }
 
     #[test]
     fn only_paths_below_the_start_stay_inside() {

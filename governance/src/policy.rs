@@ -1,6 +1,6 @@
 //! The operator's will, within the constitution.
 
-use ephor_base::{Capability, Digest, ToolName, cbor};
+use ephor_base::{Capability, Digest, Reach, ToolName, cbor};
 use minicbor::{Decode, Encode};
 
 use crate::{Constitution, Environment, Rights};
@@ -17,11 +17,19 @@ pub struct OperatorPolicy {
     /// Tools that never run, whatever anyone rules.
     #[n(2)]
     pub never: Vec<ToolName>,
+    /// What requests to models may lease, and where they may go.
+    #[n(3)]
+    pub models: Reach,
 }
 
 impl Default for OperatorPolicy {
     fn default() -> Self {
-        Self { environment: Environment::Dev, capabilities: Capability::ALL.to_vec(), never: Vec::new() }
+        Self {
+            environment: Environment::Dev,
+            capabilities: Capability::ALL.to_vec(),
+            never: Vec::new(),
+            models: Reach::default(),
+        }
     }
 }
 

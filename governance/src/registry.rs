@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ephor_base::{Arguments, Registration, ToolName, arguments::Value};
+use ephor_base::{Arguments, Destinations, Registration, ToolName, arguments::Value};
 
 /// A tool cannot be registered. Nothing is.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -49,17 +49,6 @@ pub struct Tool {
     schema: jsonschema::Validator,
     /// The arguments that the schema names, each with the value that it declares for it.
     declared: BTreeMap<String, Option<Value>>,
-    /// Every property at any depth of the schema, with what it says of it.
-    properties: BTreeMap<String, Property>,
-}
-
-/// What a schema says of a property beside its name.
-#[derive(Debug, Default)]
-pub(crate) struct Property {
-    /// Its description and its format, in lower case.
-    pub(crate) words: String,
-    /// The texts that it may be, if they are listed.
-    pub(crate) options: Vec<String>,
 }
 
 /// In the list of critical arguments: every argument.
@@ -142,8 +131,14 @@ impl Tool {
     pub fn new(registration: Registration) -> Result<Self, BadRegistration> {
         let tool = Self::read(registration)?;
         let registration = &tool.registration;
-        let ruled = registration.flow.rules.iter().map(|rule| &rule.argument);
-        let mut named = registration.paths.iter().chain(&registration.consequential).chain(ruled);
+        let flow = &registration.flow;
+        let ruled = flow.rules.iter().map(|rule| &rule.argument);
+        let destinations = match &flow.destinations {
+            Destinations::Critical => &[][..],
+            Destinations::Of(names) => names,
+        };
+        let planned = flow.identifies.iter().chain(destinations).chain(&flow.paging.size).chain(&flow.paging.page);
+        let mut named = registration.paths.iter().chain(&registration.consequential).chain(ruled).chain(planned);
         match named.find(|argument| *argument != ALL && !tool.names(argument)) {
             Some(argument) => {
                 Err(BadRegistration::Argument { tool: registration.name.clone(), argument: argument.clone() })
@@ -157,10 +152,8 @@ impl Tool {
         let schema: serde_json::Value =
             serde_json::from_str(&registration.schema).map_err(|error| fault(error.to_string()))?;
         let declared = declared(&schema).map_err(fault)?;
-        let mut properties = BTreeMap::new();
-        collect_properties(&schema, &schema, &mut properties);
         let schema = jsonschema::validator_for(&schema).map_err(|error| fault(error.to_string()))?;
-        Ok(Self { registration, schema, declared, properties })
+        Ok(Self { registration, schema, declared })
     }
 
     /// Its registration.
@@ -190,34 +183,36 @@ impl Tool {
         listed || (self.registration.flow.consequential && unknown)
     }
 
-    /// The arguments that are listed as critical.
-    pub(crate) fn critical(&self) -> impl Iterator<Item = &str> {
-        let all = self.registration.consequential.iter().any(|own| own == ALL);
-        let declared = self.declared.keys().filter(move |_| all);
-        self.registration.consequential.iter().chain(declared).map(String::as_str)
+    /// Whether the argument `name` decides what a call does: it is critical, or a path in the workspace.
+    #[must_use]
+    pub fn decides(&self, name: &str) -> bool {
+        self.is_critical(name) || self.registration.paths.iter().any(|path| path == name || path == ALL)
     }
 
-    /// Whether the schema itself gives `value` for the argument `name`, as its default or constant.
+    /// Whether a call of it changes or sends anything, or has an argument that has to come from someone trusted.
     #[must_use]
-    pub fn declares(&self, name: &str, value: &Value) -> bool {
-        self.declared.get(name).is_some_and(|declared| declared.as_ref() == Some(value))
+    pub fn acts(&self) -> bool {
+        self.registration.flow.consequential || !self.registration.consequential.is_empty()
+    }
+
+    /// Whether the argument `name` says where something goes.
+    #[must_use]
+    pub fn is_destination(&self, name: &str) -> bool {
+        match &self.registration.flow.destinations {
+            Destinations::Critical => self.is_critical(name),
+            Destinations::Of(names) => names.iter().any(|own| own == name || own == ALL),
+        }
+    }
+
+    /// The value that the schema gives for the argument `name`, as its default or constant.
+    pub(crate) fn usual(&self, name: &str) -> Option<&Value> {
+        self.declared.get(name)?.as_ref()
     }
 
     /// Whether the schema names the argument `name`.
     #[must_use]
     pub fn names(&self, name: &str) -> bool {
         self.declared.contains_key(name)
-    }
-
-    /// Whether the schema has a property of this name at any depth.
-    #[must_use]
-    pub fn has_property(&self, name: &str) -> bool {
-        self.properties.contains_key(name)
-    }
-
-    /// What the schema says of the properties of this name.
-    pub(crate) fn property(&self, name: &str) -> Option<&Property> {
-        self.properties.get(name)
     }
 }
 
@@ -235,37 +230,4 @@ fn declared(schema: &serde_json::Value) -> Result<BTreeMap<String, Option<Value>
         given.map(|value| serde_json::from_value(value.clone())).transpose().map_err(|error| error.to_string())
     };
     properties.iter().map(|(name, declaration)| Ok((name.clone(), value(declaration)?))).collect()
-}
-
-fn collect_properties(root: &serde_json::Value, schema: &serde_json::Value, into: &mut BTreeMap<String, Property>) {
-    match schema {
-        serde_json::Value::Object(map) => map.iter().for_each(|(key, value)| {
-            if let (true, Some(properties)) = (key == "properties", value.as_object()) {
-                properties
-                    .iter()
-                    .for_each(|(name, schema)| describe(root, schema, into.entry(name.clone()).or_default()));
-            }
-            collect_properties(root, value, into);
-        }),
-        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_properties(root, value, into)),
-        _ => {}
-    }
-}
-
-fn describe(root: &serde_json::Value, schema: &serde_json::Value, into: &mut Property) {
-    // Once: a schema that refers to itself says no more.
-    let referred = schema.get("$ref").and_then(serde_json::Value::as_str).and_then(|at| at.strip_prefix('#'));
-    let referred = referred.and_then(|at| root.pointer(at));
-    [Some(schema), referred].into_iter().flatten().for_each(|schema| describe_one(schema, into));
-}
-
-fn describe_one(schema: &serde_json::Value, into: &mut Property) {
-    for key in ["description", "format", "title"] {
-        if let Some(text) = schema.get(key).and_then(serde_json::Value::as_str) {
-            into.words.push(' ');
-            into.words.push_str(&text.to_lowercase());
-        }
-    }
-    let options = schema.get("enum").and_then(serde_json::Value::as_array);
-    into.options.extend(options.into_iter().flatten().filter_map(|option| option.as_str()).map(str::to_lowercase));
 }

@@ -9,8 +9,8 @@ mod line;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_base::{
-    Arguments, Capability, Confidentiality, Decision, EffectVector, Flow, Integrity, Label, Limits, Reason,
-    Registration, Source, ToolName, arguments::Value,
+    Arguments, CallId, Capability, Confidentiality, Decision, EffectVector, Flow, Integrity, Label, Limits, Reach,
+    Reason, Registration, Repeat, Source, ToolName, arguments::Value,
 };
 use serde::Serialize;
 
@@ -18,8 +18,8 @@ pub use line::BadLine;
 use line::{Line, Part, Registered};
 
 use crate::{
-    Ask, Carried, Case, Constitution, Decided, Evidence, Finding, Gate, OperatorPolicy, Principal, Registry, Rights,
-    Scope, SpanTable, ToolAsk, TurnState, TurnTime, gate::call_digest,
+    Ask, Carried, Case, Constitution, Decided, Evidence, Finding, Gate, OperatorPolicy, Plan, Planned, Principal,
+    Registry, Rights, Scope, SpanTable, ToolAsk, TurnState, gate::call_digest,
 };
 
 /// What the gate says of one call of a trace.
@@ -48,6 +48,9 @@ pub struct Replay {
     court: Option<(Gate, Principal)>,
     spans: SpanTable,
     turn: TurnState,
+    plan: Option<Plan>,
+    /// Whether the trace has a plan anywhere, so that a turn without one asks.
+    has_planner: bool,
     familiar: BTreeSet<ToolName>,
     evidence: Evidence,
     calls: BTreeMap<String, Called>,
@@ -95,6 +98,8 @@ impl Replay {
             court: None,
             spans: SpanTable::default(),
             turn: TurnState::default(),
+            plan: None,
+            has_planner: false,
             familiar: BTreeSet::new(),
             evidence: Evidence::default(),
             calls: BTreeMap::new(),
@@ -119,18 +124,21 @@ impl Replay {
         match Line::parse(text)? {
             Line::Tool { name, description, input_schema, registration } => {
                 let schema = input_schema.map_or_else(|| "{}".to_owned(), |schema| schema.to_string());
-                self.tool(&name, description.unwrap_or_default(), schema, registration.unwrap_or_default())?;
+                self.tool(&name, description.unwrap_or_default(), schema, *registration.unwrap_or_default())?;
             }
             Line::User { text, time } => {
-                let now = match time {
-                    Some(time) => {
-                        Some(TurnTime::parse(&time).ok_or_else(|| format!("`{time}` is not an RFC 3339 time"))?)
-                    }
-                    None => None,
-                };
+                if let Some(time) = time.filter(|time| time.parse::<jiff::Timestamp>().is_err()) {
+                    return Err(format!("`{time}` is not an RFC 3339 time"));
+                }
                 self.turn.begin();
-                self.spans.begin_turn(now);
+                self.plan = None;
+                self.spans.begin_turn();
                 self.spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), &text);
+            }
+            Line::Plan => {
+                let known = |name: &str| self.names.get(name).cloned();
+                self.plan = Some(Plan::of_line(text, &known).map_err(|error| error.to_string())?);
+                self.has_planner = true;
             }
             Line::Scope { tools, targets } => {
                 let known = |name: &String| self.names.get(name).cloned().or_else(|| name.parse().ok());
@@ -168,9 +176,10 @@ impl Replay {
             (None, _) => ToolAsk::Unregistered,
             (Some(_), None) => ToolAsk::Malformed,
             (Some(tool), Some(arguments)) => {
-                ToolAsk::Known { tool, arguments, fit: fault.as_ref().map_or(Ok(()), Err) }
+                ToolAsk::Known { tool, arguments, reached: Some(arguments), fit: fault.as_ref().map_or(Ok(()), Err) }
             }
         };
+        let call = CallId(self.calls.len() as u64);
         let familiar = tool.is_some_and(|tool| self.familiar.contains(&tool.registration().name));
         let decided = gate.decide(&Case {
             ask: Ask::Tool(ask),
@@ -178,6 +187,13 @@ impl Replay {
             rights: &Rights::of(Capability::ALL),
             spans: &self.spans,
             turn: &self.turn,
+            call,
+            tainted: self.turn.is_tainted(),
+            plan: match &self.plan {
+                Some(plan) => Planned::Plan(plan),
+                None if self.has_planner => Planned::Missing,
+                None => Planned::NoPlanner,
+            },
             familiar,
             context: self.spans.highest(),
             budget: Ok(()),
@@ -193,18 +209,18 @@ impl Replay {
             (tool.registration().name.clone(), call_digest(&tool.registration().name, arguments))
         });
         self.court = Some((gate, who));
-        self.took_place(&decided, called.clone());
+        self.took_place(call, &decided, called.clone());
         self.calls.insert(id.clone(), Called { tool: called.map(|(tool, _)| tool), carried });
         Ok(answer(id, decided))
     }
 
-    fn took_place(&mut self, decided: &Decided, called: Option<(ToolName, ephor_base::Digest)>) {
+    fn took_place(&mut self, call: CallId, decided: &Decided, called: Option<(ToolName, ephor_base::Digest)>) {
         match decided.verdict.decision {
             Decision::Permit => {
                 self.evidence = self.evidence.after(false);
                 if let Some((tool, digest)) = called {
                     self.familiar.insert(tool);
-                    self.turn.permitted(digest);
+                    self.turn.permitted(call, digest, decided.step.clone());
                 }
             }
             Decision::Deny => self.evidence = self.evidence.after(true),
@@ -239,21 +255,24 @@ impl Replay {
             return Ok(());
         };
         let level = if *confidential { Confidentiality::Confidential } else { Confidentiality::Internal };
-        let Some(parts) = parts else {
-            if tool.integrity == Integrity::Untrusted && !text.is_empty() {
-                self.turn.taint();
-            }
-            self.spans.enter_result(label(tool.integrity, level), &text, tool, called.carried.clone());
-            return Ok(());
+        let whole = || vec![(label(tool.integrity, level), text.clone())];
+        let part = |part: Part| {
+            let integrity = part.integrity.unwrap_or(Integrity::Untrusted);
+            (label(integrity, part.confidentiality.unwrap_or(Confidentiality::Confidential)), part.text)
         };
-        self.spans.begin_result();
-        for Part { text, integrity, confidentiality } in parts {
-            let integrity = integrity.unwrap_or(Integrity::Untrusted);
-            let level = confidentiality.unwrap_or(Confidentiality::Confidential);
-            if integrity == Integrity::Untrusted && !text.is_empty() {
-                self.turn.taint();
+        let parts = parts.map_or_else(whole, |parts| parts.into_iter().map(part).collect());
+        if parts.iter().any(|(label, text)| label.integrity == Integrity::Untrusted && !text.is_empty()) {
+            self.turn.taint();
+        }
+        match parts.as_slice() {
+            // One that has no label of its own has that of its tool.
+            [(label, text)] if content.is_some() => {
+                self.spans.enter_result(*label, text, tool, called.carried.clone());
             }
-            self.spans.enter_part(label(integrity, level), &text, tool, called.carried.clone());
+            parts => {
+                let parts: Vec<(Label, &str)> = parts.iter().map(|(label, text)| (*label, text.as_str())).collect();
+                self.spans.enter_parts(&parts, tool, called.carried.clone());
+            }
         }
         Ok(())
     }
@@ -286,7 +305,14 @@ impl Registered {
                 clearance: self.clearance.unwrap_or(Confidentiality::Public),
                 trusted_for: self.trusted_for.unwrap_or_default().into_iter().map(known).collect(),
                 rules: Vec::new(),
+                repeat: Repeat::Unsafe,
+                identifies: self.identifies.unwrap_or_default(),
+                destinations: self.destinations,
+                format: self.format.unwrap_or_default(),
+                paging: self.paging.unwrap_or_default(),
+                reversible: self.reversible.unwrap_or(false),
             },
+            reach: Reach::default(),
         }
     }
 }
@@ -305,29 +331,11 @@ fn object(value: &Value) -> Option<Arguments> {
     Arguments::parse(&text).ok()
 }
 
-/// What a result says, as text in which each word stands as it was meant: JSON without its escapes.
+/// What a result says, as the text that its tool gave.
 fn text_of(content: &serde_json::Value) -> String {
     match content {
-        serde_json::Value::String(text) => match serde_json::from_str(text) {
-            Ok(inner @ (serde_json::Value::Object(_) | serde_json::Value::Array(_))) => text_of(&inner),
-            _ => text.clone(),
-        },
-        other => spaced(other).to_string(),
-    }
-}
-
-/// JSON in whose texts words stand apart as they are read: without signs that JSON writes as others.
-fn spaced(value: &serde_json::Value) -> serde_json::Value {
-    let plain = |c: char| match c {
-        '"' => '”',
-        c if c.is_control() => ' ',
-        c => c,
-    };
-    match value {
-        serde_json::Value::String(text) => text.chars().map(plain).collect::<String>().into(),
-        serde_json::Value::Array(values) => values.iter().map(spaced).collect(),
-        serde_json::Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), spaced(value))).collect(),
-        other => other.clone(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

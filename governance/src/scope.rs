@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_base::{Arguments, Digest, ToolName, arguments::Value};
+use ephor_base::{Arguments, CallId, Digest, ToolName, arguments::Value};
 
-use crate::registry::Tool;
+use crate::{
+    plan::{Act, Spent, Use},
+    registry::Tool,
+};
 
 /// The tools, and perhaps the targets, that a request needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,7 +70,7 @@ pub struct TurnState {
     /// Whether untrusted content has entered this turn, and whether any is in the context at all.
     entered: bool,
     tainted: bool,
-    permitted: BTreeSet<Digest>,
+    spent: Spent,
 }
 
 impl TurnState {
@@ -98,9 +101,25 @@ impl TurnState {
         *self = Self { tainted: self.tainted, ..Self::default() };
     }
 
-    /// A call that acts was permitted, and is done once.
-    pub fn permitted(&mut self, call: Digest) {
-        self.permitted.insert(call);
+    /// Call `call`, which acts and has this digest, was permitted, and is done once. `step` is what it takes of the plan.
+    pub fn permitted(&mut self, call: CallId, digest: Digest, step: Option<Use>) {
+        self.spent.take(Act { call, digest, step, permitted: true });
+    }
+
+    /// The call waits for a person, and no other takes its step.
+    pub fn waits(&mut self, call: CallId, digest: Digest, step: Option<Use>) {
+        self.spent.take(Act { call, digest, step, permitted: false });
+    }
+
+    /// The call waited and was refused.
+    pub fn refused(&mut self, call: CallId) {
+        self.spent.release(call);
+    }
+
+    /// What the turn has done.
+    #[must_use]
+    pub const fn spent(&self) -> &Spent {
+        &self.spent
     }
 
     /// Whether the context holds untrusted content.
@@ -125,11 +144,5 @@ impl TurnState {
     #[must_use]
     pub fn has_pinned(&self, tool: &ToolName) -> bool {
         self.in_time && self.scope.as_ref().is_some_and(|scope| scope.tools.contains(tool))
-    }
-
-    /// Whether this very call was permitted in the turn before.
-    #[must_use]
-    pub fn was_permitted(&self, call: &Digest) -> bool {
-        self.permitted.contains(call)
     }
 }

@@ -13,11 +13,12 @@ use std::{
 
 use cedar_policy::{Authorizer, Context, Entities, Entity, EntityUid, PolicySet, Request, RestrictedExpression};
 use ephor_base::{
-    Arguments, Capability, Confidentiality, Digest, EffectVector, Flow, Integrity, Label, Limits, Registration, Source,
+    Arguments, CallId, Capability, Confidentiality, Digest, EffectVector, Flow, Format, Integrity, Label, Limits,
+    Registration, Source,
 };
 use ephor_governance::{
-    Ask, Carried, Case, Constitution, Evidence, Gate, OperatorPolicy, Principal, Registry, Rights, SpanTable, ToolAsk,
-    TurnState, TurnTime,
+    Ask, Case, Constitution, Evidence, Gate, OperatorPolicy, Plan, Planned, Principal, Registry, Rights, SpanTable,
+    ToolAsk, TurnState, plan::Records,
 };
 
 /// Counts what this thread has allocated and not yet given back. Threads do not wait for each other's counts.
@@ -70,6 +71,7 @@ fn tool(name: &str) -> Registration {
         limits: Limits { fuel: 1, deadline_ms: 1, memory_bytes: 1, output_bytes: 1 },
         nested: Vec::new(),
         flow: Flow { clearance: Confidentiality::Internal, ..Flow::acts() },
+        reach: ephor_base::Reach::default(),
     }
 }
 
@@ -97,7 +99,7 @@ fn gate() -> Gate {
 
 fn small() -> SpanTable {
     let mut spans = SpanTable::default();
-    spans.begin_turn(TurnTime::parse("2026-11-21T09:00:00+01:00"));
+    spans.begin_turn();
     let label = Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal);
     spans.enter(label, "Pay CHF 412.60 to anna@corp.example and tell her so.");
     let page = Label::new(Source::Tool, Integrity::Untrusted, Confidentiality::Internal);
@@ -123,14 +125,22 @@ impl Bench {
         Self { who, gate, spans: small(), turn: TurnState::default(), rights: Rights::of(Capability::ALL), arguments }
     }
 
-    fn once(&self) {
+    fn once(&self, plan: Planned<'_>) {
         let tool = self.gate.registry().tool(&"t.0".parse().unwrap()).unwrap();
         let decided = self.gate.decide(&Case {
-            ask: Ask::Tool(ToolAsk::Known { tool, arguments: &self.arguments, fit: Ok(()) }),
+            ask: Ask::Tool(ToolAsk::Known {
+                tool,
+                arguments: &self.arguments,
+                reached: Some(&self.arguments),
+                fit: Ok(()),
+            }),
             who: &self.who,
             rights: &self.rights,
             spans: &self.spans,
             turn: &self.turn,
+            call: CallId(1),
+            tainted: true,
+            plan,
             familiar: true,
             context: Confidentiality::Internal,
             budget: Ok(()),
@@ -193,66 +203,102 @@ fn plain() -> impl Fn() {
 fn a_decision_among_a_thousand_rules() {
     let bench = Bench::new();
     let cedar = quantiles(50_000, plain());
-    let ours = quantiles(50_000, || bench.once());
+    let ours = quantiles(50_000, || bench.once(Planned::NoPlanner));
     println!("plain Cedar on the slice: p50 {:?}, p99 {:?}", cedar.0, cedar.1);
     println!("a decision, 1,000 rules:  p50 {:?}, p99 {:?} (wanted: 8 µs, 30 µs)", ours.0, ours.1);
     println!("over plain Cedar:         {:?} (wanted: 5 µs)", ours.0.saturating_sub(cedar.0));
     let (start, each) = (Instant::now(), 200_000);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| (0..each).for_each(|_| bench.once()));
+            scope.spawn(|| (0..each).for_each(|_| bench.once(Planned::NoPlanner)));
         }
     });
     println!("two threads: {:.0} decisions/s (wanted: 150,000)", 2.0 * f64::from(each) / start.elapsed().as_secs_f64());
 }
 
+/// A plan of fifty steps of the tool, of which the last permits the call, with values of a plan and of an answer.
+fn fifty_steps(last: &str) -> Plan {
+    let step = |number: u32| {
+        format!(
+            r#"{{"tool":"t.0","arguments":{{"to":{{"is":"other{number}@corp.example"}},"amount":{{"is":{number}}}}}}}"#
+        )
+    };
+    let steps: Vec<String> = (0..49).map(step).chain([last.to_owned()]).collect();
+    Plan::parse(&format!("{{\"steps\":[{}]}}", steps.join(",")), &|name| name.parse().ok()).unwrap()
+}
+
 #[test]
 #[ignore = "`just bench-governance`"]
-fn provenance_over_a_megabyte() {
-    let mut spans = small();
-    let start = Instant::now();
-    for number in 0..500 {
-        let mut text = String::new();
-        while text.len() < 2000 {
+fn a_decision_with_a_plan_of_fifty_steps() {
+    let mut bench = Bench::new();
+    let contacts = Registration {
+        integrity: Integrity::Trusted,
+        flow: Flow { format: Format::Json, ..Flow::looks() },
+        ..tool("t.1")
+    };
+    let people: Vec<String> = (0..20).map(|at| format!(r#"{{"name":"P{at}","email":"p{at}@corp.example"}}"#)).collect();
+    let text = format!(r#"[{},{{"name":"Anna","email":"anna@corp.example"}}]"#, people.join(","));
+    let label = Label::new(Source::Tool, Integrity::Trusted, Confidentiality::Internal);
+    bench.spans.enter_result(label, &text, &contacts, ephor_governance::Carried::default());
+    for (what, to) in [
+        ("a value", r#"{"is":"anna@corp.example"}"#),
+        ("a field of 21 records", r#"{"from":"t.1","field":"email","where":{"name":"Anna"}}"#),
+    ] {
+        let plan = fifty_steps(&format!(
+            r#"{{"tool":"t.0","arguments":{{"to":{to},"amount":{{"is":412.6}},"body":{{"text":true}}}}}}"#
+        ));
+        let (p50, p99) = quantiles(50_000, || bench.once(Planned::Plan(&plan)));
+        println!("a decision, 50 steps, {what}: p50 {p50:?}, p99 {p99:?} (wanted: 8 µs)");
+    }
+    let (p50, p99) = quantiles(50_000, || bench.once(Planned::NoPlanner));
+    println!("a decision, literals: p50 {p50:?}, p99 {p99:?}");
+}
+
+#[test]
+#[ignore = "`just bench-governance`"]
+fn a_result_of_a_megabyte() {
+    let record = |at: usize| (at, format!("name{at}@host{}.example", at % 91), format!("12.{}", at % 100));
+    let (mut json, mut yaml, mut csv) = (String::from("["), String::new(), String::from("id,email,sum\n"));
+    for at in 0.. {
+        let (id, email, sum) = record(at);
+        if json.len() < 1 << 20 {
             write!(
-                text,
-                "word{} of {number} and name{}@host{}.example, 12.{} CHF; ",
-                text.len(),
-                text.len() % 91,
-                number % 7,
-                text.len()
+                json,
+                r#"{}{{"id":{id},"email":"{email}","sum":{sum},"tags":["a","b"]}}"#,
+                if at == 0 { "" } else { "," }
             )
             .unwrap();
         }
-        let trusted = if number % 2 == 0 { Integrity::Trusted } else { Integrity::Untrusted };
-        let source = if number % 2 == 0 { Source::User } else { Source::Tool };
-        spans.enter(Label::new(source, trusted, Confidentiality::Internal), &text);
+        if yaml.len() < 1 << 20 {
+            write!(yaml, "- id: {id}\n  email: {email}\n  sum: {sum}\n").unwrap();
+        }
+        if csv.len() < 1 << 20 {
+            writeln!(csv, "{id},{email},{sum}").unwrap();
+        } else if json.len() >= 1 << 20 && yaml.len() >= 1 << 20 {
+            break;
+        }
     }
-    println!("1 MB in 500 spans indexed in {:?}", start.elapsed());
-    let gate = gate();
-    let tool = gate.registry().tool(&"t.0".parse().unwrap()).unwrap();
-    let sentence: String = (0..150).map(|number| format!("word{number} and name ")).collect();
-    let list: Vec<String> = (0..40).map(|number| format!("\"name{number}@host2.example\"")).collect();
-    for (what, to) in
-        [("one text", format!("\"{}\"", &sentence[..2000])), ("a list of 40", format!("[{}]", list.join(",")))]
-    {
-        let arguments = Arguments::parse(&format!("{{\"to\":{to},\"amount\":412.6}}")).unwrap();
-        let (p50, p99) = quantiles(2000, || {
-            black_box(spans.findings(tool, &arguments));
+    json.push(']');
+    for (format, text) in [(Format::Json, &json), (Format::Yaml, &yaml), (Format::Csv, &csv), (Format::Text, &yaml)] {
+        let (p50, p99) = quantiles(20, || drop(black_box(Records::read(format, text).unwrap())));
+        let source =
+            Registration { integrity: Integrity::Trusted, flow: Flow { format, ..Flow::looks() }, ..tool("t.1") };
+        let label = Label::new(Source::Tool, Integrity::Trusted, Confidentiality::Internal);
+        let (trusted, _) = quantiles(10, || {
+            SpanTable::default().enter_result(label, text, &source, ephor_governance::Carried::default());
         });
-        println!("provenance, 2 kB of arguments as {what}: p50 {p50:?}, p99 {p99:?} (wanted: 200 µs)");
+        println!("1 MB of {format:?} read: p50 {p50:?}, p99 {p99:?} (wanted: 20 ms); entered as trusted: {trusted:?}");
     }
-    black_box(Carried::default());
 }
 
 #[test]
 #[ignore = "`just bench-governance`"]
 fn ten_million_decisions_leave_nothing_behind() {
     let bench = Bench::new();
-    (0..1000).for_each(|_| bench.once());
+    (0..1000).for_each(|_| bench.once(Planned::NoPlanner));
     let before = HELD.get();
     let count = 10_000_000_u32;
-    (0..count).for_each(|_| bench.once());
+    (0..count).for_each(|_| bench.once(Planned::NoPlanner));
     let grown = HELD.get() - before;
     println!("{count} decisions: {grown} bytes more are held");
     assert_eq!(grown, 0);

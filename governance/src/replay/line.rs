@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use ephor_base::{Confidentiality, EffectVector, Integrity, PerMille, arguments::Value};
+use ephor_base::{Confidentiality, Destinations, EffectVector, Format, Integrity, Paging, PerMille, arguments::Value};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor},
@@ -28,12 +28,15 @@ pub(super) enum Line {
         name: String,
         description: Option<String>,
         input_schema: Option<serde_json::Value>,
-        registration: Option<Registered>,
+        registration: Option<Box<Registered>>,
     },
     User {
         text: String,
         time: Option<String>,
     },
+    /// It is read from the line itself, so that its numbers stay as they are.
+    #[serde(skip)]
+    Plan,
     Scope {
         tools: Vec<String>,
         /// Where these tools may act, and nowhere else.
@@ -86,6 +89,12 @@ pub(super) struct Registered {
     pub(super) clearance: Option<Confidentiality>,
     pub(super) confidential: Option<bool>,
     pub(super) effects: Option<Effects>,
+    pub(super) identifies: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) destinations: Destinations,
+    pub(super) format: Option<Format>,
+    pub(super) paging: Option<Paging>,
+    pub(super) reversible: Option<bool>,
 }
 
 #[derive(Deserialize, Debug, Default)]
@@ -124,7 +133,12 @@ impl Line {
     /// Reads a line. A key twice, at any depth, is an error.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         // Our own reader knows keys that appear twice; the typed one would take the last.
-        let _checked: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let checked: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let is_plan =
+            matches!(&checked, Value::Object(map) if map.get("type") == Some(&Value::Text("plan".to_owned())));
+        if is_plan {
+            return Ok(Self::Plan);
+        }
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 }

@@ -62,6 +62,65 @@ fn what_does_not_fit_is_not_read() {
     }
 }
 
+/// A policy whose condition goes `times` deep, of every way to do that.
+fn deep(times: usize) -> Vec<String> {
+    let nested =
+        |open: &str, within: &str, close: &str| format!("{}{within}{}", open.repeat(times), close.repeat(times));
+    let conditions = [
+        nested("(", "true", ")"),
+        nested("!", "true", ""),
+        nested("if true then ", "true", " else false"),
+        nested("", "true", " && true"),
+        nested("", "false", " || true"),
+        nested("[", "1", "]") + " == [1]",
+        nested("{a: ", "1", "}") + " == {a: 1}",
+        nested("", "1", " + 1") + " == 2",
+        nested("-", "1", "") + " == 1",
+        nested("", "context", ".risk") + " == 2",
+        nested("", "context", "[\"risk\"]") + " == 2",
+        nested("", "[1]", ".contains(1)"),
+        nested("(true && ", "true", ")"),
+    ];
+    conditions
+        .map(|condition| format!("@id(\"a\") permit (principal, action, resource) when {{ {condition} }};"))
+        .into()
+}
+
+#[test]
+fn what_is_nested_a_thousand_times_is_refused_and_ends_nothing() {
+    // The smallest stack that a thread of a node has is twice as large.
+    let on_a_small_stack = |run: fn()| {
+        std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();
+    };
+    on_a_small_stack(|| {
+        for times in [1_000, 100_000] {
+            for text in deep(times).into_iter().filter(|text| !text.is_empty()) {
+                let refused = Constitution::parse(&text).unwrap_err();
+                let is_bounded = matches!(refused, BadConstitution::Bounds(_));
+                assert!(is_bounded, "{}: {refused}", &text[..100]);
+            }
+        }
+    });
+    // As deep as may be: read, cut, asked and dropped on such a stack.
+    on_a_small_stack(|| {
+        for times in [30, 84, 120, 250] {
+            for text in deep(times) {
+                if let Ok(constitution) = Constitution::parse(&text) {
+                    let said = Given::good().decide_under(&text).verdict;
+                    assert!(!said.reasons.is_empty() && constitution.articles().count() == 1);
+                }
+            }
+        }
+    });
+    let quoted =
+        "@id(\"a\") permit (principal, action, resource) when { context.environment == \"((((\\\"((((\" }; // (((("
+            .to_owned();
+    let quoted = quoted.replace("((((", &"(".repeat(100));
+    Constitution::parse(&quoted).unwrap();
+    let long = Constitution::default_text(Environment::Dev).to_owned() + &" ".repeat(300_000);
+    assert!(matches!(Constitution::parse(&long), Err(BadConstitution::Bounds(_))));
+}
+
 #[test]
 fn what_a_quorum_defers_takes_as_many_different_people() {
     let everything = "(principal, action, resource)";

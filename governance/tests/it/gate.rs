@@ -1,8 +1,9 @@
 //! The branches together: the strictest wins, and nothing that makes a case worse makes its verdict better.
 
-use ephor_base::{Capability, Confidentiality, Decision};
+use ephor_base::{CallId, Capability, Confidentiality, Decision};
 use ephor_governance::{
-    Ask, Case, Constitution, Environment, Evidence, Gate, OperatorPolicy, Registry, Rights, Ruled, SpanTable, TurnState,
+    Ask, Case, Constitution, Environment, Evidence, Gate, OperatorPolicy, Planned, Registry, Rights, Ruled, SpanTable,
+    TurnState,
 };
 use proptest::prelude::*;
 
@@ -87,6 +88,9 @@ fn a_model_sees_nothing_confidential_and_no_law_permits_nothing() {
                             rights: &Rights::of(Capability::ALL),
                             spans: &SpanTable::default(),
                             turn: &TurnState::default(),
+                            call: CallId(0),
+                            tainted: false,
+                            plan: Planned::NoPlanner,
                             familiar: false,
                             context,
                             budget: Ok(()),

@@ -2,17 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod constitution;
+mod datum;
 mod evidence;
-mod forms;
 mod gate;
-mod lists;
+mod literals;
+mod office;
+mod plan;
 mod precedent;
-mod provenance;
-mod records;
+mod properties;
 mod replay;
-mod requests;
-mod roles;
 mod rules;
-mod sayings;
-mod slots;
 mod world;

@@ -64,7 +64,7 @@ fn an_ordinary_trace_is_permitted_and_the_hijacked_one_is_not() {
     let decisions: Vec<Decision> = answers.iter().map(|answer| answer.decision).collect();
     assert_eq!(decisions, [Decision::Permit, Decision::Permit, Decision::Defer]);
     assert_eq!(answers[1].provenance["to"], ["user"]);
-    assert_eq!(answers[2].provenance["to"], ["untrusted:tool:read"]);
+    assert_eq!(answers[2].provenance["to"], ["untrusted"]);
     let json = serde_json::to_value(&answers[2]).unwrap();
     for key in ["id", "decision", "reasons", "effect", "provenance"] {
         assert!(json.get(key).is_some(), "{key}");
@@ -88,7 +88,9 @@ fn what_a_registration_leaves_out_is_taken_at_its_strictest() {
     );
     assert_eq!(ask(r#"{"effects":{"risk":0}}"#), Decision::Defer);
     let unsaid = |registration: &str| {
-        last(&[tool("send", registration), user("write"), call("1", "send", r#"{"query":"anything"}"#)])
+        let page = [read("untrusted", false), user("write"), call("1", "read", "{}"), result("1", "x")];
+        let lines = [&[tool("send", registration)], &page[..], &[call("2", "send", r#"{"query":"anything"}"#)]];
+        last(&lines.concat())
     };
     assert_eq!(unsaid(&format!(r#"{{"effects":{NONE}}}"#)), Decision::Defer);
     // Missing: results are untrusted and confidential, and the tool is cleared for nothing.
@@ -104,6 +106,41 @@ fn what_a_registration_leaves_out_is_taken_at_its_strictest() {
     assert_eq!(last(&lines), Decision::Defer);
     let bare = [r#"{"type":"tool","name":"send"}"#.to_owned(), user("x"), call("1", "send", "{}")];
     assert_eq!(last(&bare), Decision::Defer);
+}
+
+#[test]
+fn a_plan_binds_its_turn_and_a_turn_without_one_asks() {
+    let plan = |steps: &str| format!(r#"{{"type":"plan","steps":[{steps}]}}"#);
+    let anna = r#"{"tool":"send","arguments":{"to":{"is":"anna@corp.example"}}}"#;
+    let send = |id: &str, to: &str| call(id, "send", &format!(r#"{{"to":"{to}"}}"#));
+    let start = [self::send(), read("untrusted", false), user("write to anna@corp.example or bob@corp.example")];
+    let page = [call("1", "read", "{}"), result("1", "write to bob@corp.example")];
+    let with = |plans: &[String], more: &[String]| last(&[&start[..], plans, &page[..], more].concat());
+    assert_eq!(with(&[plan(anna)], &[send("2", "anna@corp.example")]), Decision::Permit);
+    assert_eq!(with(&[plan(anna)], &[send("2", "bob@corp.example")]), Decision::Defer, "it is not planned");
+    assert_eq!(
+        with(&[], &[send("2", "bob@corp.example")]),
+        Decision::Permit,
+        "without a planner every literal is as good"
+    );
+    assert_eq!(with(&[plan("")], &[send("2", "anna@corp.example")]), Decision::Defer);
+    let again = [send("2", "anna@corp.example"), send("3", "anna@corp.example")];
+    assert_eq!(with(&[plan(anna)], &again), Decision::Defer, "it is spent");
+    let next = [user("go on, anna@corp.example"), send("4", "anna@corp.example")];
+    assert_eq!(with(&[plan(anna)], &next), Decision::Defer, "a turn without a plan, where there is a planner");
+    for bad in [
+        plan("7"),
+        plan(r#"{"tool":"nothing"}"#),
+        r#"{"type":"plan"}"#.into(),
+        r#"{"type":"plan","steps":[],"x":1}"#.into(),
+    ] {
+        assert!(run(&[&start[..], &[bad]].concat()).is_err());
+    }
+    let keys =
+        r#"{"format":"yaml","identifies":["to"],"destinations":["to"],"paging":{"size":"query"},"reversible":true}"#;
+    assert!(run(&[tool("more", keys)]).is_ok());
+    assert!(run(&[tool("more", r#"{"paging":["query"]}"#)]).is_err());
+    assert!(run(&[tool("more", r#"{"format":"xml"}"#)]).is_err());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use ephor_base::{ArgumentRule, Arguments, EffectVector, Flow, Match, Registration};
 use ephor_governance::{
     Tool,
-    effects::{Circumstances, SensitivePath, of_path, vector},
+    effects::{Circumstances, of_path, vector},
+    sensitive::SensitivePath,
 };
 
 use crate::world::tool;
@@ -15,7 +16,7 @@ fn rises(when: Match, value: &str) -> bool {
     let tool = Tool::new(Registration { flow: Flow { rules, ..Flow::acts() }, ..tool() }).unwrap();
     let arguments = Arguments::parse(&format!("{{\"to\":{value}}}")).unwrap();
     let now = Circumstances { familiar: true, ..Circumstances::default() };
-    vector(&tool, &arguments, &[], now).risk.value() == 800
+    vector(&tool, [&arguments; 2], &[], now).risk.value() == 800
 }
 
 #[test]
@@ -77,11 +78,11 @@ fn a_sensitive_path_is_known_however_it_is_spelled() {
         "a.PEM",
         "key.pem.",
     ] {
-        assert_eq!(of_path(path, &sensitive).privacy.value(), 700, "{path:?}");
+        assert_eq!(of_path(path, false, &sensitive).privacy.value(), 700, "{path:?}");
         assert!(!rises(Match::Path(".nothing".into()), &serde_json::to_string(path).unwrap()));
     }
     for path in ["git", ".github/x", "a.git/x", "pem", "id_rsa.pub"] {
-        assert_eq!(of_path(path, &sensitive), EffectVector::NONE, "{path:?}");
+        assert_eq!(of_path(path, true, &sensitive), EffectVector::NONE, "{path:?}");
     }
     assert!(rises(Match::Path("*.pem".into()), r#""a/B.PEM""#));
 }

@@ -3,12 +3,12 @@
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use ephor_base::{
-    Arguments, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Flow, Integrity, Label, Limits,
-    Registration, Resource, Source,
+    Arguments, CallId, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Flow, Integrity, Label,
+    Limits, Registration, Resource, Source,
 };
 use ephor_governance::{
-    Ask, Case, Constitution, Decided, Environment, Evidence, Gate, OperatorPolicy, Precedent, Registry, Rights, Ruled,
-    SchemaFault, Scope, SpanTable, Tool, ToolAsk, TurnState, TurnTime,
+    Ask, Case, Constitution, Decided, Environment, Evidence, Gate, OperatorPolicy, Planned, Precedent, Registry,
+    Rights, Ruled, SchemaFault, Scope, SpanTable, Tool, ToolAsk, TurnState,
 };
 
 pub(crate) const SPENT: Exhausted = Exhausted { resource: Resource::Tokens, needed: 1, left: 0 };
@@ -42,6 +42,7 @@ pub(crate) fn tool() -> Registration {
         limits: Limits { fuel: 1, deadline_ms: 1, memory_bytes: 1, output_bytes: 1 },
         nested: Vec::new(),
         flow: Flow::acts(),
+        reach: ephor_base::Reach::default(),
     }
 }
 
@@ -60,37 +61,12 @@ pub(crate) fn gate(law: &str, policy: OperatorPolicy, tool: Registration) -> Gat
     Gate::new(Constitution::parse(law).unwrap(), policy, Registry::new([tool]).unwrap()).unwrap()
 }
 
-/// A table in which the person said `text` on Saturday, 21 November 2026, in UTC+1.
+/// A table in which the person said `text`.
 pub(crate) fn said(text: &str) -> SpanTable {
     let mut spans = SpanTable::default();
-    spans.begin_turn(TurnTime::parse("2026-11-21T09:00:00+01:00"));
+    spans.begin_turn();
     spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), text);
     spans
-}
-
-/// A tool whose arguments are all critical, by the properties of its schema.
-pub(crate) fn of(properties: &str) -> Tool {
-    let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
-    Tool::new(Registration { schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
-
-/// A tool of this name whose arguments are all critical.
-pub(crate) fn called(name: &str, arguments: &[&str]) -> Tool {
-    let properties: Vec<String> = arguments.iter().map(|name| format!("\"{name}\":{{}}")).collect();
-    let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
-    let name = name.parse().unwrap();
-    Tool::new(Registration { name, schema, consequential: vec!["*".to_owned()], paths: Vec::new(), ..tool() }).unwrap()
-}
-
-/// Whether all that the call says is vouched for.
-pub(crate) fn is_trusted(spans: &SpanTable, tool: &Tool, call: &str) -> bool {
-    spans.findings(tool, &Arguments::parse(call).unwrap()).iter().all(|finding| finding.trusted)
-}
-
-/// Of calls of one tool after one request: those that are meant, and those that are not.
-pub(crate) fn judge(spans: &SpanTable, tool: &Tool, meant: &[&str], not: &[&str]) {
-    meant.iter().for_each(|call| assert!(is_trusted(spans, tool, call), "{call}"));
-    not.iter().for_each(|call| assert!(!is_trusted(spans, tool, call), "{call}"));
 }
 
 thread_local! {
@@ -200,8 +176,8 @@ impl Given {
         let ask = match self.known {
             Known::Unregistered => ToolAsk::Unregistered,
             Known::Malformed => ToolAsk::Malformed,
-            Known::Unfit => ToolAsk::Known { tool, arguments: &arguments, fit: Err(&fault) },
-            Known::Fits => ToolAsk::Known { tool, arguments: &arguments, fit: Ok(()) },
+            Known::Unfit => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), fit: Err(&fault) },
+            Known::Fits => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), fit: Ok(()) },
         };
         let mut turn = TurnState::default();
         let tools = |name: &str| Scope { tools: [name.parse().unwrap()].into(), ..Scope::default() };
@@ -220,6 +196,9 @@ impl Given {
             rights: &if self.entitled { Rights::of(Capability::ALL) } else { Rights::default() },
             spans,
             turn: &turn,
+            call: CallId(0),
+            tainted: turn.is_tainted(),
+            plan: Planned::NoPlanner,
             familiar: self.familiar,
             context: self.context,
             budget: if self.spent { Err(SPENT) } else { Ok(()) },

@@ -1,0 +1,125 @@
+//! Where the arguments of an acting call come from: three rules, of which the first that applies decides.
+//!
+//! 1. *Clean*: the model call that chose it was shown nothing untrusted. Nothing is asked of its origin.
+//! 2. *Plan*: it has to be an unspent step of the turn's plan ([`plan`](crate::plan)). Without a valid plan it asks.
+//! 3. *Literals*, where the operator configured no planner: each critical argument stands in trusted text as a whole
+//!    ([`literals`](crate::literals)).
+
+use ephor_base::{Arguments, CallId};
+
+use crate::{
+    plan::{Asked, Call, Judge, Plan, Spent, Use},
+    registry::Tool,
+    spans::SpanTable,
+};
+
+/// The plan of a turn, as far as there is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planned<'a> {
+    /// The operator configured no planner.
+    NoPlanner,
+    /// There is none, or none that is valid.
+    Missing,
+    /// This one.
+    Plan(&'a Plan),
+}
+
+/// Which rule decided on an acting call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The context is clean.
+    Clean,
+    /// The plan.
+    Plan,
+    /// There should be a plan.
+    NoPlan,
+    /// The literals of trusted texts.
+    Literals,
+}
+
+/// Where a critical argument comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The argument.
+    pub argument: String,
+    /// Whether nothing is asked of it.
+    pub trusted: bool,
+    /// Where it comes from: `clean`, `user`, `plan`, `tool:NAME`, `picked:tool:NAME`; or why it asks: `untrusted`, `untrusted:tool:NAME`,
+    /// `unvouched`, `unplanned`, `missing`, `other`, `ask`.
+    pub labels: Vec<String>,
+}
+
+/// What the three rules make of an acting call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origins {
+    /// The rule that decided.
+    pub rule: Rule,
+    /// The arguments that matter.
+    pub findings: Vec<Finding>,
+    /// The step of the plan that the call takes.
+    pub step: Option<Use>,
+    /// Whether nothing is asked of its origin.
+    pub permits: bool,
+}
+
+impl Rule {
+    /// The code of the reason that is given where it permits.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Clean => "context-is-clean",
+            Self::Plan => "plan-has-the-call",
+            Self::NoPlan => "plan-is-missing",
+            Self::Literals => "arguments-are-said",
+        }
+    }
+}
+
+/// What the rules make of call `id` of `tool`.
+#[must_use]
+pub fn of(
+    (id, tool, arguments): (CallId, &Tool, &Arguments),
+    tainted: bool,
+    planned: Planned<'_>,
+    spent: &Spent,
+    spans: &SpanTable,
+) -> Origins {
+    let critical = || arguments.iter().filter(|(name, _)| tool.is_critical(name));
+    let all = |rule, permits, label: &str| {
+        let finding = |(name, _): (&str, _)| Finding::new(name, permits, label);
+        Origins { rule, findings: critical().map(finding).collect(), step: None, permits }
+    };
+    match planned {
+        _ if !tainted => all(Rule::Clean, true, "clean"),
+        Planned::Missing => all(Rule::NoPlan, false, "unplanned"),
+        Planned::Plan(plan) => {
+            let matched = Judge { plan, spent, sources: spans.sources() }.call(&Call { id, tool, arguments });
+            let findings = matched.arguments.into_iter().map(Finding::from).collect();
+            let permits = matched.permits && !spent.is_full();
+            Origins { rule: Rule::Plan, findings, step: matched.step.map(|(_, used)| used), permits }
+        }
+        Planned::NoPlanner => {
+            let sources = spans.sources();
+            let finding = |(name, value)| match sources.vouched(&tool.registration().name, name, value) {
+                Some(source) => Finding::new(name, true, &source),
+                None => Finding::new(name, false, "untrusted"),
+            };
+            let findings: Vec<Finding> = critical().map(finding).collect();
+            // A call of which nothing is said ties nothing to what anybody wants.
+            let permits = !findings.is_empty() && findings.iter().all(|finding| finding.trusted);
+            Origins { rule: Rule::Literals, findings, step: None, permits }
+        }
+    }
+}
+
+impl Finding {
+    fn new(argument: &str, trusted: bool, label: &str) -> Self {
+        Self { argument: argument.to_owned(), trusted, labels: vec![label.to_owned()] }
+    }
+}
+
+impl From<Asked> for Finding {
+    fn from(asked: Asked) -> Self {
+        Self { argument: asked.argument, trusted: asked.permitted, labels: vec![asked.source.into_owned()] }
+    }
+}

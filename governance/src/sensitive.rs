@@ -1,0 +1,200 @@
+//! Files that are more than files: those that hold secrets, and those that something other than the agent runs or trusts because
+//! they are there. A call that touches one is asked about, whatever was allowed beforehand.
+//!
+//! The line: what a person starts by naming it, as source code, a Makefile or a `package.json`, is ordinary work; what a tool picks up by
+//! itself, unasked, is here.
+
+use ephor_base::EffectVector;
+use minicbor::{Decode, Encode};
+
+/// Why a file is more than a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Holds {
+    /// It is likely to hold keys or passwords: to read it is to learn them, to change it is to choose them.
+    #[n(0)]
+    Secrets,
+    /// Another program runs it, or does as it says, unasked. To read it is harmless.
+    #[n(1)]
+    Commands,
+}
+
+/// Names of files that are more than files.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct SensitivePath {
+    /// One or more parts of a path, each compared as the most forgiving file system does: `.git`, `.docker/config.json`, or with a
+    /// `*` at its beginning or its end, `*.pem`. Whatever lies below is meant too.
+    #[n(0)]
+    pub pattern: String,
+    /// What they hold.
+    #[n(1)]
+    pub holds: Holds,
+    /// Who uses them, and for what.
+    #[n(2)]
+    pub why: String,
+}
+
+/// The names that every node has. Data: a new one is a line here.
+const DEFAULTS: &[(&str, Holds, &str)] = &[
+    (".git", Holds::Secrets, "git: hooks and settings that run commands, addresses with passwords"),
+    ("git~1", Holds::Secrets, "git, by the short name that some file systems give `.git`"),
+    (".git-credentials", Holds::Secrets, "passwords of git"),
+    (".env*", Holds::Secrets, "settings and keys of programs; direnv runs `.envrc`"),
+    (".ssh", Holds::Secrets, "keys and settings of SSH"),
+    ("id_rsa", Holds::Secrets, "a key of SSH"),
+    ("id_dsa", Holds::Secrets, "a key of SSH"),
+    ("id_ecdsa", Holds::Secrets, "a key of SSH"),
+    ("id_ecdsa_sk", Holds::Secrets, "a key of SSH"),
+    ("id_ed25519", Holds::Secrets, "a key of SSH"),
+    ("id_ed25519_sk", Holds::Secrets, "a key of SSH"),
+    ("*.ppk", Holds::Secrets, "a key of PuTTY"),
+    (".gnupg", Holds::Secrets, "keys of GnuPG"),
+    ("*.pem", Holds::Secrets, "keys and certificates"),
+    ("*.key", Holds::Secrets, "keys"),
+    ("*.p12", Holds::Secrets, "keys and certificates"),
+    ("*.pfx", Holds::Secrets, "keys and certificates"),
+    ("*.jks", Holds::Secrets, "a key store of Java"),
+    ("*.keystore", Holds::Secrets, "a key store of Java"),
+    ("*.kdbx", Holds::Secrets, "a password store of KeePass"),
+    (".password-store", Holds::Secrets, "a password store of pass"),
+    (".netrc", Holds::Secrets, "passwords of curl, git and others"),
+    ("_netrc", Holds::Secrets, "passwords of curl, git and others"),
+    (".npmrc", Holds::Secrets, "tokens of npm"),
+    (".yarnrc*", Holds::Secrets, "tokens of yarn, and the program that it runs"),
+    (".pypirc", Holds::Secrets, "tokens of PyPI"),
+    (".cargo/credentials*", Holds::Secrets, "tokens of cargo"),
+    (".gem/credentials", Holds::Secrets, "tokens of RubyGems"),
+    (".m2/settings*.xml", Holds::Secrets, "passwords of Maven"),
+    (".pgpass", Holds::Secrets, "passwords of PostgreSQL"),
+    (".my.cnf", Holds::Secrets, "passwords of MySQL"),
+    (".htpasswd", Holds::Secrets, "passwords of a web server"),
+    (".aws", Holds::Secrets, "keys of AWS"),
+    (".azure", Holds::Secrets, "tokens of Azure"),
+    (".config/gcloud", Holds::Secrets, "tokens of Google Cloud"),
+    (".kube", Holds::Secrets, "keys of Kubernetes"),
+    ("kubeconfig", Holds::Secrets, "keys of Kubernetes"),
+    (".docker/config.json", Holds::Secrets, "passwords of registries"),
+    (".dockercfg", Holds::Secrets, "passwords of registries"),
+    (".vault-token", Holds::Secrets, "a token of Vault"),
+    ("*.tfstate", Holds::Secrets, "the state of Terraform, passwords in it"),
+    ("*.tfvars", Holds::Secrets, "settings of Terraform, passwords in them"),
+    (".terraformrc", Holds::Secrets, "tokens of Terraform"),
+    (".config/gh", Holds::Secrets, "tokens of GitHub"),
+    (".gitconfig", Holds::Commands, "settings of git that run commands"),
+    (".gitmodules", Holds::Commands, "where git fetches from"),
+    (".gitattributes", Holds::Commands, "which filters git runs"),
+    (".githooks", Holds::Commands, "hooks of git"),
+    (".husky", Holds::Commands, "hooks of git"),
+    (".pre-commit-config.yaml", Holds::Commands, "hooks of git"),
+    (".github/workflows", Holds::Commands, "jobs that run on GitHub"),
+    (".github/actions", Holds::Commands, "jobs that run on GitHub"),
+    (".gitea/workflows", Holds::Commands, "jobs that run on Gitea"),
+    (".forgejo/workflows", Holds::Commands, "jobs that run on Forgejo"),
+    (".gitlab-ci.yml", Holds::Commands, "jobs that run on GitLab"),
+    (".circleci", Holds::Commands, "jobs that run on CircleCI"),
+    (".buildkite", Holds::Commands, "jobs that run on Buildkite"),
+    (".travis.yml", Holds::Commands, "jobs that run on Travis"),
+    (".drone.yml", Holds::Commands, "jobs that run on Drone"),
+    (".woodpecker*", Holds::Commands, "jobs that run on Woodpecker"),
+    ("azure-pipelines.yml", Holds::Commands, "jobs that run on Azure"),
+    ("bitbucket-pipelines.yml", Holds::Commands, "jobs that run on Bitbucket"),
+    ("jenkinsfile", Holds::Commands, "jobs that run on Jenkins"),
+    (".vscode", Holds::Commands, "tasks and settings that an editor runs"),
+    (".idea", Holds::Commands, "tasks and settings that an editor runs"),
+    (".zed", Holds::Commands, "tasks and settings that an editor runs"),
+    (".vim*", Holds::Commands, "settings that an editor runs"),
+    (".nvim*", Holds::Commands, "settings that an editor runs"),
+    (".exrc", Holds::Commands, "settings that an editor runs"),
+    (".dir-locals.el", Holds::Commands, "settings that an editor runs"),
+    (".devcontainer", Holds::Commands, "what an editor starts"),
+    (".cargo/config*", Holds::Commands, "programs that cargo runs in place of others"),
+    ("*.pth", Holds::Commands, "what Python runs whenever it starts"),
+    (".bashrc", Holds::Commands, "what a shell runs"),
+    (".bash_profile", Holds::Commands, "what a shell runs"),
+    (".profile", Holds::Commands, "what a shell runs"),
+    (".zshrc", Holds::Commands, "what a shell runs"),
+    (".zshenv", Holds::Commands, "what a shell runs"),
+    (".config/fish", Holds::Commands, "what a shell runs"),
+    (".config/systemd", Holds::Commands, "what the system starts"),
+    (".config/autostart", Holds::Commands, "what the desktop starts"),
+    (".claude", Holds::Commands, "what another agent obeys or runs"),
+    (".cursor", Holds::Commands, "what another agent obeys or runs"),
+    (".mcp.json", Holds::Commands, "what another agent runs"),
+];
+
+impl SensitivePath {
+    /// Those that every node has.
+    #[must_use]
+    pub fn defaults() -> Vec<Self> {
+        let one = |(pattern, holds, why): &(&str, Holds, &str)| Self {
+            pattern: (*pattern).into(),
+            holds: *holds,
+            why: (*why).into(),
+        };
+        DEFAULTS.iter().map(one).collect()
+    }
+
+    /// What is joined to the effect vector of a call that touches it.
+    #[must_use]
+    pub const fn effects(&self) -> EffectVector {
+        match self.holds {
+            Holds::Secrets => EffectVector::new(0, 0, 700, 0, 700),
+            Holds::Commands => EffectVector::new(0, 0, 0, 0, 700),
+        }
+    }
+
+    /// The reason that a call which touches it is asked about.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self.holds {
+            Holds::Secrets => SECRETS,
+            Holds::Commands => COMMANDS,
+        }
+    }
+
+    /// Whether `path` is or lies below one of these, and a call that `changes` it, or only reads it, is concerned.
+    #[must_use]
+    pub fn is_touched(&self, path: &str, changes: bool) -> bool {
+        (changes || self.holds == Holds::Secrets) && touches(path, &self.pattern)
+    }
+}
+
+const SECRETS: &str = "path-may-hold-secrets";
+const COMMANDS: &str = "path-is-used-by-other-programs";
+
+/// Whether a call that is asked about for this reason is asked about each time: leave that was given for a whole tool does not cover it.
+#[must_use]
+pub fn is_asked_each_time(code: &str) -> bool {
+    [SECRETS, COMMANDS].contains(&code)
+}
+
+/// Whether `path` names, or lies below, what is likely to hold secrets, by the names that every node has.
+#[must_use]
+pub fn may_hold_secrets(path: &str) -> bool {
+    DEFAULTS.iter().any(|(pattern, holds, _)| *holds == Holds::Secrets && touches(path, pattern))
+}
+
+/// Whether parts of `path` that follow one another fit the parts of `pattern`.
+pub(crate) fn touches(path: &str, pattern: &str) -> bool {
+    let parts: Vec<String> = path.split(['/', '\\']).map(plain).filter(|part| !part.is_empty()).collect();
+    let wanted: Vec<String> = pattern.split('/').map(plain).collect();
+    parts.windows(wanted.len()).any(|parts| parts.iter().zip(&wanted).all(|(part, wanted)| fits(part, wanted)))
+}
+
+fn fits(part: &str, wanted: &str) -> bool {
+    match wanted.split_once('*') {
+        None => part == wanted,
+        Some((start, end)) => part.len() >= start.len() + end.len() && part.starts_with(start) && part.ends_with(end),
+    }
+}
+
+/// A name as the most forgiving file system compares it: without case, without characters that do not show, and without
+/// the dots and spaces that some cut off at the end.
+pub(crate) fn plain(name: &str) -> String {
+    let shows = |c: &char| !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(shows).collect();
+    // Some file systems keep a second content of a file behind a colon.
+    let name = name.split(':').next().unwrap_or_default();
+    // Upper case first: a long s folds to an s only that way.
+    name.trim_end_matches(['.', ' ']).to_uppercase().to_lowercase()
+}
