@@ -170,9 +170,13 @@ impl Kernel {
         let receipt = self.door().log().append(record).await.map_err(not_written)?;
         let granted = self.door().ledger.grant(seat, limit);
         let account = granted.ok_or_else(|| NotDone::Gone(seat.clone(), receipt.seq))?;
+        let was = self.held(seat);
         self.door().holds.raised(seat);
+        let now = self.held(seat);
         drop(turn);
-        self.sessions_at(seat, false).into_iter().for_each(|session| self.tell(session));
+        if was != now {
+            self.sessions_at(seat, false).into_iter().for_each(|session| self.tell(session));
+        }
         Ok((account, receipt.seq))
     }
 
@@ -185,7 +189,9 @@ impl Kernel {
     /// The last calls of a seat that ended, the oldest first.
     #[must_use]
     pub fn landed(&self, seat: &Seat) -> Vec<Landed> {
-        self.door().flights.of(seat)
+        let sessions = self.sessions_at(seat, false).into_iter();
+        let landed = |session| self.door().with_session(session, |session| session.landed.iter().cloned().collect());
+        sessions.filter_map(landed).flat_map(|landed: Vec<Landed>| landed).collect()
     }
 
     /// Everything that is held.
@@ -198,6 +204,20 @@ impl Kernel {
     #[must_use]
     pub fn held(&self, seat: &Seat) -> Option<HoldKind> {
         self.door().holds.on(seat)
+    }
+
+    /// The hold on a seat: of several the one furthest up, which holds the most.
+    #[must_use]
+    pub fn hold_on(&self, seat: &Seat) -> Option<Hold> {
+        let kind = self.held(seat)?;
+        let holds =
+            |hold: &Hold| hold.kind == kind && (hold.seat == *seat || (hold.tree && is_at_or_below(seat, &hold.seat)));
+        self.holds().into_iter().find(holds)
+    }
+
+    /// Which stopped seat keeps `seat` from beginning, if one does.
+    pub(crate) fn stopped_at(&self, seat: &Seat) -> Option<Seat> {
+        self.hold_on(seat).filter(|hold| hold.kind == HoldKind::Stopped).map(|hold| hold.seat)
     }
 
     /// The seat that is meant, which must be one that such an act can be done to.
@@ -303,16 +323,11 @@ impl Kernel {
         Acted { seat: place.seat, recorded: Ok(seq), sessions }
     }
 
-    /// Tells whoever watches a session what holds it now. One that is slow is told when it can be, and holds nobody up.
+    /// Tells whoever watches a session what holds it now.
     fn tell(&self, session: SessionId) {
         let held = self.door().with_session(session, |session| session.seat.clone());
         let held = held.and_then(|seat| self.door().holds.on(&seat));
-        if let Some(seen) = self.door().watchers().show_at_once(session, Seen::Held { by: held }) {
-            let door = self.door().clone();
-            crate::runtime::spawn(async move {
-                let _is_watched: bool = door.watchers().show(session, seen).await;
-            });
-        }
+        let _is_watched: bool = self.door().watchers().show(session, Seen::Held { by: held });
     }
 }
 
@@ -338,9 +353,8 @@ impl Door {
         if let Err(error) = self.log().note(Record { subject, fact, content: None }).await {
             tracing::error!(seat = %caller.seat, %error, "a seat whose budget is spent could not be recorded as suspended");
         }
-        // Whoever watches may be slow, and holds no limit up.
         drop(turn);
-        self.watchers().show(caller.session, Seen::Held { by: Some(HoldKind::Spent) }).await;
+        let _is_watched: bool = self.watchers().show(caller.session, Seen::Held { by: Some(HoldKind::Spent) });
     }
 
     /// A seat is gone for good, and what held it with it.

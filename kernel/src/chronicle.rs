@@ -11,9 +11,11 @@ use ephor_chain::{
     record::{Content, Fact, Record, Restart, Subject},
 };
 
+use tokio::runtime::Handle;
+
 use crate::{
     door::{Caller, Door},
-    kernel::AGENT,
+    kernel::{AGENT, CLIENT, SERVICES},
     letters::Lost,
     runtime::{Host, Later, News, Process, SeatKey, Told, What},
     seen::Seen,
@@ -30,6 +32,8 @@ const OWN_BYTES: usize = 40;
 /// The host of a node's processes: its clock is the door's, and its record the chain.
 pub(crate) struct Chronicle {
     pub(crate) door: Arc<Door>,
+    /// The runtime of the node: the watchdog tells of what it ended from a thread of its own.
+    pub(crate) handle: Handle,
 }
 
 /// One thing to be put down.
@@ -80,7 +84,7 @@ impl Host for Chronicle {
         let lost: Vec<Lost> = messages.iter().flatten().map(Lost::from).collect();
         if !lost.is_empty() {
             let (door, seat) = (self.door.clone(), seat.clone());
-            crate::runtime::spawn(async move { door.bury(Some(&seat), lost, why).await });
+            crate::runtime::spawn_on(&self.handle, async move { door.bury(Some(&seat), lost, why).await });
         }
     }
 
@@ -111,7 +115,7 @@ async fn put(door: &Door, lines: Vec<Line>) -> Result<(), String> {
                 door.log().note(*record).await.map_err(|error| error.to_string())?;
             }
             Line::Seen(session, seen) => {
-                let _is_watched: bool = door.watchers().show(session, seen).await;
+                let _is_watched: bool = door.watchers().show(session, seen);
             }
         }
     }
@@ -129,7 +133,8 @@ fn over(news: &[News<Chronicle>]) -> Vec<SessionId> {
 fn lines(news: &[News<Chronicle>]) -> Vec<Line> {
     let storm = Storm::find(news);
     storm.log();
-    let mut lines: Vec<Line> = news.iter().filter(|one| !storm.has(one)).filter_map(line).collect();
+    let alone = news.iter().filter(|one| !storm.has(one) && !is_of_client(one));
+    let mut lines: Vec<Line> = alone.filter_map(line).collect();
     lines.extend(storm.lines());
     lines
 }
@@ -195,6 +200,12 @@ impl Storm {
     }
 }
 
+/// Whether it is news of what serves a client: that comes and goes with whoever looks, and is on no record.
+fn is_of_client(one: &News<Chronicle>) -> bool {
+    let is_service = one.supervisor().is_some_and(|supervisor| supervisor.as_str() == SERVICES);
+    is_service && one.seat().name().starts_with(CLIENT)
+}
+
 /// What is put down for one piece of news by itself.
 fn line(one: &News<Chronicle>) -> Option<Line> {
     let session = one.session();
@@ -214,8 +225,8 @@ fn line(one: &News<Chronicle>) -> Option<Line> {
             (subject(Some(one.pid())), fact, session.and_then(|_| message(reason)).map(Content::Text))
         }
         // The exit stands on the record, and so will the start.
-        What::Restarting(Cause::Exited(_)) => {
-            let seen = Seen::Restarted { reason: "the agent crashed".to_owned() };
+        What::Restarting(Cause::Exited(reason)) => {
+            let seen = Seen::Restarted { reason: ended(reason).to_owned() };
             return session.map(|session| Line::Seen(session, seen));
         }
         What::Restarting(Cause::StartFailed) => {
@@ -226,6 +237,16 @@ fn line(one: &News<Chronicle>) -> Option<Line> {
         }
     };
     Some(Line::Record(Box::new(Record { subject, fact, content })))
+}
+
+/// How the end of an agent is told to whoever watches it.
+const fn ended(reason: &ExitReason) -> &'static str {
+    match reason {
+        // Only an operator kills an agent that is then started again.
+        ExitReason::Killed => "an operator killed the agent",
+        ExitReason::Hung => "the agent hung",
+        _ => "the agent crashed",
+    }
 }
 
 /// What an exit says beyond its code.

@@ -2,7 +2,7 @@
 //! may do what.
 
 use ed25519_dalek::SigningKey;
-use ephor_base::{Digest, OperatorId, Seq};
+use ephor_base::{Digest, OperatorId, Seq, SessionId};
 use ephor_chain::{
     AppendError, Credential, Decree, Log, Role,
     record::{Fact, Record, Subject, Terms},
@@ -95,6 +95,7 @@ pub(crate) fn terms(gate: &Gate) -> Terms {
         constitution: Digest::of(gate.constitution().text().as_bytes()),
         capabilities: policy.capabilities.clone(),
         never: policy.never.clone(),
+        models: policy.models.clone(),
     }
 }
 
@@ -119,6 +120,29 @@ impl Kernel {
     #[must_use]
     pub fn role(&self, operator: OperatorId) -> Option<Role> {
         self.door().role(operator)
+    }
+
+    /// The operator who answers for an open session.
+    #[must_use]
+    pub fn operator_of(&self, session: SessionId) -> Option<OperatorId> {
+        self.door().with_session(session, |session| session.spec.operator)
+    }
+
+    /// The operator who stands as the subject of an entry, if it is there and has one.
+    pub async fn author(&self, entry: Seq) -> Option<OperatorId> {
+        let log = self.door().log().clone();
+        let stored = tokio::task::spawn_blocking(move || log.entry(entry)).await;
+        stored.ok()?.ok()??.entry.subject.operator
+    }
+
+    /// Records that `operator` asked for what they may not do.
+    ///
+    /// # Errors
+    /// [`NotDecreed::Chain`]; then it stands nowhere.
+    pub async fn forbid(&self, operator: OperatorId, act: &str, why: &str) -> Result<Seq, NotDecreed> {
+        let subject = Subject { operator: Some(operator), ..Subject::default() };
+        let fact = Fact::Forbidden { act: act.to_owned(), why: why.to_owned() };
+        Ok(self.door().log().note(Record { subject, fact, content: None }).await?.seq)
     }
 
     /// Whether `signature` is that of `operator`, who is in office, over `message`.

@@ -11,6 +11,7 @@ mod history;
 mod inbox;
 mod law;
 mod nested;
+mod ongoing;
 mod permit;
 mod precedents;
 mod refusal;
@@ -24,7 +25,7 @@ mod tickets;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -50,13 +51,13 @@ pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
 pub use scoping::SCOPE_TOOL;
-pub use session::{Moment, SessionSpec};
+pub use session::{Moment, SessionSpec, TurnLimits};
 
 pub(crate) use flights::Flights;
 pub(crate) use history::LAPSED;
 pub(crate) use retrial::TakenUp;
 pub(crate) use session::{Parked, Session, Turn};
-pub(crate) use tickets::{Answer, Instant};
+pub(crate) use tickets::{Answer, Claim, Instant};
 
 use inbox::{Following, Inbox};
 use law::{Among, Decreeing, Enacting, Law, Under};
@@ -68,7 +69,9 @@ use crate::{
     holds::Holds,
     kernel::NotStarted,
     ledger::Ledger,
-    seen::{Question, Watchers},
+    question::Question,
+    runtime::Watch,
+    seen::Watchers,
     timers::Timers,
     warrant::Warrant,
 };
@@ -123,6 +126,8 @@ pub struct DoorParts {
     pub watchers: Arc<Watchers>,
     /// How long things may take.
     pub patience: Patience,
+    /// How much one turn may ask.
+    pub turn: TurnLimits,
     /// What agents there are.
     pub appointments: Appointments,
 }
@@ -143,6 +148,8 @@ struct Parts {
     watchers: Arc<Watchers>,
     /// How long things may take.
     patience: Patience,
+    /// How much one turn may ask.
+    turn: TurnLimits,
     /// What agents there are.
     appointments: Appointments,
 }
@@ -161,15 +168,20 @@ pub struct FirstNumbers {
 /// The door of a node.
 pub struct Door {
     parts: Parts,
+    /// Who sees drivers that do not yield.
+    watch: Arc<Watch>,
     law: Arc<Law>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) flights: Flights,
+    pub(crate) ongoing: Arc<ongoing::Ongoing>,
     /// Held while a seat gets another limit, or is held because its budget is spent.
     pub(crate) limiting: tokio::sync::Mutex<()>,
     /// Called when the group of a session has ended, whoever ended it.
     over: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
-    sessions: Mutex<HashMap<SessionId, Opened>>,
+    /// Called when a panic has left a session half changed.
+    broken: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
+    sessions: Mutex<HashMap<SessionId, Arc<Opened>>>,
     pub(crate) tickets: tickets::Tickets,
     pub(crate) precedents: precedents::Precedents,
     /// Counts the messages that were answered, or died.
@@ -181,12 +193,12 @@ pub struct Door {
     next_ticket: AtomicU64,
 }
 
-/// A session that is open.
+/// A session that is open. Each has a lock of its own: one that is at work holds up no other, and a panic in one is its own.
 struct Opened {
-    session: Session,
+    session: Mutex<Session>,
     link: Link,
     /// What its seat may use; closing the session gives it up.
-    _warrant: Warrant,
+    warrant: Mutex<Option<Warrant>>,
 }
 
 /// How what is recorded reaches a session.
@@ -301,12 +313,9 @@ pub enum NotAccepted {
     /// Too many messages wait already.
     #[error("the mailbox is full: {0} messages wait; try again later")]
     Full(usize),
-    /// The process that sends it has no session, or is over.
-    #[error("process {0} has no session that a message could come out of")]
-    NoOrigin(Pid),
     /// The seat has taken as many messages as its budget allows. An operator can raise it.
-    #[error("{0}; raise it with `ephor budget`")]
-    BudgetSpent(Exhausted),
+    #[error("{0}; `ephor budget {1}` shows it, and raises it")]
+    BudgetSpent(Exhausted, Seat),
     /// What it replays or fires was replayed or fired before, or stands no more.
     #[error("it is not to be done again: {0}")]
     Again(&'static str),
@@ -318,7 +327,8 @@ pub enum NotAccepted {
 /// How a message comes to be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
-    /// The session it comes out of; none, if the operator's client sent it, whose parts say what the person has typed.
+    /// The session it came out of, of a replayed message that another session delegated; none, if the operator's client sent it,
+    /// whose parts say what the person has typed.
     pub(crate) from: Option<SessionId>,
     /// Why it is sent, if no person did just now.
     pub(crate) because: Option<Because>,
@@ -332,20 +342,23 @@ pub(crate) struct Sent {
 pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
 
 impl Door {
-    pub(crate) fn new(parts: DoorParts, first: FirstNumbers) -> Self {
-        let DoorParts { log, gate, drivers, secrets, clock, watchers, patience, appointments } = parts;
+    pub(crate) fn new(parts: DoorParts, first: FirstNumbers, watch: Arc<Watch>) -> Self {
+        let DoorParts { log, gate, drivers, secrets, clock, watchers, patience, turn, appointments } = parts;
         let time = clock.clone();
         let timers = Timers::of_machine(move || time.monotonic());
-        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience, appointments };
+        let parts = Parts { log, drivers, secrets, clock, timers, watchers, patience, turn, appointments };
         let precedents = precedents::Precedents::load(&parts.log);
         let holds = Arc::new(Holds::new(parts.log.standing(|standing| standing.holds().clone())));
         Self {
             parts,
+            watch,
             law: Arc::new(Law::new(gate)),
             holds,
             flights: Flights::default(),
+            ongoing: Arc::default(),
             limiting: tokio::sync::Mutex::default(),
             over: OnceLock::new(),
+            broken: OnceLock::new(),
             ledger: Arc::default(),
             sessions: Mutex::default(),
             tickets: tickets::Tickets::default(),
@@ -425,7 +438,7 @@ impl Door {
         let cancel = self.token_for(caller.session, action.kind());
         let serving = serving::Serving::new(self.clone(), caller, cancel.clone(), sender.clone(), None);
         crate::runtime::spawn(async move {
-            let result = serving.serve(action).await;
+            let result = serving.contained(action).await;
             // A caller that left has no use for the answer; it is on the record.
             let _left: Result<(), _> = sender.send(CallState::Ended(result)).await;
         });
@@ -461,7 +474,8 @@ impl Door {
     /// Keeps an open session. From here on it follows what is recorded of it.
     pub(crate) fn keep(&self, session: Session, veil: Veil, warrant: Warrant) {
         let link = Link { veil: Some(Arc::new(veil)), ..Link::default() };
-        self.sessions().insert(session.id, Opened { session, link, _warrant: warrant });
+        let (id, warrant) = (session.id, Mutex::new(Some(warrant)));
+        self.sessions().insert(id, Arc::new(Opened { session: Mutex::new(session), link, warrant }));
     }
 
     /// Has `told` called whenever the group of a session has ended; once and for all.
@@ -477,19 +491,35 @@ impl Door {
     }
 
     pub(crate) fn close_session(&self, id: SessionId) {
-        self.sessions().remove(&id);
+        let opened = self.sessions().remove(&id);
+        // Somebody may be looking at it just now, and its seat is free all the same.
+        drop(opened.and_then(|opened| crate::lock::enter(&opened.warrant).take()));
+        self.ongoing.changed();
     }
 
-    /// Looks at a session, or changes it; `None` if it is not open.
+    /// Whether nothing of a session is left that could still be recorded of it.
+    pub(crate) fn is_at_rest(&self, id: SessionId) -> bool {
+        !self.sessions().contains_key(&id) && self.ongoing.has_none(id)
+    }
+
+    /// Looks at a session, or changes it; `None` if it is not open, or a panic has left it half changed.
     pub(crate) fn with_session<T>(&self, id: SessionId, f: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        let opened = self.sessions().get(&id).cloned()?;
+        let Ok(mut session) = opened.session.lock() else {
+            self.broken.get().into_iter().for_each(|told| told(id));
+            return None;
+        };
         let gate = self.gate();
-        self.sessions().get_mut(&id).map(|Opened { session, link, .. }| {
-            // What was recorded comes first.
-            while let Some(recorded) = link.inbox.next() {
-                session.take_in(&gate, &recorded.event());
-            }
-            f(session)
-        })
+        // What was recorded comes first.
+        while let Some(recorded) = opened.link.inbox.next() {
+            session.take_in(&gate, &recorded.event());
+        }
+        Some(f(&mut session))
+    }
+
+    /// Has `told` called whenever a session is found that a panic has left half changed; once and for all.
+    pub(crate) fn on_broken(&self, told: impl Fn(SessionId) + Send + Sync + 'static) {
+        let _kept: Result<(), _> = self.broken.set(Box::new(told));
     }
 
     /// How what is recorded reaches the session.
@@ -512,7 +542,8 @@ impl Door {
     ) -> Result<Envelope, NotAccepted> {
         let Sent { from, because, by, scope } = sent;
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
-        let reserved = self.ledger.reserve(&seat, MESSAGE).map_err(NotAccepted::BudgetSpent)?;
+        let reserved = self.ledger.reserve(&seat, MESSAGE);
+        let reserved = reserved.map_err(|spent| NotAccepted::BudgetSpent(spent, seat.clone()))?;
         let id = MessageId(self.next_message.fetch_add(1, Ordering::Relaxed));
         let tools = scope.as_ref().map(|pins| pins.iter().map(|pin| pin.tool.clone()).collect::<Vec<_>>());
         let said = |spans, offset| {
@@ -613,7 +644,7 @@ impl Door {
         }
         let (session, needed) = (claim.question.session, claim.question.quorum);
         let link = self.link(session).ok_or(BadRuling::NotOpen(id))?;
-        let same = self.reusable(&claim.question, &ruling.statement)?;
+        let same = self.reusable(&claim, &ruling.statement)?;
         let receipt = self.record_ruling(asked_by(&claim.question), ruling, same, &link).await?;
         let (approvers, law) = (self.approvers(), self.gate().digest());
         let tally = self.with_session(session, |session| session.tally(id, law, &approvers)).unwrap_or_default();
@@ -627,12 +658,13 @@ impl Door {
         Ok(0)
     }
 
-    /// The arguments that an answer to `question` is used again for, if it is to be.
-    fn reusable(&self, question: &Question, said: &Statement) -> Result<Option<Arguments>, BadRuling> {
+    /// The arguments that an answer to a ticket is used again for, if it is to be.
+    fn reusable(&self, claim: &Claim<'_>, said: &Statement) -> Result<Option<Arguments>, BadRuling> {
         let Some(always) = &said.always else { return Ok(None) };
         let gate = self.gate();
-        let tool = gate.registry().tool(&question.tool).ok_or(BadRuling::OtherCall)?;
-        precedents::pattern(question, tool, (said.decision, always), self.clock().now()).map(Some)
+        let tool = gate.registry().tool(&claim.question.tool).ok_or(BadRuling::OtherCall)?;
+        let asked = (&claim.question, &claim.arguments);
+        precedents::pattern(asked, tool, (said.decision, always), self.log().time()).map(Some)
     }
 
     /// Records that nobody answered a ticket, and closes it; nothing, if somebody did.
@@ -672,6 +704,7 @@ impl Door {
             && said.policy == self.gate().digest()
             && said.call.is_none()
             && said.registration.is_none()
+            && said.shown.is_none()
             && said.always.is_none();
         if !binds {
             return Err(BadRuling::OtherCall);
@@ -719,8 +752,8 @@ impl Door {
         TicketId(self.next_ticket.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Opened>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Opened>>> {
+        crate::lock::enter(&self.sessions)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use ephor_base::{Arguments, Budget, Failure, Outcome, Product, Secret, Task, ToolName};
+use ephor_base::{
+    Arguments, Budget, Failure, Leads, Limits, Located, Outcome, Product, Secret, SessionId, ToolName, Workspace,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -13,14 +15,80 @@ use crate::{
 
 /// Runs one kind of action. `node` plugs drivers in; the door alone calls them.
 pub trait Driver: Send + Sync + 'static {
-    /// The most that doing `task` may use; reserved before it runs. Must not block.
-    fn estimate(&self, task: &Task) -> Budget;
+    /// The most that a run may use; reserved before the verdict. Up to twice of it is believed of what a run reports. Must
+    /// not block.
+    fn estimate(&self, of: &Estimate<'_>) -> Budget;
+
+    /// Says where the paths of a tool call lead, before it is judged. It looks, and changes nothing. A driver whose tools take paths
+    /// and that does not say it has them denied.
+    fn locate(&self, sought: Sought) -> Locating {
+        let nowhere = || Leads::Nowhere("its driver does not say where a path leads".to_owned());
+        let files = sought.paths.into_iter().map(|(argument, _)| Located { argument, leads: nowhere() }).collect();
+        Locating::new(std::future::ready(files))
+    }
 
     /// Does it. The permit is the only source of what to do.
     ///
     /// The future is dropped at the permit's deadline, and a moment after cancellation if it has not ended by itself;
     /// dropping it must leave nothing running. It may panic: the door records that as a failure.
     fn run(&self, permit: Permit, context: CallContext) -> Running;
+}
+
+/// The paths of a tool call, to be followed to what they name.
+#[derive(Clone, Debug)]
+pub struct Sought {
+    /// The session that asks.
+    pub session: SessionId,
+    /// The folder they are relative to.
+    pub workspace: Workspace,
+    /// Each argument that is a path, and that path. By its spelling each stays in the workspace.
+    pub paths: Vec<(String, String)>,
+    /// Whether the call replaces what is there, so that its content counts too.
+    pub replaces: bool,
+}
+
+/// A driver on its way along paths.
+pub struct Locating(Pin<Box<dyn Future<Output = Vec<Located>> + Send>>);
+
+impl Locating {
+    /// Boxes a driver's future.
+    pub fn new(future: impl Future<Output = Vec<Located>> + Send + 'static) -> Self {
+        Self(Box::pin(future))
+    }
+
+    pub(crate) fn into_inner(self) -> Pin<Box<dyn Future<Output = Vec<Located>> + Send>> {
+        self.0
+    }
+}
+
+/// What a driver is told of a call before there is a verdict on it: names and sizes, and no content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Estimate<'a> {
+    /// A model is to be asked.
+    Model {
+        /// Who serves it.
+        provider: &'a str,
+        /// Its name there.
+        name: &'a str,
+        /// The bytes of everything it is shown, descriptions of tools among them.
+        shown_bytes: usize,
+        /// The most tokens it may answer with.
+        max_output_tokens: u64,
+    },
+    /// A tool is to run.
+    Tool {
+        /// The tool.
+        name: &'a ToolName,
+        /// The bytes of its arguments, in canonical form.
+        arguments_bytes: usize,
+        /// The caps of its registration.
+        limits: Limits,
+    },
+    /// A reply is to be sent.
+    Reply {
+        /// The bytes of its text.
+        text_bytes: usize,
+    },
 }
 
 /// A driver at work.
@@ -71,7 +139,7 @@ pub enum PreviewItem {
     Progress(String),
 }
 
-/// Where a driver shows its work while it is at it. Bounded: a slow watcher slows the driver, never fills memory.
+/// Where a driver shows its work while it is at it. Bounded, and emptied by the door whether or not anybody watches.
 #[derive(Clone, Debug)]
 pub struct Preview(mpsc::Sender<PreviewItem>);
 
@@ -81,7 +149,7 @@ impl Preview {
         (Self(sender), receiver)
     }
 
-    /// Shows `item`; waits if the watcher is behind. If nobody watches, nothing happens.
+    /// Shows `item`. If nobody watches, nothing happens.
     pub async fn show(&self, item: PreviewItem) {
         // A watcher that left is no reason to stop working.
         let _gone: Result<(), _> = self.0.send(item).await;
@@ -125,16 +193,25 @@ impl CallContext {
     /// Takes the secret `name` out of the node's keeping, on the record.
     ///
     /// # Errors
-    /// [`NoSecret`] if the node has none of that name; nothing is recorded then.
+    /// [`NoSecret`]: the registration does not name it, or the node has none of that name. Nothing is recorded then.
     pub async fn lease(&self, name: &str) -> Result<Secret<String>, NoSecret> {
         self.inner.lease(name).await
     }
 }
 
-/// The node has no such secret.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("there is no secret `{0}`")]
-pub struct NoSecret(pub String);
+/// A secret was not leased.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoSecret {
+    /// The node has no such secret, or could not record that it is leased.
+    #[error("there is no secret `{0}`")]
+    Missing(String),
+    /// What the operator registered does not name it: a bug of the driver, or an attack.
+    #[error("the secret `{0}` is not among those that the registration names")]
+    NotRegistered(String),
+    /// The call is over that it was wanted for.
+    #[error("the call is over that the secret `{0}` was wanted for")]
+    Over(String),
+}
 
 /// The door as one running call sees it.
 pub(crate) trait InnerDoor: Send + Sync {

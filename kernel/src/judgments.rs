@@ -75,7 +75,7 @@ pub struct Suspended {
     pub since: Seq,
     /// How many of its tool calls that rests on.
     pub calls: u64,
-    /// How many of those were refused or failed.
+    /// How many of those were refused.
     pub bad: u64,
 }
 
@@ -84,7 +84,7 @@ impl Kernel {
     #[must_use]
     pub fn precedents(&self) -> Vec<Stands> {
         let door = self.door();
-        let (now, law) = (door.clock().now(), self.policy());
+        let (now, law) = (door.log().time(), self.policy());
         let standing: Vec<Reused> = door.log().standing(|standing| standing.reused().cloned().collect());
         let stands = |reused: Reused| {
             let known = door.precedents.named(reused.ruling);

@@ -1,8 +1,9 @@
 //! The kernel of a node: its tree, its door, its table.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -10,12 +11,12 @@ use ephor_base::{
     Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, ToolName, cbor,
 };
 use ephor_chain::{
-    HoldKind, Undelivered,
+    Unanswered, Undelivered,
     record::{Appointment, Fact, Pin, Record, Subject},
     standing::is_at_or_below,
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
     branch::{Branch, Child, Work},
@@ -25,22 +26,30 @@ use crate::{
         Appointments, BadRuling, Door, DoorParts, FirstNumbers, NotAccepted, Sent, Session, SessionSpec, SignedRuling,
         Turn, within,
     },
-    ledger::Account,
+    ledger::{Account, NotCarved},
     letters::Lost,
     links::Related,
-    process::{Body, Embodied, Process},
+    process::{Body, Embodied},
     residences::{Residence, Residences},
     runtime::{
         self, Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
+        Watch,
     },
-    seen::Seen,
+    seen::{Seen, Subscription},
     supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
+    taking_up::NotTakenUp,
     warrant::Warrant,
-    whole::whole,
+    whole::{claimed, whole},
 };
 
 /// The last name of the seat of a session's agent.
 pub(crate) const AGENT: &str = "loop";
+
+/// What serves one client each is called this and a number, below [`SERVICES`].
+pub(crate) const CLIENT: &str = "client-";
+
+/// The seat above services and tasks.
+pub(crate) const SERVICES: &str = "node/services";
 
 /// The name of the root of a node's tree.
 pub(crate) const NODE_NAME: &str = "node";
@@ -49,13 +58,12 @@ pub(crate) const NODE_NAME: &str = "node";
 /// bounded where they begin.
 const NODE: Budget = Budget { children: 1_000_000, depth: 16, ..Budget::MAX };
 
-/// How a hold is called.
-const fn held_as(kind: HoldKind) -> &'static str {
-    match kind {
-        HoldKind::Suspended => "suspended",
-        HoldKind::Spent => "suspended, for its budget is spent",
-        HoldKind::Stopped => "stopped",
+/// What is stopped, and what ends that.
+fn stopped(seat: &Seat) -> String {
+    if seat.as_str() == NODE_NAME {
+        return "The node is stopped. Run `ephor resume --all`.".to_owned();
     }
+    format!("The seat `{seat}` is stopped. Run `ephor resume {seat}`.")
 }
 
 /// How long an agent or service may take to stop before it is killed (OTP's default for workers).
@@ -136,9 +144,12 @@ pub enum NotStarted {
     /// There may be no more seats below the one above it, or none so deep.
     #[error("{0}")]
     BudgetSpent(Exhausted),
+    /// The seat is filled, as by what is just being put away.
+    #[error("the seat `{0}` is filled; try again when it is free")]
+    Taken(Seat),
     /// An operator stopped it, and nothing begins there until it is resumed.
-    #[error("it is {}; `ephor ps` shows what is, and `ephor resume` of that, or with --all, lets it go on", held_as(*.0))]
-    Held(HoldKind),
+    #[error("{}", stopped(.0))]
+    Stopped(Seat),
     /// The constitution cannot take the seat in.
     #[error("the constitution cannot take the seat in: {0}")]
     Ungoverned(String),
@@ -147,6 +158,15 @@ pub enum NotStarted {
 impl From<Refused> for NotStarted {
     fn from(refused: Refused) -> Self {
         if refused == Refused::Stopping { Self::Stopping } else { Self::Refused(refused) }
+    }
+}
+
+impl From<NotCarved> for NotStarted {
+    fn from(error: NotCarved) -> Self {
+        match error {
+            NotCarved::Exhausted(exhausted) => Self::BudgetSpent(exhausted),
+            NotCarved::Taken(seat) => Self::Taken(seat),
+        }
     }
 }
 
@@ -168,6 +188,8 @@ struct Core {
     acting: tokio::sync::Mutex<()>,
     /// Held while a session is attached to or put away.
     taking: tokio::sync::Mutex<()>,
+    /// The sessions that were begun anew since this node started.
+    anew: Mutex<BTreeSet<SessionId>>,
 }
 
 impl Kernel {
@@ -182,25 +204,28 @@ impl Kernel {
         first_pid: Pid,
         random: Arc<dyn Random>,
     ) -> Result<Self, NotStarted> {
-        let door = Arc::new(Door::new(parts, first));
+        let watch = Arc::new(Watch::new(SPIN));
+        let door = Arc::new(Door::new(parts, first, watch.clone()));
         record_law(&door).await?;
-        let (_above, warrant) = warrants(&door).map_err(NotStarted::BudgetSpent)?;
-        let runtime = Runtime::new(Chronicle { door }, first_pid, SPIN);
+        let (_above, warrant) = warrants(&door)?;
+        let runtime = Runtime::watched(Chronicle { door, handle: Handle::current() }, first_pid, watch);
         let flags = Flags::one_for_one(Intensity::TREE);
         let branch =
             |name, spec| ChildSpec { shutdown: Shutdown::Within(BRANCH_SHUTDOWN), ..ChildSpec::supervisor(name, spec) };
         let standing: Arc<Mutex<Vec<ChildSpec<Chronicle>>>> = Arc::default();
-        let agents = SupervisorSpec::new(flags, Vec::new());
-        let services = SupervisorSpec::new(flags, Vec::new());
+        // No session waits for another to stop, and no client for another.
+        let independent = Flags { independent: true, ..flags };
+        let agents = SupervisorSpec::new(independent, Vec::new());
+        let services = SupervisorSpec::new(independent, Vec::new());
         let joined = standing.clone();
-        let services = services.joined_by(move || joined.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let services = services.joined_by(move || crate::lock::enter(&joined).clone());
         let spec = SupervisorSpec::new(flags, vec![branch("agents", agents), branch("services", services)]);
         let root = runtime.plant(NODE_NAME, &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
-        let (sessions, acting, taking) =
-            (Mutex::default(), tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let (sessions, anew) = (Mutex::default(), Mutex::default());
+        let (acting, taking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
         let core =
-            Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting, taking };
+            Core { runtime, random, root, agents, services, standing, warrant, _above, sessions, acting, taking, anew };
         let kernel = Self(Arc::new(core));
         let weak = Arc::downgrade(&kernel.0);
         kernel.door().holds.on_change(move |seat, tree| {
@@ -214,6 +239,12 @@ impl Kernel {
                 runtime::spawn(async move { Self(core).lost(session).await });
             }
         });
+        let (weak, handle) = (Arc::downgrade(&kernel.0), Handle::current());
+        kernel.door().on_broken(move |session| {
+            if let Some(core) = weak.upgrade() {
+                runtime::spawn_on(&handle, async move { Self(core).begin_anew(session).await });
+            }
+        });
         Ok(kernel)
     }
 
@@ -224,11 +255,20 @@ impl Kernel {
     pub async fn start_service(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
         let spec = ChildSpec::worker(name, Arc::new(Embodied(body)));
         let seat = started(self.0.services.start(spec.clone()).await)?.seat().clone();
-        self.0.standing.lock().unwrap_or_else(PoisonError::into_inner).push(spec);
+        crate::lock::enter(&self.0.standing).push(spec);
         Ok(seat)
     }
 
-    /// Starts a task: a temporary child of `node/services`, such as one client's connection.
+    /// Starts what serves one client's connection, as a task. Neither its start nor its end is recorded, since to look changes nothing;
+    /// what its operator does is. So its PID may be that of another behind a boot.
+    ///
+    /// # Errors
+    /// [`NotStarted`]
+    pub async fn start_client(&self, number: u64, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
+        self.start_task(&format!("{CLIENT}{number}"), body).await
+    }
+
+    /// Starts a task: a temporary child of `node/services`.
     ///
     /// # Errors
     /// [`NotStarted`]
@@ -256,12 +296,9 @@ impl Kernel {
     /// # Errors
     /// [`NotStarted`]
     pub async fn open_session(&self, agent: AgentSpec) -> Result<SessionId, NotStarted> {
-        let (kernel, (sender, opened)) = (self.clone(), oneshot::channel());
-        runtime::spawn(async move {
-            let opened = kernel.open(agent).await;
-            if let Err(Ok(nobodys)) = sender.send(opened) {
-                kernel.close_session(nobodys).await;
-            }
+        let (opening, closing) = (self.clone(), self.clone());
+        let opened = claimed(async move { opening.open(agent).await }, async move |nobodys| {
+            closing.close_session(nobodys).await
         });
         opened.await.unwrap_or(Err(NotStarted::Stopping))
     }
@@ -270,12 +307,11 @@ impl Kernel {
         self.door().log().can_begin().map_err(|error| NotStarted::Chain(error.to_string()))?;
         let (id, name) = self.fresh_session();
         let seat = self.0.agents.seat().child(&name).child(AGENT);
-        if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
-            return Err(NotStarted::Held(kind));
+        if let Some(held) = self.stopped_at(&seat) {
+            return Err(NotStarted::Stopped(held));
         }
         let rights = within(agent.session.rights.clone(), &agent.session.agent);
-        let warrant = self.0.warrant.carve(seat.clone(), &rights, agent.budget);
-        let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
+        let warrant = self.0.warrant.carve(seat.clone(), &rights, agent.budget)?;
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         let AgentSpec { session, budget, body } = agent;
         self.settle_in(id, &name, &seat, body, async || {
@@ -305,28 +341,28 @@ impl Kernel {
             self.abandon(id, &group, seat).await;
             return Err(error);
         }
-        let body = ChildSpec {
+        let child = ChildSpec {
             restart: Restart::Transient,
             session: Some(id),
             keeps_messages: true,
-            ..ChildSpec::worker(AGENT, Arc::new(Embodied(body)))
+            ..ChildSpec::worker(AGENT, Arc::new(Embodied(body.clone())))
         };
         let added = match group.supervision() {
-            Some(group) => started(group.start(body).await),
+            Some(group) => started(group.start(child).await),
             None => Err(NotStarted::Stopping),
         };
         match added {
             Ok(agent) => {
-                self.sessions().insert(id, Residence { group: group.clone(), agent });
+                self.sessions().insert(id, Residence { group: group.clone(), agent, body });
                 // One whose group was killed before anybody knew where it lives.
                 if group.pid().is_none() {
                     self.lost(id).await;
                     return Err(NotStarted::Stopping);
                 }
                 // One that was opened while everything was being stopped is stopped as well.
-                if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(seat) {
+                if let Some(held) = self.stopped_at(seat) {
                     self.close_session(id).await;
-                    return Err(NotStarted::Held(kind));
+                    return Err(NotStarted::Stopped(held));
                 }
                 self.park(seat, false);
                 Ok(())
@@ -373,17 +409,6 @@ impl Kernel {
         self.deliver(session, Sent { scope: Some(scope), ..Sent::default() }, parts).await
     }
 
-    /// Puts a message of a process into the mailbox of another session, once it is durable. The record names the session it
-    /// comes out of, which the handle says and nobody else, so that whoever erases that session is told of this one. What it
-    /// says vouches for nothing, and is confidential.
-    ///
-    /// # Errors
-    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
-    pub async fn delegate(&self, from: &Process, to: SessionId, parts: Vec<Part>) -> Result<MessageId, NotAccepted> {
-        let origin = from.origin().ok_or(NotAccepted::NoOrigin(from.pid()))?;
-        self.deliver(to, Sent { from: Some(origin), ..Sent::default() }, parts).await
-    }
-
     /// As [`Kernel::send`], also for what no person sent just now. What is accepted is put into the mailbox, also if whoever sent it
     /// does not wait for that.
     pub(crate) async fn deliver(
@@ -413,7 +438,7 @@ impl Kernel {
     }
 
     /// Watches a session; `answers` says whether a person is there who can be asked.
-    pub fn watch(&self, session: SessionId, answers: bool) -> mpsc::Receiver<Seen> {
+    pub fn watch(&self, session: SessionId, answers: bool) -> Subscription {
         self.door().watchers().watch(session, answers)
     }
 
@@ -437,8 +462,15 @@ impl Kernel {
         self.door().gate().digest()
     }
 
-    /// Stops a session's agent and forgets the session. A turn under way is cancelled first.
+    /// Stops a session's agent and forgets the session. A turn under way is cancelled first. What was begun is finished, also
+    /// if whoever wants it does not wait for it.
     pub async fn close_session(&self, session: SessionId) {
+        let kernel = self.clone();
+        let _cut_off: Option<()> = whole(async move { kernel.put_away(session).await }).await;
+    }
+
+    /// The same, by somebody who waits for it.
+    pub(crate) async fn put_away(&self, session: SessionId) {
         let Some(home) = self.sessions().remove(session) else { return };
         self.door().with_session(session, |session| session.left = Some(Vec::new()));
         let over = self.door().with_session(session, |session| session.turn.as_ref().map(Turn::over)).flatten();
@@ -474,20 +506,49 @@ impl Kernel {
         if let Err(error) = self.door().log().flush().await {
             tracing::error!(%session, %error, "what a session left that is over is not settled on the disk");
         }
-        self.door().watchers().part(session, Seen::Over { why }).await;
-        self.forget(session, seat);
+        self.door().watchers().part(session, Seen::Over { why });
+        self.forget(session);
     }
 
-    /// Stops what there is of a session and forgets it.
-    async fn abandon(&self, session: SessionId, group: &Address<Chronicle>, seat: &Seat) {
+    /// A panic has left what the door knows of a session half changed. The session is stopped, which its exits on the record
+    /// say, and goes on from there; once. If it breaks again, it is given up.
+    async fn begin_anew(&self, session: SessionId) {
+        let Some(home) = self.sessions().remove(session) else { return };
+        tracing::error!(%session, "the door panicked over a session, which is begun anew from the record");
+        let is_first = crate::lock::enter(&self.0.anew).insert(session);
+        self.end_group(session, &home.group).await;
+        self.door().release(home.group.seat()).await;
+        self.door().close_session(session);
+        self.door().tickets.forget(session);
+        let why = "the door panicked over it more than once".to_owned();
+        let again = if is_first {
+            self.attach(session, home.body).await.map(drop)
+        } else {
+            Err(NotTakenUp::NotFollowed { session, why })
+        };
+        if let Err(why) = again {
+            let owed = |one: &&Unanswered| one.session == session;
+            let owed = self.door().log().standing(|standing| standing.unanswered().filter(owed).copied().collect());
+            self.give_up(session, owed, &why).await;
+            let why = format!("session {session} is over: {why}; `ephor dead` has what was not answered");
+            self.door().watchers().part(session, Seen::Over { why });
+        }
+    }
+
+    async fn end_group(&self, session: SessionId, group: &Address<Chronicle>) {
         let name = Name::from(group.seat().name());
         if let Err(refused) = self.0.agents.terminate(Target::Name(name)).await {
             // It gave up before, or everything stops: either way it is gone, or will be.
             tracing::debug!(%session, %refused, "a session was not there to be stopped");
         }
+    }
+
+    /// Stops what there is of a session and forgets it.
+    async fn abandon(&self, session: SessionId, group: &Address<Chronicle>, seat: &Seat) {
+        self.end_group(session, group).await;
         self.bury_rest(session, seat).await;
         self.door().release(group.seat()).await;
-        self.forget(session, seat);
+        self.forget(session);
     }
 
     /// What a session did not answer are dead letters.
@@ -580,6 +641,17 @@ impl Kernel {
     /// Every live process, by PID.
     #[must_use]
     pub fn processes(&self) -> Vec<ProcessInfo> {
+        self.runtime_info(self.0.runtime.processes())
+    }
+
+    /// At most so many of them, in the order of their PIDs, behind one of these; and whether there are more.
+    #[must_use]
+    pub fn processes_behind(&self, behind: Option<Pid>, most: usize) -> (Vec<ProcessInfo>, bool) {
+        let (page, more) = self.0.runtime.processes_behind(behind, most);
+        (self.runtime_info(page), more)
+    }
+
+    fn runtime_info(&self, residents: Vec<Resident>) -> Vec<ProcessInfo> {
         let now = self.door().clock().monotonic();
         let info = |resident: Resident| ProcessInfo {
             pid: resident.pid,
@@ -594,7 +666,7 @@ impl Kernel {
             uptime_ms: u64::try_from(now.saturating_sub(resident.started).as_millis()).unwrap_or(u64::MAX),
             seat: resident.seat,
         };
-        self.0.runtime.processes().into_iter().map(info).collect()
+        residents.into_iter().map(info).collect()
     }
 
     /// What agent is in `seat`, if it is that of the agent of a session.
@@ -628,7 +700,7 @@ impl Kernel {
         self.0.runtime.kill(pid)
     }
 
-    /// Stops the whole tree, last started first, and waits until it is down. The log stays open. A turn under way is left for
+    /// Stops the whole tree, services before agents, and waits until it is down. The log stays open. A turn under way is left for
     /// the next boot, with what it asks and the messages that wait.
     pub async fn stop(&self) {
         self.door().stopping.store(true, Ordering::SeqCst);
@@ -647,23 +719,17 @@ impl Kernel {
         self.0.runtime.lost_threads()
     }
 
-    fn forget(&self, session: SessionId, seat: &Seat) {
+    fn forget(&self, session: SessionId) {
         self.door().close_session(session);
         self.door().tickets.forget(session);
         self.door().watchers().forget(session);
-        self.door().flights.forget(seat);
     }
 
-    /// A session and the name of its group. No two that are open share a name: it is a seat, and a seat has one budget.
+    /// A session and the name of its group, which is the whole id: it is a seat, and a seat has one account for ever.
     fn fresh_session(&self) -> (SessionId, String) {
-        loop {
-            let mut id = [0; 16];
-            self.0.random.fill(&mut id);
-            let name = SessionId(id).to_string().chars().take(8).collect::<String>();
-            if !self.is_group(&self.0.agents.seat().child(&name)) {
-                return (SessionId(id), name);
-            }
-        }
+        let mut id = [0; 16];
+        self.0.random.fill(&mut id);
+        (SessionId(id), SessionId(id).to_string())
     }
 
     pub(crate) fn door(&self) -> &Arc<Door> {
@@ -671,7 +737,7 @@ impl Kernel {
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, Residences> {
-        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.0.sessions)
     }
 }
 
@@ -693,9 +759,9 @@ fn below(
 }
 
 /// What the node, and all agents together, may do and use: what the operator's policy allows.
-fn warrants(door: &Door) -> Result<(Warrant, Warrant), Exhausted> {
+fn warrants(door: &Door) -> Result<(Warrant, Warrant), NotCarved> {
     let (node, rights) = (Seat::root(NODE_NAME), door.gate().policy().rights());
-    let above = Warrant::of_node(&door.ledger, node.clone(), rights.clone(), NODE);
+    let above = Warrant::of_node(&door.ledger, node.clone(), rights.clone(), NODE)?;
     let agents = above.carve(node.child("agents"), &rights, Budget::MAX)?;
     Ok((above, agents))
 }

@@ -2,10 +2,13 @@
 //!
 //! A [`Purse`] is carved from the purse above it and made in no other way, so that no seat ever has what its parent has
 //! not. Reserving climbs from a seat to the root and costs as many steps as the tree is deep, however many seats there are.
+//!
+//! No sum here can be more than can be counted: what is set aside leaves room for the most that may be booked for it, and
+//! nothing books more than that, whatever a driver reports.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ephor_base::{Budget, Exhausted, Resource, Seat};
@@ -14,8 +17,22 @@ use ephor_base::{Budget, Exhausted, Resource, Seat};
 mod tests;
 
 /// The accounts of all seats, by seat. It finds purses and makes none but the first. A node has one, which only its door can reach.
+///
+/// A seat has one account for as long as the node runs. When its purse is gone the account is closed; whoever fills the
+/// seat next goes on with it, so that what was used is neither forgotten nor booked twice.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<HashMap<Seat, Weak<Node>>>);
+pub struct Ledger(Mutex<HashMap<Seat, Arc<Node>>>);
+
+/// A purse was not made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotCarved {
+    /// There may be no more seats there, or none so deep.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+    /// The seat is filled: two would share one account.
+    #[error("the seat `{0}` is filled; try again when it is free")]
+    Taken(Seat),
+}
 
 /// One seat's account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +57,6 @@ impl Account {
 /// used with the seats above.
 #[derive(Debug)]
 pub struct Purse {
-    seat: Seat,
     node: Arc<Node>,
     ledger: Arc<Ledger>,
     /// The child that this seat is to all above it.
@@ -53,6 +69,8 @@ pub struct Reservation {
     /// None where nothing was set aside.
     node: Option<Arc<Node>>,
     amount: Budget,
+    /// The most that may be booked for it.
+    most: Budget,
     /// What is booked when it is dropped.
     used: Budget,
 }
@@ -70,19 +88,39 @@ struct State {
     used: Budget,
     reserved: Budget,
     closed: bool,
+    /// Whether anything was ever booked.
+    begun: bool,
 }
 
 impl Ledger {
     /// The purse of a root: the one that is carved from nothing.
-    #[must_use]
-    pub fn root(self: &Arc<Self>, seat: Seat, limit: Budget) -> Purse {
-        self.enter(seat, Node::new(None, limit), None)
+    ///
+    /// # Errors
+    /// [`NotCarved::Taken`]: there is one.
+    pub fn root(self: &Arc<Self>, seat: Seat, limit: Budget) -> Result<Purse, NotCarved> {
+        self.enter(seat, None, limit, None)
     }
 
-    fn enter(self: &Arc<Self>, seat: Seat, node: Node, place: Option<Reservation>) -> Purse {
-        let node = Arc::new(node);
-        self.nodes().insert(seat.clone(), Arc::downgrade(&node));
-        Purse { seat, node, ledger: self.clone(), _place: place }
+    /// Opens the account of a seat that nobody fills.
+    fn enter(
+        self: &Arc<Self>,
+        seat: Seat,
+        parent: Option<&Arc<Node>>,
+        limit: Budget,
+        place: Option<Reservation>,
+    ) -> Result<Purse, NotCarved> {
+        let mut nodes = self.nodes();
+        let node = match nodes.get(&seat) {
+            Some(known) if known.reopen(parent, limit) => known.clone(),
+            Some(_) => return Err(NotCarved::Taken(seat)),
+            None => {
+                let node = Arc::new(Node::new(parent.cloned(), limit));
+                nodes.insert(seat, node.clone());
+                node
+            }
+        };
+        drop(nodes);
+        Ok(Purse { node, ledger: self.clone(), _place: place })
     }
 
     /// The account of `seat`; none after its purse is gone.
@@ -98,7 +136,9 @@ impl Ledger {
     pub fn reserve(&self, seat: &Seat, amount: Budget) -> Result<Reservation, Exhausted> {
         match self.find(seat) {
             Some(node) => node.reserve(amount),
-            None => Budget::ZERO.covers(&amount).map(|()| Reservation { node: None, amount, used: amount }),
+            None => {
+                Budget::ZERO.covers(&amount).map(|()| Reservation { node: None, amount, most: amount, used: amount })
+            }
         }
     }
 
@@ -110,13 +150,6 @@ impl Ledger {
         reserved.map(|reserved| reserved.settle(Budget::ZERO)).is_ok()
     }
 
-    /// Books what `seat` used before its account was there, here and above.
-    pub fn charge(&self, seat: &Seat, used: &Budget) {
-        if let Some(node) = self.find(seat) {
-            node.book(&Budget::ZERO, used);
-        }
-    }
-
     /// Gives `seat` another limit; says what it may use now, which is no more than the seats above it may. What it has
     /// used stays used.
     pub fn grant(&self, seat: &Seat, limit: Budget) -> Option<Account> {
@@ -126,11 +159,11 @@ impl Ledger {
     }
 
     fn find(&self, seat: &Seat) -> Option<Arc<Node>> {
-        self.nodes().get(seat).and_then(Weak::upgrade).filter(|node| !node.state().closed)
+        self.nodes().get(seat).filter(|node| !node.state().closed).cloned()
     }
 
-    fn nodes(&self) -> MutexGuard<'_, HashMap<Seat, Weak<Node>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn nodes(&self) -> MutexGuard<'_, HashMap<Seat, Arc<Node>>> {
+        crate::lock::enter(&self.0)
     }
 }
 
@@ -139,15 +172,32 @@ impl Purse {
     /// generation less; and one child more for this seat and all above it.
     ///
     /// # Errors
-    /// [`Exhausted`]: there may be no more children here, or none so deep. Nothing was made.
-    pub fn carve(&self, seat: Seat, asked: Budget) -> Result<Self, Exhausted> {
+    /// [`NotCarved`]: nothing was made.
+    pub fn carve(&self, seat: Seat, asked: Budget) -> Result<Self, NotCarved> {
         let given = self.node.account().limit;
         let Some(depth) = given.depth.checked_sub(1) else {
-            return Err(Exhausted { resource: Resource::Depth, needed: 1, left: 0 });
+            return Err(Exhausted { resource: Resource::Depth, needed: 1, left: 0 }.into());
         };
         let place = self.node.reserve(Budget { children: 1, ..Budget::ZERO })?.lent();
         let limit = asked.meet(&Budget { depth, ..given });
-        Ok(self.ledger.enter(seat, Node::new(Some(self.node.clone()), limit), Some(place)))
+        self.ledger.enter(seat, Some(&self.node), limit, Some(place))
+    }
+
+    /// Books what the seat used before this node ran, here and above; nothing, if the account knows already.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: it is more than can be counted. Nothing was booked.
+    pub fn begin(&self, used: &Budget) -> Result<(), Exhausted> {
+        if self.node.state().begun {
+            return Ok(());
+        }
+        let mut node = Some(&self.node);
+        while let Some(at) = node {
+            at.state().after(&Budget::ZERO, used)?;
+            node = at.parent.as_ref();
+        }
+        self.node.book(&Budget::ZERO, used);
+        Ok(())
     }
 
     /// The account.
@@ -160,18 +210,24 @@ impl Purse {
 impl Drop for Purse {
     fn drop(&mut self) {
         self.node.state().closed = true;
-        let mut nodes = self.ledger.nodes();
-        // Another may have the seat by now.
-        if nodes.get(&self.seat).is_some_and(|held| std::ptr::eq(held.as_ptr(), &raw const *self.node)) {
-            nodes.remove(&self.seat);
-        }
     }
 }
 
 impl Node {
     const fn new(parent: Option<Arc<Self>>, given: Budget) -> Self {
-        let state = State { given, used: Budget::ZERO, reserved: Budget::ZERO, closed: false };
+        let state = State { given, used: Budget::ZERO, reserved: Budget::ZERO, closed: false, begun: false };
         Self { parent, state: Mutex::new(state) }
+    }
+
+    /// Opens a closed account again, below the same seat; false if it is open.
+    fn reopen(&self, parent: Option<&Arc<Self>>, given: Budget) -> bool {
+        let is_below = self.parent.as_ref().map(Arc::as_ptr) == parent.map(Arc::as_ptr);
+        let mut state = self.state();
+        if !state.closed || !is_below {
+            return false;
+        }
+        (state.closed, state.given) = (false, given);
+        true
     }
 
     fn account(&self) -> Account {
@@ -181,8 +237,9 @@ impl Node {
     }
 
     fn reserve(self: &Arc<Self>, amount: Budget) -> Result<Reservation, Exhausted> {
+        let most = amount.plus(&amount)?;
         self.set_aside(&amount)?;
-        Ok(Reservation { node: Some(self.clone()), amount, used: amount })
+        Ok(Reservation { node: Some(self.clone()), amount, most, used: amount })
     }
 
     /// Sets `amount` aside here and above, or nowhere. Locks are taken from a seat upwards and never down, so that no two
@@ -195,10 +252,12 @@ impl Node {
         // Depth is nobody's to use up.
         let left = Budget { depth: u64::MAX, ..state.given.minus(&state.used).minus(&state.reserved) };
         left.covers(amount)?;
+        let reserved = state.reserved.plus(amount)?;
+        state.after(&reserved, &reserved)?;
         if let Some(parent) = &self.parent {
             parent.set_aside(amount)?;
         }
-        state.reserved = state.reserved.plus(amount);
+        state.reserved = reserved;
         Ok(())
     }
 
@@ -208,18 +267,28 @@ impl Node {
         while let Some(at) = node {
             let mut state = at.state();
             state.reserved = state.reserved.minus(reserved);
-            state.used = state.used.plus(used);
+            state.begun = true;
+            match state.used.plus(used) {
+                Ok(sum) => state.used = sum,
+                // What was set aside left room for it. An account that nobody can count in any more gives nothing.
+                Err(_) => state.closed = true,
+            }
             drop(state);
             node = at.parent.as_deref();
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.state)
     }
 }
 
 impl State {
+    /// What would have been used if these were booked as well.
+    fn after(&self, one: &Budget, other: &Budget) -> Result<Budget, Exhausted> {
+        self.used.plus(one)?.plus(other)
+    }
+
     /// What was given, as far as the seat above still has it.
     fn within(&self, above: Option<Budget>) -> Budget {
         match above {
@@ -236,9 +305,16 @@ impl Reservation {
         self.amount
     }
 
-    /// Books `used` and frees the rest.
-    pub fn settle(mut self, used: Budget) {
-        self.used = used;
+    /// The most that is booked for it: twice what is set aside, since an estimate may be wrong.
+    #[must_use]
+    pub const fn most(&self) -> Budget {
+        self.most
+    }
+
+    /// Books `used`, and no more than [`Self::most`]; frees the rest, and says what was booked.
+    pub fn settle(mut self, used: Budget) -> Budget {
+        self.used = used.meet(&self.most);
+        self.used
     }
 
     /// What nobody can use up: it is given back when this is dropped.

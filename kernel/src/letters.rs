@@ -3,7 +3,9 @@
 //! The record alone says what is dead. A replay is the acceptance of a new message that names the old one, in one entry, so
 //! that whatever dies at whatever moment, a message is never both dead and delivered, and never delivered twice.
 
-use ephor_base::{Envelope, MessageId, OperatorId, Part, Seat, Seq, SessionId, Timestamp, ToolName};
+use ephor_base::{
+    Envelope, MessageId, ModelRef, OperatorId, Part, Seat, Seq, SessionId, Timestamp, ToolName, Workspace,
+};
 use ephor_chain::{
     AppendError, Because, DeadLetter, Private, Undelivered,
     record::{Content, Fact, Pin, Record, Subject},
@@ -11,7 +13,7 @@ use ephor_chain::{
 
 use crate::{
     acts::{MAX_NOTE, NotDone},
-    door::{Door, NotAccepted, Sent},
+    door::{Door, NotAccepted, Sent, Session, SessionSpec},
     kernel::Kernel,
 };
 
@@ -21,6 +23,11 @@ pub enum NotRaised {
     /// There is no such dead letter: it was answered, replayed or dropped, or never was. The caller's fault.
     #[error("message {0} is no dead letter")]
     NotDead(MessageId),
+    /// Nothing says any more what its session worked with.
+    #[error(
+        "what the session of message {0} worked with cannot be read any more: name a folder and a model, with -C and --model"
+    )]
+    Whence(MessageId),
     /// What it said cannot be read any more: its session was erased, or its entry is gone.
     #[error("what message {0} said cannot be read any more")]
     Unreadable(MessageId),
@@ -62,6 +69,24 @@ impl Door {
     }
 }
 
+/// What the session works with in which a dead letter was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Whence {
+    /// The folder its tools see.
+    pub workspace: Workspace,
+    /// The model it asks.
+    pub model: ModelRef,
+    /// Its agent, as the configuration names it.
+    pub agent: String,
+}
+
+impl From<&Session> for Whence {
+    fn from(session: &Session) -> Self {
+        let SessionSpec { workspace, model, agent, .. } = session.spec.clone();
+        Self { workspace, model, agent: agent.agent }
+    }
+}
+
 /// A dead letter, opened.
 struct Letter {
     /// The session it comes out of: replayed, it is trusted for no more than before.
@@ -91,6 +116,20 @@ impl Kernel {
     /// [`NotRaised::NotDead`] and [`NotRaised::Unreadable`].
     pub async fn read_letter(&self, message: MessageId) -> Result<Vec<Part>, NotRaised> {
         self.open_letter(message).await.map(|letter| letter.parts)
+    }
+
+    /// What the session of a dead letter works with, as it is or as the record has it.
+    ///
+    /// # Errors
+    /// [`NotRaised::NotDead`] and [`NotRaised::Whence`].
+    pub async fn whence(&self, message: MessageId) -> Result<Whence, NotRaised> {
+        let letter = self.dead_letters().into_iter().find(|letter| letter.message == message);
+        let session = letter.ok_or(NotRaised::NotDead(message))?.session;
+        if let Some(open) = self.door().with_session(session, |session| Whence::from(&*session)) {
+            return Ok(open);
+        }
+        let rests = self.resting(session).await;
+        rests.map(|session| Whence::from(&*session)).ok_or(NotRaised::Whence(message))
     }
 
     /// What a dead letter says, and what came with it.

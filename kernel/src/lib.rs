@@ -22,7 +22,9 @@ mod kernel;
 pub mod ledger;
 mod letters;
 pub mod links;
+mod lock;
 mod process;
+pub mod question;
 mod residences;
 pub mod runtime;
 mod schedules;
@@ -40,15 +42,18 @@ pub use decrees::{Draft, NotDecreed, Roster, found};
 pub use door::{
     Again, Answered, Appointments, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight,
     Inputs, Landed, Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SCOPE_TOOL, SessionSpec,
-    SignedRuling, Statement, Undecidable, operator_id,
+    SignedRuling, Statement, TurnLimits, Undecidable, operator_id,
 };
-pub use driver::{CallContext, Driver, DriverResult, NoSecret, Preview, PreviewItem, Running, Secrets};
+pub use driver::{
+    CallContext, Driver, DriverResult, Estimate, Locating, NoSecret, Preview, PreviewItem, Running, Secrets, Sought,
+};
 pub use judgments::{NotJudged, Said, Stands, Suspended, all_agents};
 pub use kernel::{AgentSpec, Kernel, NotStarted, Posted, ProcessInfo};
 pub use ledger::Account;
-pub use letters::NotRaised;
+pub use letters::{NotRaised, Whence};
 pub use process::{Body, Incoming, Life, Process};
+pub use question::{Question, Rendering};
 pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
 pub use schedules::{MAX_SCHEDULE_NAME, NotScheduled};
-pub use seen::{Question, Seen, TurnState, Watchers};
+pub use seen::{Seen, Subscription, TurnState, Watchers};
 pub use taking_up::{Attached, NotTakenUp};

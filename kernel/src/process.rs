@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ephor_base::{Action, Envelope, ExitReason, Pid, Seat, SessionId, SpanId};
+use ephor_base::{Action, Envelope, Pid, Seat, SpanId};
 
 use crate::{
     chronicle::Chronicle,
     door::{Call, Caller, Door, Moment, Session},
     links::{MonitorId, NotNamed, Signal},
-    runtime::{self, NotSent},
+    runtime,
     seen::{Seen, TurnState},
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct Embodied(pub(crate) Arc<dyn Body>);
 
 impl runtime::Body<Chronicle> for Embodied {
     fn run(&self, process: runtime::Process<Chronicle>) -> Life {
-        self.0.run(Process(process))
+        self.0.run(Process(process, tokio::sync::Mutex::default()))
     }
 }
 
@@ -34,14 +34,16 @@ impl runtime::Body<Chronicle> for Embodied {
 pub enum Incoming {
     /// Stop in good order.
     Stop,
-    /// A process it is linked to, or that it monitors, is gone; or another wants it gone, and it traps exits.
+    /// A process that it monitors is gone.
     Exit(Signal),
     /// A message.
     Message(Envelope),
 }
 
 /// The handle of one incarnation: its PID and everything it may do. Not `Clone`: it is the identity.
-pub struct Process(runtime::Process<Chronicle>);
+///
+/// One at a time takes from its mailbox: whoever takes a message has begun its turn before another looks.
+pub struct Process(runtime::Process<Chronicle>, tokio::sync::Mutex<()>);
 
 impl Process {
     /// Its PID.
@@ -56,14 +58,10 @@ impl Process {
         self.0.seat()
     }
 
-    /// What its messages to other sessions come out of; nothing if it has no session, or is over.
-    pub(crate) fn origin(&self) -> Option<SessionId> {
-        self.look(|session| session.id)
-    }
-
     /// Waits for the next thing to attend to. Taking a message begins a turn, so while one is under way there is nothing
     /// to take but a stop and exits: a turn that was begun ends on the record.
     pub async fn receive(&self) -> Incoming {
+        let _one = self.1.lock().await;
         let incoming = if self.is_in_turn() { self.0.attend().await } else { self.0.receive().await };
         match incoming {
             runtime::Incoming::Stop => Incoming::Stop,
@@ -137,23 +135,13 @@ impl Process {
     }
 
     /// Tells whoever watches that the turn entered `state`.
-    pub async fn enter(&self, state: TurnState) {
+    pub fn enter(&self, state: TurnState) {
         if let Some(session) = self.0.session().filter(|_| self.0.is_live()) {
-            self.door().watchers().show(session, Seen::State { state }).await;
+            let _is_watched: bool = self.door().watchers().show(session, Seen::State { state });
         }
     }
 
-    // Relations to other processes.
-
-    /// Links this process with another: when one exits other than normally, so does the other, unless it traps exits.
-    pub fn link(&self, other: Pid) {
-        self.0.link(other);
-    }
-
-    /// Takes a link away.
-    pub fn unlink(&self, other: Pid) {
-        self.0.unlink(other);
-    }
+    // Relations to other processes. None lets a process end another or say anything to it: that takes an operator, through the door.
 
     /// Has this process told when another exits; at once, if it has already.
     pub fn monitor(&self, other: Pid) -> MonitorId {
@@ -163,19 +151,6 @@ impl Process {
     /// Takes one of its monitors away; says whether it was still there.
     pub fn demonitor(&self, monitor: MonitorId) -> bool {
         self.0.demonitor(monitor)
-    }
-
-    /// Whether this process is told of exits instead of dying of them (OTP `trap_exit`).
-    pub fn trap_exits(&self, traps: bool) {
-        self.0.trap_exits(traps);
-    }
-
-    /// Wants another process gone (OTP `exit/2`).
-    ///
-    /// # Errors
-    /// [`NotSent`]: it is not there, or it traps exits and too many wait.
-    pub fn exit(&self, to: Pid, reason: ExitReason) -> Result<(), NotSent> {
-        self.0.exit(to, reason)
     }
 
     /// Takes a name until it exits.

@@ -3,18 +3,21 @@
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Bound,
+    sync::Arc,
 };
 
 use ephor_base::{Seat, SessionId};
 use ephor_chain::standing::is_at_or_below;
 
-use crate::{chronicle::Chronicle, kernel::AGENT, runtime::Address};
+use crate::{chronicle::Chronicle, kernel::AGENT, process::Body, runtime::Address};
 
 /// Where a session lives.
 #[derive(Clone)]
 pub(crate) struct Residence {
     pub(crate) group: Address<Chronicle>,
     pub(crate) agent: Address<Chronicle>,
+    /// What its agents run.
+    pub(crate) body: Arc<dyn Body>,
 }
 
 /// All of them. A look by a seat costs no more where many are open.

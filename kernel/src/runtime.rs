@@ -51,7 +51,7 @@ pub use panics::install_panic_hook;
 pub(crate) use panics::{contained, panic_message};
 pub use port::CAPACITY;
 pub use process::{Incoming, Process, Published};
-pub(crate) use relay::spawn;
+pub(crate) use relay::{spawn, spawn_on, spawn_watched};
 pub use spec::{Begin, Body, ChildSpec, Life, SupervisorSpec, Task};
 pub use supervision::{Address, Promise, Supervision};
 pub use watchdog::{LOST_THREADS, SPIN};
@@ -66,7 +66,7 @@ use living::{Living, Stage};
 use relations::Relations;
 use row::{Place, Row};
 use table::Table;
-use watchdog::Watch;
+pub(crate) use watchdog::Watch;
 
 /// A runtime. Cheap to clone; every clone is the same runtime.
 pub struct Runtime<H: Host>(Arc<Shared<H>>);
@@ -82,7 +82,7 @@ struct Shared<H: Host> {
     host: H,
     table: Table<H>,
     relations: Mutex<Relations>,
-    watch: Watch,
+    watch: Arc<Watch>,
     numbers: AtomicU64,
     handle: OnceLock<Handle>,
 }
@@ -104,15 +104,21 @@ impl<H: Host> Runtime<H> {
     /// by the time of the machine.
     #[must_use]
     pub fn new(host: H, first: Pid, spin: Duration) -> Self {
+        Self::watched(host, first, Arc::new(Watch::new(spin)))
+    }
+
+    /// The same, for a host that has others than processes watched as well.
+    pub(crate) fn watched(host: H, first: Pid, watch: Arc<Watch>) -> Self {
+        let is_watched = watch.is_on();
         let shared = Arc::new(Shared {
             host,
             table: Table::new(first.max(Pid(1))),
             relations: Mutex::default(),
-            watch: Watch::new(spin),
+            watch,
             numbers: AtomicU64::new(0),
             handle: OnceLock::new(),
         });
-        if spin < Duration::MAX {
+        if is_watched {
             watchdog::start(&shared);
         }
         Self(shared)
@@ -208,6 +214,14 @@ impl<H: Host> Runtime<H> {
     #[must_use]
     pub fn processes(&self) -> Vec<Resident> {
         self.0.table.all().into_iter().map(|(pid, row)| row.resident(pid)).collect()
+    }
+
+    /// At most so many of them, in the order of their PIDs, behind one of these; and whether there are more.
+    pub fn processes_behind(&self, behind: Option<Pid>, most: usize) -> (Vec<Resident>, bool) {
+        let all = self.0.table.all();
+        let from = behind.map_or(0, |behind| all.partition_point(|(pid, _)| *pid <= behind));
+        let page = all.iter().skip(from).take(most).map(|(pid, row)| row.resident(*pid)).collect();
+        (page, all.len().saturating_sub(from) > most)
     }
 
     /// How many threads are lost to processes that do not yield; it changes as they come and go. With [`LOST_THREADS`] the

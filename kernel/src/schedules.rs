@@ -1,9 +1,11 @@
 //! Schedules, as far as the kernel keeps them: on the record, each instant used up once. When they are due is the
 //! business of whoever reads cron expressions.
 
+use std::collections::HashMap;
+
 use ephor_base::{OperatorId, Seq, SessionId, Timestamp};
 use ephor_chain::{
-    AppendError, Content, Errand, Missed, Private, Scheduled,
+    AppendError, Content, Errand, Missed, Private, Scheduled, Stored,
     record::{Fact, Record, Subject},
 };
 
@@ -12,12 +14,28 @@ use crate::kernel::Kernel;
 /// The longest name of a schedule, in bytes.
 pub const MAX_SCHEDULE_NAME: usize = 64;
 
+/// The longest cron expression, in bytes: five fields with a list of every minute among them.
+pub(crate) const MAX_CRON: usize = 256;
+
+/// The longest name of a time zone, in bytes; those of the IANA have 32 at most.
+pub(crate) const MAX_ZONE: usize = 64;
+
 /// A schedule was not made, changed or read. Nothing was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotScheduled {
     /// A name is 1 to 64 bytes of `a-z 0-9 . _ -`. The caller's fault.
     #[error("`{0}` is no name for a schedule: 1 to {MAX_SCHEDULE_NAME} of a-z, 0-9, `.`, `_` and `-`")]
     Name(String),
+    /// The cron expression or the name of the time zone is longer than any. The caller's fault.
+    #[error("the {what} of a schedule has {most} bytes at most, and this has {bytes}: write it shorter")]
+    Long {
+        /// What it is.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
     /// The record has another opinion, such as that there is one of that name. The caller's fault.
     #[error("{0}")]
     Rule(&'static str),
@@ -36,6 +54,11 @@ impl From<AppendError> for NotScheduled {
             error => Self::Chain(error.to_string()),
         }
     }
+}
+
+fn check_length(what: &'static str, text: &str, most: usize) -> Result<(), NotScheduled> {
+    let bytes = text.len();
+    if bytes > most { Err(NotScheduled::Long { what, bytes, most }) } else { Ok(()) }
 }
 
 impl Kernel {
@@ -62,6 +85,8 @@ impl Kernel {
         if name.is_empty() || name.len() > MAX_SCHEDULE_NAME || !name.bytes().all(fits) {
             return Err(NotScheduled::Name(name.to_owned()));
         }
+        check_length("cron expression", &cron, MAX_CRON)?;
+        check_length("time zone", &zone, MAX_ZONE)?;
         let mut session = [0; 16];
         self.random().fill(&mut session);
         let subject = Subject { session: Some(SessionId(session)), operator: Some(operator), ..Subject::default() };
@@ -98,6 +123,21 @@ impl Kernel {
         let subject = Subject { operator: Some(operator), ..Subject::default() };
         let record = Record { subject, fact: Fact::Withheld { name: name.to_owned() }, content: None };
         Ok(self.door().log().append(record).await?.seq)
+    }
+
+    /// What schedules send and who made them, by the entries that made them. What can be read no more is left out.
+    pub async fn errands(&self, schedules: &[Scheduled]) -> HashMap<Seq, (OperatorId, Errand)> {
+        let (log, made) = (self.door().log().clone(), schedules.iter().map(|one| one.made).collect());
+        let read = tokio::task::spawn_blocking(move || {
+            let errand = |stored: Stored| match (stored.entry.subject.operator, stored.content) {
+                (Some(operator), Private::Open(Content::Errand(errand))) => {
+                    Some((stored.entry.seq, (operator, errand)))
+                }
+                _ => None,
+            };
+            log.entries().at(made).filter_map(|stored| errand(stored.ok()?)).collect()
+        });
+        read.await.unwrap_or_default()
     }
 
     /// What a schedule sends, and the operator who made it.

@@ -1,23 +1,17 @@
 //! What someone who watches a session gets to see while it works.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+mod ring;
 
-use ephor_base::{
-    ActionKind, CallId, Decision, Digest, Reply, Seat, Seq, SessionId, TicketId, Timestamp, ToolName, Verdict,
-};
-use ephor_chain::{Always, HoldKind};
+use std::{collections::HashMap, sync::Mutex};
+
+use ephor_base::{ActionKind, CallId, Digest, Reply, Seq, SessionId};
+use ephor_chain::HoldKind;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 
-/// How many items may wait for a watcher.
-const DEPTH: usize = 256;
+use ring::Ring;
+pub use ring::Subscription;
 
-/// A watcher that takes nothing for this long is given up, so that it cannot hold a call for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::question::Question;
 
 /// One thing seen. Only what has a receipt is a fact.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -65,6 +59,9 @@ pub enum Seen {
         target: String,
         /// Why, in words.
         why: String,
+        /// The codes of the reasons that decided; none where the call failed before a verdict counted.
+        #[serde(default)]
+        reasons: Vec<String>,
     },
     /// A call ended.
     Ended {
@@ -91,6 +88,11 @@ pub enum Seen {
         /// What holds it now.
         by: Option<HoldKind>,
     },
+    /// The watcher was too slow: so many things are not shown to it any more. The record has them.
+    Missed {
+        /// How many.
+        count: u64,
+    },
     /// The reply.
     Reply(Box<Reply>),
     /// The session is over, and what was not answered in it is dead. Nothing more follows.
@@ -107,45 +109,6 @@ pub enum Seen {
     },
 }
 
-/// A deferred action, with everything a person needs to answer it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Question {
-    /// The ticket.
-    pub ticket: TicketId,
-    /// The session.
-    pub session: SessionId,
-    /// The seat whose agent asks.
-    pub seat: Seat,
-    /// The call.
-    pub call: CallId,
-    /// The tool.
-    pub tool: ToolName,
-    /// Its arguments, as JSON text.
-    pub arguments: String,
-    /// The digest of the arguments, that an answer is bound to.
-    pub digest: Digest,
-    /// The digest of the tool's registration, that an answer is bound to.
-    pub registration: Digest,
-    /// The verdict that deferred it.
-    pub verdict: Verdict,
-    /// After this it is denied.
-    pub expires: Timestamp,
-    /// How many different people have to permit it.
-    pub quorum: u32,
-}
-
-impl Question {
-    /// For what an answer is to be used again: what is asked here, for `seat` and those below it, whatever the arguments `free` are,
-    /// before `until`.
-    #[must_use]
-    pub fn always(&self, seat: Seat, free: Vec<String>, until: Timestamp) -> Always {
-        let deferred = self.verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer);
-        let reasons = deferred.map(|reason| reason.code.clone()).collect();
-        let (tool, registration, effects) = (self.tool.clone(), self.registration, self.verdict.effects);
-        Always { seat, tool, registration, free, reasons, effects, until }
-    }
-}
-
 /// The states of a turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,18 +123,26 @@ pub enum TurnState {
     PendingToolUseResults,
     /// The turn is over.
     UserTurnEnded,
-    /// A model request failed.
-    Errored,
+    /// A model request failed, and is made again after a while.
+    Retrying {
+        /// After how many milliseconds.
+        wait_ms: u64,
+        /// Which attempt comes next.
+        next: u32,
+        /// How many there are at most.
+        of: u32,
+    },
 }
 
-/// Who watches which session.
+/// Who watches which session. Showing never waits: a watcher that is slow or stopped misses something and is told so
+/// ([`Seen::Missed`]), and what is shown costs an agent no time.
 #[derive(Debug, Default)]
 pub struct Watchers(Mutex<HashMap<SessionId, Watcher>>);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Watcher {
     /// Somebody is there.
-    Here { sender: mpsc::Sender<Seen>, answers: bool },
+    Here { ring: Ring, answers: bool },
     /// Nobody is, and the session goes on. Operators answer from elsewhere.
     Left,
 }
@@ -179,44 +150,24 @@ enum Watcher {
 impl Watchers {
     /// Watches `session` from here on; a watcher before this one gets nothing more. `answers` says whether a person is
     /// there who can be asked.
-    pub fn watch(&self, session: SessionId, answers: bool) -> mpsc::Receiver<Seen> {
-        let (sender, receiver) = mpsc::channel(DEPTH);
-        self.watchers().insert(session, Watcher::Here { sender, answers });
-        receiver
+    pub fn watch(&self, session: SessionId, answers: bool) -> Subscription {
+        let (ring, subscription) = ring::ring();
+        self.watchers().insert(session, Watcher::Here { ring, answers });
+        subscription
     }
 
     /// Shows `seen` to whoever watches `session`; says whether someone does.
-    pub async fn show(&self, session: SessionId, seen: Seen) -> bool {
-        let Some(Watcher::Here { sender, .. }) = self.watchers().get(&session).cloned() else { return false };
-        if sender.send_timeout(seen, PATIENCE).await.is_ok() {
-            return true;
-        }
-        let mut watchers = self.watchers();
-        // Another may watch by now.
-        if watchers.get(&session).is_some_and(|now| now.is(&sender)) {
-            watchers.remove(&session);
-        }
-        false
-    }
-
-    /// Shows `seen` if whoever watches `session` takes it at once; gives it back if somebody does and is busy.
-    pub(crate) fn show_at_once(&self, session: SessionId, seen: Seen) -> Option<Seen> {
+    pub fn show(&self, session: SessionId, seen: Seen) -> bool {
         match self.watchers().get(&session) {
-            Some(Watcher::Here { sender, .. }) => match sender.try_send(seen) {
-                Err(mpsc::error::TrySendError::Full(seen)) => Some(seen),
-                Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
-            },
-            Some(Watcher::Left) | None => None,
+            Some(Watcher::Here { ring, .. }) => ring.push(seen),
+            Some(Watcher::Left) | None => false,
         }
     }
 
     /// Shows `seen` to whoever watches `session`, as the last thing, and lets go of them.
-    pub(crate) async fn part(&self, session: SessionId, seen: Seen) {
-        let watcher = self.watchers().remove(&session);
-        if let Some(Watcher::Here { sender, .. }) = watcher {
-            // One that is gone need not know.
-            let _gone: Result<(), _> = sender.send_timeout(seen, PATIENCE).await;
-        }
+    pub(crate) fn part(&self, session: SessionId, seen: Seen) {
+        let _is_watched = self.show(session, seen);
+        self.forget(session);
     }
 
     /// Lets go of whoever watches `session`.
@@ -232,25 +183,19 @@ impl Watchers {
     /// Whether somebody watches `session` now.
     pub(crate) fn is_watched(&self, session: SessionId) -> bool {
         let watchers = self.watchers();
-        matches!(watchers.get(&session), Some(Watcher::Here { sender, .. }) if !sender.is_closed())
+        matches!(watchers.get(&session), Some(Watcher::Here { ring, .. }) if ring.is_read())
     }
 
-    /// Whether a person can be asked: one who watches `session`, or those who look after what goes on unwatched.
+    /// Whether a person can be asked: one who watches `session`, however slowly, or those who look after what goes on unwatched.
     pub(crate) fn can_answer(&self, session: SessionId) -> bool {
         match self.watchers().get(&session) {
-            Some(Watcher::Here { sender, answers }) => *answers && !sender.is_closed(),
+            Some(Watcher::Here { ring, answers }) => *answers && ring.is_read(),
             Some(Watcher::Left) => true,
             None => false,
         }
     }
 
     fn watchers(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Watcher>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Watcher {
-    fn is(&self, other: &mpsc::Sender<Seen>) -> bool {
-        matches!(self, Self::Here { sender, .. } if sender.same_channel(other))
+        crate::lock::enter(&self.0)
     }
 }

@@ -7,12 +7,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
-use ephor_base::{Envelope, OperatorId, Registration, Reply, Seat, SessionId};
+use ephor_base::{Arguments, Envelope, OperatorId, Reply, Seat, SessionId, TicketId};
 use ephor_chain::{
-    HoldKind, Unanswered, Undelivered,
+    Unanswered, Undelivered,
     record::{Appointment, Fact, Record, Subject},
     standing::is_at_or_below,
 };
@@ -23,8 +25,14 @@ use crate::{
     kernel::{AGENT, Kernel, NODE_NAME, NotStarted},
     letters::Lost,
     process::Body,
-    seen::{Question, Seen},
+    question::{Question, Recorded},
+    seen::Seen,
+    whole::{claimed, whole},
 };
+
+/// How long whoever comes back waits for what still ends: a turn may take 5 s to, its agent as long again, and a driver a
+/// moment.
+const ENDING: Duration = Duration::from_secs(15);
 
 /// A session cannot be taken up again.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -48,6 +56,9 @@ pub enum NotTakenUp {
         /// The name of the agent.
         agent: String,
     },
+    /// It was left just now, and something of it has not ended.
+    #[error("session {0} is still ending; try again in a moment")]
+    Ending(SessionId),
     /// Its agent does not start.
     #[error(transparent)]
     NotStarted(#[from] NotStarted),
@@ -100,13 +111,31 @@ impl Kernel {
         Ok(gone_on)
     }
 
-    /// Comes back to a session: to one that is open, or one that rests on the record and is opened from there. Nobody closes
-    /// it until it is left.
+    /// Comes back to a session: to one that is open, or one that rests on the record and is opened from there, once all that
+    /// was under way for it has ended. Nobody closes it until it is left. If the caller does not wait for it, it is left.
     ///
     /// # Errors
     /// [`NotTakenUp`]: it is not open.
     pub async fn attach(&self, session: SessionId, body: Arc<dyn Body>) -> Result<Attached, NotTakenUp> {
-        let _turn = self.taking().lock().await;
+        let (coming, leaving) = (self.clone(), self.clone());
+        let attached = claimed(async move { coming.come_back(session, body).await }, async move |_| {
+            let _goes_on: bool = leaving.leave(session).await;
+        });
+        attached.await.unwrap_or(Err(NotTakenUp::NotStarted(NotStarted::Stopping)))
+    }
+
+    async fn come_back(&self, session: SessionId, body: Arc<dyn Body>) -> Result<Attached, NotTakenUp> {
+        let is_ready = || self.seat_of_session(session).is_some() || self.door().is_at_rest(session);
+        let _turn = loop {
+            let ended = self.door().timers().within(ENDING, self.door().ongoing.until(is_ready));
+            ended.await.ok_or(NotTakenUp::Ending(session))?;
+            let turn = self.taking().lock().await;
+            if is_ready() {
+                break turn;
+            }
+        };
+        // No pruning takes away what is read here.
+        let _used = self.door().log().in_use(session).map_err(|error| NotStarted::Chain(error.to_string()))?;
         if self.seat_of_session(session).is_none() {
             let not_followed = |why: String| NotTakenUp::NotFollowed { session, why };
             let found = self.follow(BTreeSet::from([session])).await?.remove(&session);
@@ -126,24 +155,32 @@ impl Kernel {
 
     /// The questions that are open, the oldest first, each with how long it still waits.
     #[must_use]
-    pub fn questions(&self) -> Vec<(Question, std::time::Duration)> {
-        let law = self.policy();
-        let mut open = self.door().tickets.all(self.door().instant());
+    pub fn questions(&self) -> Vec<(Question, Duration)> {
+        self.questions_behind(None, usize::MAX)
+    }
+
+    /// The same from behind the ticket `behind` on, and `most` of them at most.
+    #[must_use]
+    pub fn questions_behind(&self, behind: Option<TicketId>, most: usize) -> Vec<(Question, Duration)> {
         // What was asked under an older law is withdrawn as soon as its agent looks.
-        open.retain(|(question, _)| question.verdict.policy == law);
-        open
+        self.door().tickets.page(behind, most, self.policy(), self.door().instant())
     }
 
     /// Shows whoever watches a session what it asks just now.
-    pub async fn ask_again(&self, session: SessionId) {
+    pub fn ask_again(&self, session: SessionId) {
         for (question, _) in self.questions().into_iter().filter(|(question, _)| question.session == session) {
-            self.door().watchers().show(session, Seen::Deferred(Box::new(question))).await;
+            let _is_watched: bool = self.door().watchers().show(session, Seen::Deferred(Box::new(question)));
         }
     }
 
     /// Nobody watches a session any more. One that has nothing to do is closed; any other goes on, and operators answer
     /// what it asks. Says whether it goes on.
     pub async fn leave(&self, session: SessionId) -> bool {
+        let kernel = self.clone();
+        whole(async move { kernel.let_rest(session).await }).await.unwrap_or(false)
+    }
+
+    async fn let_rest(&self, session: SessionId) -> bool {
         let _turn = self.taking().lock().await;
         if self.door().watchers().is_watched(session) || self.door().stopping.load(Ordering::SeqCst) {
             return false;
@@ -152,7 +189,7 @@ impl Kernel {
             self.door().watchers().leave(session);
             return true;
         }
-        self.close_session(session).await;
+        self.put_away(session).await;
         false
     }
 
@@ -217,23 +254,34 @@ impl Kernel {
         let read = tokio::task::spawn_blocking(move || {
             let mut retrial = Retrial::of(sessions.clone());
             for stored in log.entries().only_of(sessions.clone()) {
-                let _decides_nothing = retrial.take(&stored.map_err(|error| error.to_string())?);
+                let stored = stored.map_err(|error| error.to_string())?;
+                // Whoever wrote an entry that the reader panics over stops his own session and no start.
+                let taken = catch_unwind(AssertUnwindSafe(|| retrial.take(&stored)));
+                if taken.is_err() {
+                    retrial.cannot_follow(&stored.entry);
+                }
             }
             Ok(sessions.into_iter().map(|session| (session, retrial.take_up(session))).collect())
         });
         read.await.map_err(|error| unread(error.to_string()))?.map_err(unread)
     }
 
-    /// Lets a session go on where the record has it.
+    /// Lets a session go on where the record has it. What was begun is finished, also if nobody waits for it.
     async fn go_on(&self, again: TakenUp, body: Arc<dyn Body>) -> Result<(), NotTakenUp> {
+        let kernel = self.clone();
+        let gone_on = whole(async move { kernel.start_again(again, body).await }).await;
+        gone_on.unwrap_or(Err(NotTakenUp::NotStarted(NotStarted::Stopping)))
+    }
+
+    async fn start_again(&self, again: TakenUp, body: Arc<dyn Body>) -> Result<(), NotTakenUp> {
         let TakenUp { mut session, budget } = again;
         let (id, seat) = (session.id, session.seat.clone());
         let name = own_name(&seat).ok_or_else(|| NotTakenUp::NotFollowed {
             session: id,
             why: format!("its seat `{seat}` is none of an agent"),
         })?;
-        if let Some(kind @ HoldKind::Stopped) = self.door().holds.on(&seat) {
-            return Err(NotStarted::Held(kind).into());
+        if let Some(held) = self.stopped_at(&seat) {
+            return Err(NotStarted::Stopped(held).into());
         }
         self.appoint(&mut session).await?;
         let Appointment { role, namespace, .. } = &session.spec.agent;
@@ -244,9 +292,8 @@ impl Kernel {
         if let Some(turn) = &mut session.turn {
             turn.started = self.door().clock().monotonic();
         }
-        let warrant = self.warrant().carve(seat.clone(), &session.spec.rights, budget);
-        let warrant = warrant.map_err(NotStarted::BudgetSpent)?;
-        self.door().ledger.charge(&seat, &session.used);
+        let warrant = self.warrant().carve(seat.clone(), &session.spec.rights, budget).map_err(NotStarted::from)?;
+        warrant.begin(&session.used).map_err(NotStarted::BudgetSpent)?;
         let (waiting, parked) = (session.waiting.clone(), session.parked.values().cloned().collect::<Vec<_>>());
         let veil = self.door().log().veil(id).await.map_err(|error| NotStarted::Chain(error.to_string()))?;
         self.settle_in(id, &name, &seat, body, async || {
@@ -291,9 +338,9 @@ impl Kernel {
     }
 
     /// Nobody is there any more who could answer these messages.
-    async fn give_up(&self, session: SessionId, owed: Vec<Unanswered>, why: &NotTakenUp) {
+    pub(crate) async fn give_up(&self, session: SessionId, owed: Vec<Unanswered>, why: &NotTakenUp) {
         tracing::warn!(%session, %why, "an unfinished session does not go on");
-        let stopped = matches!(why, NotTakenUp::NotStarted(NotStarted::Held(_)));
+        let stopped = matches!(why, NotTakenUp::NotStarted(NotStarted::Stopped(_)));
         let lost = owed.into_iter();
         let lost = lost.map(|Unanswered { message, accepted, session }| Lost { message, accepted, session }).collect();
         let why = if stopped { Undelivered::Stopped } else { Undelivered::NodeEnded };
@@ -325,8 +372,8 @@ impl Door {
             let settled = self.with_session(session, |session| session.settled(&parked, law, &approvers)).flatten();
             let (question, now) = (self.question(session, seat, &parked), self.instant());
             let how = match (settled, question) {
-                (None, Some(question)) if parked.expires > now.wall => {
-                    self.tickets.open(question, self.patience().ticket, now);
+                (None, Some((question, arguments))) if parked.expires > now.wall => {
+                    self.tickets.open(question, arguments, self.patience().ticket, now);
                     continue;
                 }
                 (None, Some(_)) => "expired",
@@ -342,26 +389,25 @@ impl Door {
         Ok(())
     }
 
-    /// What is asked, if it can still be answered.
-    fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<Question> {
-        let chosen = parked.chosen?;
+    /// What is asked, and the arguments whole, if it can still be answered.
+    fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<(Question, Arguments)> {
         let gate = self.gate();
-        let (tool, arguments) = self.with_session(session, |session| session.meant(&gate, chosen)).flatten()?;
-        let registration = gate.registry().find(&tool).map(Registration::digest)?;
-        let is_bound = parked.policy == gate.digest() && parked.registration == Some(registration);
-        is_bound.then(|| Question {
+        let (tool, arguments, files) = self.with_session(session, |session| session.meant(&gate, parked)).flatten()?;
+        let recorded = Recorded {
             ticket: parked.ticket,
             session,
             seat: seat.clone(),
             call: parked.call,
-            tool,
-            arguments,
+            files,
             digest: parked.arguments,
-            registration,
             verdict: parked.verdict.clone(),
             expires: parked.expires,
+            asked: self.log().time(),
             quorum: parked.quorum,
-        })
+        };
+        let question = Question::new(recorded, gate.registry().tool(&tool)?, &arguments);
+        let is_bound = parked.policy == gate.digest() && parked.registration == Some(question.registration);
+        is_bound.then_some((question, arguments))
     }
 }
 

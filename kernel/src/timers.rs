@@ -9,7 +9,7 @@ mod wheel;
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
@@ -183,7 +183,7 @@ impl Drop for Owned {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.state)
     }
 
     /// Whoever brings the time is to look again.
@@ -220,8 +220,10 @@ impl Shared {
 
     fn tick(&self) -> Option<Duration> {
         loop {
+            // The clock is somebody's own code, and runs under no lock.
+            let now = (self.clock)();
             let mut state = self.state();
-            let due = state.wheel.step((self.clock)());
+            let due = state.wheel.step(now);
             if due.is_empty() {
                 state.awaited = state.wheel.next();
                 return state.awaited;
@@ -254,12 +256,13 @@ impl Shared {
     fn wait(&self) {
         loop {
             let _next = self.tick();
+            let now = (self.clock)();
             let state = self.state();
             if state.keeper == Keeper::Gone {
                 return;
             }
             // Whoever has set an earlier one since the tick has left it there, and calls from here on.
-            let time = state.awaited.map_or(LONGEST, |next| next.saturating_sub((self.clock)()).min(LONGEST));
+            let time = state.awaited.map_or(LONGEST, |next| next.saturating_sub(now).min(LONGEST));
             drop(self.sooner.wait_timeout(state, time));
         }
     }

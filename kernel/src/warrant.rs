@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ephor_base::{Budget, Exhausted, Seat};
 use ephor_governance::Rights;
 
-use crate::ledger::{Ledger, Purse};
+use crate::ledger::{Ledger, NotCarved, Purse};
 
 /// The rights and the budget of a seat. Not `Clone`, and made in two ways only: the node has one by its operator's policy,
 /// and every other is carved from the one above. So what a child may do and use is a part of what its parent may, and
@@ -18,16 +18,27 @@ pub(crate) struct Warrant {
 
 impl Warrant {
     /// That of the root of a tree.
-    pub(crate) fn of_node(ledger: &Arc<Ledger>, seat: Seat, rights: Rights, limit: Budget) -> Self {
-        Self { rights, purse: ledger.root(seat, limit) }
+    ///
+    /// # Errors
+    /// [`NotCarved::Taken`]: there is one.
+    pub(crate) fn of_node(ledger: &Arc<Ledger>, seat: Seat, rights: Rights, limit: Budget) -> Result<Self, NotCarved> {
+        Ok(Self { rights, purse: ledger.root(seat, limit)? })
     }
 
     /// That of a child in `seat`: what is asked for, as far as there is that much here.
     ///
     /// # Errors
-    /// [`Exhausted`]: there may be no more children here, or none so deep. Nothing was made.
-    pub(crate) fn carve(&self, seat: Seat, rights: &Rights, budget: Budget) -> Result<Self, Exhausted> {
+    /// [`NotCarved`]: nothing was made.
+    pub(crate) fn carve(&self, seat: Seat, rights: &Rights, budget: Budget) -> Result<Self, NotCarved> {
         Ok(Self { rights: self.rights.intersect(rights), purse: self.purse.carve(seat, budget)? })
+    }
+
+    /// Books what the seat used before this node ran, unless its account knows already.
+    ///
+    /// # Errors
+    /// [`Exhausted`]: it is more than can be counted. Nothing was booked.
+    pub(crate) fn begin(&self, used: &Budget) -> Result<(), Exhausted> {
+        self.purse.begin(used)
     }
 
     /// What it may ask of the door.

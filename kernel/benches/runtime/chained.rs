@@ -11,8 +11,7 @@ use std::{
 
 use ephor_base::{
     Action, Arguments, Budget, Capability, Clock, Confidentiality, Digest, EffectVector, Flow, Integrity, Limits,
-    ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Task, Timestamp, ToolAction, ToolAnswer,
-    Workspace,
+    ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Timestamp, ToolAction, ToolAnswer, Workspace,
 };
 use ephor_chain::{Config, Log, Signal, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
@@ -79,7 +78,7 @@ impl Drop for AtWork {
 }
 
 impl Driver for Tool {
-    fn estimate(&self, _: &Task) -> Budget {
+    fn estimate(&self, _: &ephor_kernel::Estimate<'_>) -> Budget {
         Budget::ZERO
     }
     fn run(&self, _: Permit, _: CallContext) -> Running {
@@ -109,6 +108,7 @@ fn registration(name: &str) -> Registration {
         limits: Limits { fuel: 1, deadline_ms: 60_000, memory_bytes: 1, output_bytes: 1 },
         nested: Vec::new(),
         flow: Flow::looks(),
+        reach: ephor_base::Reach::default(),
     }
 }
 
@@ -145,6 +145,7 @@ impl Node {
             clock,
             watchers: Arc::new(Watchers::default()),
             patience: Patience::default(),
+            turn: ephor_kernel::TurnLimits::default(),
             appointments: Appointments::default(),
         };
         let first = FirstNumbers {
@@ -159,7 +160,7 @@ impl Node {
     async fn branch(&self, name: &str, body: Arc<dyn Body>) -> Branch {
         let intensity = Intensity { restarts: 100_000_000, period: Duration::from_secs(3600) };
         let (strategy, auto_shutdown) = (Strategy::Dynamic, AutoShutdown::Never);
-        let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE };
+        let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE, independent: false };
         let child = Child { shutdown: Shutdown::Brutal, ..Child::worker("child", body) };
         self.kernel.start_branch(Child::supervisor(name, flags, vec![child])).await.unwrap()
     }

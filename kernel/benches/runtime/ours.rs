@@ -90,7 +90,7 @@ fn runtime() -> Runtime<Counts> {
 async fn supervisor(runtime: &Runtime<Counts>, body: Arc<dyn Body<Counts>>) -> Supervision<Counts> {
     let intensity = Intensity { restarts: 100_000_000, period: Duration::from_secs(3600) };
     let (strategy, auto_shutdown) = (Strategy::Dynamic, AutoShutdown::Never);
-    let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE };
+    let flags = Flags { strategy, intensity, auto_shutdown, backoff: Backoff::NONE, independent: false };
     let child = ChildSpec { shutdown: Shutdown::Brutal, ..ChildSpec::worker("child", body) };
     runtime.plant("bench", &SupervisorSpec::new(flags, vec![child])).await.expect("a tree")
 }

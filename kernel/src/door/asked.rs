@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use ephor_base::{
-    Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, ModelAction,
-    ModelTask, Registration, Reply, ReplyAction, ReplyTask, Task, ToolAction, ToolName, ToolSpec, ToolTask, cbor,
+    Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Leads,
+    Located, Message, ModelAction, ModelTask, Registration, Reply, ReplyAction, ReplyTask, SessionId, Task, ToolAction,
+    ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
 use ephor_chain::{
     Veil,
     record::{Chosen, Content},
 };
-use ephor_governance::{Ask, Gate, Registry, SchemaFault, ToolAsk};
-
-use super::{
-    Refusal, Session,
-    scoping::{self, SCOPE_TOOL},
-    session::Shown,
+use ephor_governance::{
+    Ask, Gate, Registry, SchemaFault, Tool, ToolAsk,
+    paths::{resolved, stays_inside},
 };
+
+use super::{Refusal, Session, scoping, session::Shown};
+use crate::driver::{Estimate, Sought};
 
 /// What was asked, in the door's own terms.
 pub(crate) struct Asked {
@@ -52,6 +53,63 @@ pub(crate) enum What {
 pub(crate) struct ToolCall {
     pub(crate) task: ToolTask,
     pub(crate) fault: Option<SchemaFault>,
+    /// Its arguments that are paths and stay in the workspace by their spelling: each is followed before the call is judged.
+    pub(crate) paths: Vec<(String, String)>,
+    /// The arguments, with each path as the file has it that it leads to; none until all were followed, or if one leads nowhere.
+    pub(crate) reached: Option<Arguments>,
+}
+
+impl ToolCall {
+    fn new(task: ToolTask, tool: &Tool) -> Self {
+        let path = |name: &String| task.arguments.text(name).filter(|path| stays_inside(path));
+        let paths = tool.registration().paths.iter().filter_map(|name| Some((name.clone(), path(name)?.to_owned())));
+        let (fault, paths): (_, Vec<_>) = (tool.validate(&task.arguments).err(), paths.collect());
+        let reached = paths.is_empty().then(|| task.arguments.clone());
+        Self { task, fault, paths, reached }
+    }
+
+    /// Its paths lead there.
+    fn locate(&mut self, files: Vec<Located>) {
+        let reached = self.paths.iter().try_fold(self.task.arguments.clone(), |arguments, (name, written)| {
+            let Leads::To(place) = &files.iter().find(|file| file.argument == *name)?.leads else { return None };
+            let same = resolved(written) == place.path;
+            Some(if same { arguments } else { arguments.with_text(name, &place.path) })
+        });
+        (self.reached, self.task.files) = (reached, files);
+    }
+
+    /// What is to be followed, for the session that asks.
+    pub(crate) fn sought(&self, session: SessionId) -> Option<Sought> {
+        let (paths, workspace) = (self.paths.clone(), self.task.workspace.clone());
+        (!paths.is_empty()).then_some(Sought { session, workspace, paths, replaces: self.task.writes })
+    }
+
+    /// Why one of its paths cannot be judged, for the model.
+    fn astray(&self) -> Option<String> {
+        self.task.files.iter().find_map(|file| match &file.leads {
+            Leads::Nowhere(why) => Some(why.clone()),
+            Leads::To(_) => None,
+        })
+    }
+
+    /// What a person should know of the files that it names, a sentence each.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        for Located { argument, leads } in &self.task.files {
+            let Leads::To(place) = leads else { continue };
+            let written = self.task.arguments.text(argument).unwrap_or_default();
+            if resolved(written) != place.path {
+                told.push(format!("`{written}` leads to `{}`", place.path));
+            }
+            if place.exists && place.names > 1 && place.content.is_some() {
+                told.push(format!(
+                    "`{}` is one of {} names of one file; the others keep what it holds now",
+                    place.path, place.names
+                ));
+            }
+        }
+        told
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -84,12 +142,8 @@ impl Asked {
     fn model(session: &Session, veil: &Veil, gate: &Gate, call: CallId, action: &ModelAction) -> Result<Self, Refusal> {
         let shown = session.show(&action.prompt)?;
         let tools = if action.offer_tools { offered(session, gate) } else { Vec::new() };
-        let digest = digest_of(session, veil, &shown, &[]);
         let content = Content::Prompt(shown.spans.clone());
-        Ok(Self {
-            content: Some(content),
-            ..Self::question(session, call, digest, shown, (tools, action.max_output_tokens))
-        })
+        Ok(Self::question(session, veil, call, (shown, content), (tools, action.max_output_tokens)))
     }
 
     /// The question what the request needs. The door says what is shown with it, and not the asker.
@@ -98,30 +152,30 @@ impl Asked {
             return Err(Refusal::UnknownReference("a request that nothing is pinned for yet".to_owned()));
         }
         let shown = session.show(&session.request())?;
-        let digest = digest_of(session, veil, &shown, &[SCOPE_TOOL.as_bytes()]);
         let content = Content::Request(shown.spans.clone());
         let tools = vec![scoping::tool(session, gate)];
-        Ok(Self { content: Some(content), ..Self::question(session, call, digest, shown, (tools, most)) })
+        Ok(Self::question(session, veil, call, (shown, content), (tools, most)))
     }
 
     fn question(
         session: &Session,
+        veil: &Veil,
         call: CallId,
-        digest: Digest,
-        shown: Shown,
+        (shown, content): (Shown, Content),
         (tools, max_output_tokens): (Vec<ToolSpec>, u64),
     ) -> Self {
         let (model, ordinal) = (session.spec.model.clone(), session.answered);
         let target = model.to_string();
         let task = ModelTask { model, messages: shown.messages, tools, max_output_tokens, ordinal };
+        let failures = u32::try_from(session.model_failures().count()).unwrap_or(u32::MAX);
         Self {
             kind: ActionKind::Model,
             call,
-            attempt: 1,
+            attempt: failures.saturating_add(1),
             target,
-            digest,
+            digest: digest_of_prompt(veil, &task),
             context: shown.confidentiality,
-            content: None,
+            content: Some(content),
             what: What::Model(task),
             chosen: None,
         }
@@ -138,7 +192,7 @@ impl Asked {
             Some(answer) => session.answer_text(answer)?,
             None => (String::new(), Confidentiality::Public),
         };
-        let text = with_notice(text, action.end);
+        let text = with_notice(session, text, action.end);
         let reply = Reply {
             session: session.id,
             text: text.clone(),
@@ -151,7 +205,7 @@ impl Asked {
             call,
             attempt: 1,
             target: action.end.code(),
-            digest: veil.digest(&[text.as_bytes()]),
+            digest: digest_of_reply(veil, &text),
             context,
             content: Some(Content::Text(text)),
             what: What::Reply(ReplyTask { reply }),
@@ -174,12 +228,11 @@ impl Asked {
     }
 
     fn tool(veil: &Veil, call: CallId, meant: Meant) -> Self {
-        let [name, arguments] = &meant.pieces;
         Self {
             kind: ActionKind::Tool,
             call,
             attempt: 1,
-            digest: veil.digest(&[name, arguments]),
+            digest: meant.digest(veil),
             target: meant.target,
             context: Confidentiality::Internal,
             content: Some(meant.content),
@@ -188,9 +241,24 @@ impl Asked {
         }
     }
 
+    /// Its paths lead there: from here on it is the call of these files.
+    pub(crate) fn locate(&mut self, veil: &Veil, files: Vec<Located>) {
+        let What::Tool(tool) = &mut self.what else { return };
+        let pieces = [tool.task.name.as_str().as_bytes().to_vec(), cbor::to_vec(&tool.task.arguments)];
+        let content = Content::Call { arguments: tool.task.arguments.clone(), files: files.clone() };
+        tool.locate(files);
+        (self.digest, self.content) = (digest_with(veil, &pieces, &content), Some(content));
+    }
+
     /// What governance is asked.
     pub(crate) fn ask<'a>(&'a self, registry: &'a Registry) -> Ask<'a> {
         self.what.ask(registry)
+    }
+
+    /// How confidential what the call is told and answers is at least.
+    pub(crate) fn level(&self, registry: &Registry) -> Confidentiality {
+        let tool = self.tool_call().and_then(|tool| registry.find(&tool.task.name));
+        tool.map_or(self.context, |tool| self.context.max(tool.confidentiality))
     }
 
     /// The task, if it makes sense.
@@ -199,6 +267,23 @@ impl Asked {
             What::Model(task) => Some(Task::Model(task.clone())),
             What::Reply(task) => Some(Task::Reply(task.clone())),
             What::Tool(tool) => Some(Task::Tool(tool.task.clone())),
+            What::Senseless { .. } => None,
+        }
+    }
+
+    /// What its driver may be told before the verdict.
+    pub(crate) fn estimate(&self) -> Option<Estimate<'_>> {
+        match &self.what {
+            What::Model(task) => {
+                let (model, max_output_tokens) = (&task.model, task.max_output_tokens);
+                let (provider, name, shown_bytes) = (model.provider.as_str(), model.name.as_str(), bytes_of(task));
+                Some(Estimate::Model { provider, name, shown_bytes, max_output_tokens })
+            }
+            What::Reply(task) => Some(Estimate::Reply { text_bytes: task.reply.text.len() }),
+            What::Tool(tool) => {
+                let ToolTask { name, arguments, limits, .. } = &tool.task;
+                Some(Estimate::Tool { name, arguments_bytes: cbor::to_vec(arguments).len(), limits: *limits })
+            }
             What::Senseless { .. } => None,
         }
     }
@@ -213,10 +298,10 @@ impl Asked {
         self.what.tool_call()
     }
 
-    /// A tool's arguments as JSON text, for people; empty for other kinds.
+    /// A tool's arguments as JSON text, for people, each path as the file has it; empty for other kinds.
     pub(crate) fn arguments_text(&self) -> String {
         match &self.what {
-            What::Tool(tool) => tool.task.arguments.to_json(),
+            What::Tool(tool) => tool.reached.as_ref().unwrap_or(&tool.task.arguments).to_json(),
             What::Model(_) | What::Reply(_) | What::Senseless { .. } => String::new(),
         }
     }
@@ -268,16 +353,16 @@ impl Meant {
         let task = ToolTask {
             name: name.clone(),
             arguments: arguments.clone(),
+            files: Vec::new(),
             workspace: session.spec.workspace.clone(),
             writes: registration.capability == Capability::FsWrite,
             limits: registration.limits,
         };
-        let fault = known.validate(&arguments).err();
         Self {
             target: name.to_string(),
             pieces: [name.as_str().as_bytes().to_vec(), cbor::to_vec(&arguments)],
             content: Content::Arguments(arguments),
-            what: What::Tool(Box::new(ToolCall { task, fault })),
+            what: What::Tool(Box::new(ToolCall::new(task, known))),
         }
     }
 
@@ -289,9 +374,9 @@ impl Meant {
         chosen: Option<Chosen>,
         content: Option<&Content>,
     ) -> Result<Self, String> {
-        let meant = match (chosen, content) {
+        let mut meant = match (chosen, content) {
             (Some(chosen), _) => Self::of_use(session, gate, chosen).map_err(|refusal| refusal.to_string())?.0,
-            (None, Some(Content::Arguments(arguments))) => {
+            (None, Some(Content::Arguments(arguments) | Content::Call { arguments, .. })) => {
                 let name: ToolName = target.parse().map_err(|_| "a call names no tool")?;
                 Self::direct(session, gate.registry(), &name, arguments.clone())
             }
@@ -301,10 +386,35 @@ impl Meant {
             }
             (None, _) => return Err("the arguments of a call are not on the record".to_owned()),
         };
+        if let Some(Content::Call { files, .. }) = content {
+            meant.locate(files);
+        }
         if content == Some(&meant.content) && target == meant.target {
             return Ok(meant);
         }
         Err("the arguments of a call are not those of the tool use it names".to_owned())
+    }
+
+    /// Its paths lead there.
+    fn locate(&mut self, files: &[Located]) {
+        let What::Tool(tool) = &mut self.what else { return };
+        if files.is_empty() {
+            return;
+        }
+        tool.locate(files.to_vec());
+        self.content = Content::Call { arguments: tool.task.arguments.clone(), files: files.to_vec() };
+    }
+
+    /// What a person is told of it, with these files: the tool, its arguments, and a sentence for each thing to know of them.
+    pub(crate) fn told(mut self, files: &[Located]) -> Option<(ToolName, Arguments, Vec<String>)> {
+        self.locate(files);
+        let tool = self.what.tool_call()?;
+        let arguments = tool.reached.as_ref().unwrap_or(&tool.task.arguments);
+        Some((tool.task.name.clone(), arguments.clone(), tool.told()))
+    }
+
+    fn digest(&self, veil: &Veil) -> Digest {
+        digest_with(veil, &self.pieces, &self.content)
     }
 
     fn senseless(name: &str, arguments: &str, ask: Senseless, why: String) -> Self {
@@ -315,6 +425,11 @@ impl Meant {
             content: Content::Text(format!("{name} {arguments}")),
             what: What::Senseless { ask, why },
         }
+    }
+
+    /// The arguments with each path as the file has it.
+    pub(crate) fn reached(&self) -> Option<&Arguments> {
+        self.what.tool_call().and_then(|tool| tool.reached.as_ref())
     }
 
     /// The tool and its arguments, of a call that names both.
@@ -344,7 +459,8 @@ impl What {
             Self::Tool(asked) => Ask::Tool(match registry.tool(&asked.task.name) {
                 Some(tool) => {
                     let fit = asked.fault.as_ref().map_or(Ok(()), Err);
-                    ToolAsk::Known { tool, arguments: &asked.task.arguments, fit }
+                    let reached = asked.reached.as_ref();
+                    ToolAsk::Known { tool, arguments: &asked.task.arguments, reached, fit }
                 }
                 None => ToolAsk::Unregistered,
             }),
@@ -361,16 +477,85 @@ impl What {
     fn fault(&self) -> Option<String> {
         match self {
             Self::Senseless { why, .. } => Some(why.clone()),
-            Self::Tool(tool) => tool.fault.as_ref().map(ToString::to_string),
+            Self::Tool(tool) => tool.fault.as_ref().map(ToString::to_string).or_else(|| tool.astray()),
             Self::Model(_) | Self::Reply(_) => None,
         }
     }
 }
 
-/// Over the model, what it is shown, and what else it is asked.
-fn digest_of(session: &Session, veil: &Veil, shown: &Shown, what: &[&[u8]]) -> Digest {
-    let (model, spans) = (session.spec.model.to_string(), cbor::to_vec(&shown.spans));
-    veil.digest(&[&[model.as_bytes(), &spans], what].concat())
+/// Over a tool, its arguments, and the files that they name.
+fn digest_with(veil: &Veil, [name, arguments]: &[Vec<u8>; 2], content: &Content) -> Digest {
+    let files = if let Content::Call { files, .. } = content { files.as_slice() } else { &[] };
+    digest_of_call(veil, name, arguments, files)
+}
+
+fn digest_of_call(veil: &Veil, name: &[u8], arguments: &[u8], files: &[Located]) -> Digest {
+    if files.is_empty() {
+        veil.digest(&[name, arguments])
+    } else {
+        veil.digest(&[name, arguments, &cbor::to_vec(&files)])
+    }
+}
+
+/// The digest of a task, over all that its driver is given to act on: the one of the intent that a permit for it rests on.
+pub(crate) fn digest_of(veil: &Veil, task: &Task) -> Digest {
+    match task {
+        Task::Model(task) => digest_of_prompt(veil, task),
+        Task::Reply(task) => digest_of_reply(veil, &task.reply.text),
+        Task::Tool(ToolTask { name, arguments, files, .. }) => {
+            digest_of_call(veil, name.as_str().as_bytes(), &cbor::to_vec(arguments), files)
+        }
+    }
+}
+
+fn digest_of_reply(veil: &Veil, text: &str) -> Digest {
+    veil.digest(&[text.as_bytes()])
+}
+
+fn digest_of_prompt(veil: &Veil, task: &ModelTask) -> Digest {
+    let (model, most) = (task.model.to_string(), task.max_output_tokens.to_string());
+    // Which message each text belongs to, so that no two prompts look alike.
+    let shape: Vec<_> = task.messages.iter().map(|message| texts(message, &mut |_| ())).collect();
+    let shape = cbor::to_vec(&shape);
+    let mut pieces: Vec<&[u8]> = vec![model.as_bytes(), most.as_bytes(), &shape];
+    each_text(task, |text| pieces.push(text.as_bytes()));
+    veil.digest(&pieces)
+}
+
+/// The bytes of everything a model is shown.
+fn bytes_of(task: &ModelTask) -> usize {
+    let mut bytes = 0_usize;
+    each_text(task, |text| bytes = bytes.saturating_add(text.len()));
+    bytes
+}
+
+/// Everything a model is shown, in order.
+fn each_text<'a>(task: &'a ModelTask, mut f: impl FnMut(&'a str)) {
+    for message in &task.messages {
+        texts(message, &mut f);
+    }
+    for ToolSpec { name, description, schema } in &task.tools {
+        [name.as_str(), description, schema].into_iter().for_each(&mut f);
+    }
+}
+
+/// The texts of a message, in order; says whose it is, and how many they are.
+fn texts<'a>(message: &'a Message, f: &mut dyn FnMut(&'a str)) -> (u8, u64) {
+    let (role, said): (u8, Vec<&str>) = match message {
+        Message::System(spans) => (0, spans.iter().map(|span| span.text.as_str()).collect()),
+        Message::User(spans) => (1, spans.iter().map(|span| span.text.as_str()).collect()),
+        Message::Assistant { text, tool_uses } => {
+            let uses = tool_uses.iter().flat_map(|ToolUse { id, name, arguments }| [id, name, arguments]);
+            (2, std::iter::once(text).chain(uses).map(String::as_str).collect())
+        }
+        Message::Tool { id, name, failed, spans } => {
+            let role = if *failed { 4 } else { 3 };
+            (role, [id, name].into_iter().chain(spans.iter().map(|span| &span.text)).map(String::as_str).collect())
+        }
+    };
+    let count = said.len() as u64;
+    said.into_iter().for_each(f);
+    (role, count)
 }
 
 /// The tools the session is entitled to, for the model.
@@ -399,17 +584,39 @@ fn no_such_tool(session: &Session, gate: &Gate, name: &str) -> String {
 }
 
 /// A reply that ends for another reason than an answer says so.
-pub(crate) fn with_notice(text: String, end: EndReason) -> String {
+pub(crate) fn with_notice(session: &Session, text: String, end: EndReason) -> String {
     let notice = match end {
         EndReason::Replied => return text,
         EndReason::Cancelled => "Cancelled.".to_owned(),
         EndReason::BudgetSpent(resource) => {
             format!("The budget of this agent is spent ({}). Raise it to go on.", resource.name())
         }
-        EndReason::LimitHit(limit) => format!("Stopped at a limit of the turn: {}.", limit.code().replace('_', " ")),
-        EndReason::Failed(kind) => format!("The model request failed: {}.", kind.code().replace('_', " ")),
+        EndReason::LimitHit(limit) => format!("Stopped: {}.", exceeded(limit)),
+        EndReason::Failed(kind) => failed(session, kind),
         EndReason::Refused => "The policy of this node does not allow it.".to_owned(),
         EndReason::Crashed => "The agent crashed more often than its supervisor allows.".to_owned(),
+        EndReason::CutOff => "Cut off: the answer reached the output limit. `max_output_tokens` under `[limits]` in ephor.toml sets it; a model may have a lower one.".to_owned(),
+        EndReason::ModelRefused => "The model, or a filter of its provider, refused to go on.".to_owned(),
     };
     if text.is_empty() { notice } else { format!("{text}\n\n{notice}") }
+}
+
+const fn exceeded(limit: TurnLimit) -> &'static str {
+    match limit {
+        TurnLimit::Rounds => "there were too many rounds of tool calls",
+        TurnLimit::Time => "the turn took too long",
+        TurnLimit::UnknownTools => "tools were called that do not exist",
+        TurnLimit::Repeats => "the same call was repeated, each time with the same result",
+        TurnLimit::Calls => "the turn made too many calls",
+    }
+}
+
+/// What became of a request to the model, in our own words: those of its provider are nothing to reply with.
+fn failed(session: &Session, kind: FailureKind) -> String {
+    let status = session.model_failures().next().and_then(|failure| failure.status);
+    let status = status.map(|status| format!(" {status}")).unwrap_or_default();
+    match session.model_failures().count() {
+        0 | 1 => format!("{}{status}.", kind.words()),
+        attempts => format!("{}{status} after {attempts} attempts.", kind.words()),
+    }
 }

@@ -1,16 +1,16 @@
 //! The calls in flight, and those that landed last.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard},
     time::Duration,
 };
 
 use ephor_base::{ActionKind, CallId, Outcome, Pid, Receipt, Seat, Seq, SessionId};
 
-use super::asked::Asked;
+use super::{asked::Asked, session::Session};
 
-/// How many calls that landed are kept for each seat.
+/// How many calls that landed are kept for each session.
 const KEPT: usize = 16;
 
 /// A call that has its permit and runs.
@@ -59,7 +59,17 @@ pub(crate) struct Flights(Mutex<State>);
 struct State {
     flying: BTreeMap<u64, Flight>,
     next: u64,
-    landed: HashMap<Seat, VecDeque<Landed>>,
+}
+
+impl Session {
+    /// A call landed. Of a session that is gone nobody looks at it.
+    pub(crate) fn has_landed(&mut self, asked: &Asked, outcome: &Outcome, receipt: Receipt) {
+        let (call, action, target) = (asked.call, asked.kind, asked.target.clone());
+        if self.landed.len() >= KEPT {
+            self.landed.pop_front();
+        }
+        self.landed.push_back(Landed { call, action, target, end: outcome.code().to_owned(), receipt });
+    }
 }
 
 /// A call in flight; over when this is dropped.
@@ -78,34 +88,13 @@ impl Flights {
         InFlight { flights: self, number }
     }
 
-    pub(crate) fn landed(&self, seat: &Seat, asked: &Asked, outcome: &Outcome, receipt: Receipt) {
-        let (call, action, target) = (asked.call, asked.kind, asked.target.clone());
-        let landed = Landed { call, action, target, end: outcome.code().to_owned(), receipt };
-        let mut state = self.state();
-        let of_seat = state.landed.entry(seat.clone()).or_default();
-        if of_seat.len() >= KEPT {
-            of_seat.pop_front();
-        }
-        of_seat.push_back(landed);
-    }
-
-    /// The seat is gone for good.
-    pub(crate) fn forget(&self, seat: &Seat) {
-        self.state().landed.remove(seat);
-    }
-
     /// Those in flight, the oldest first.
     pub(crate) fn flying(&self) -> Vec<Flight> {
         self.state().flying.values().cloned().collect()
     }
 
-    /// The last that a seat made, the oldest first.
-    pub(crate) fn of(&self, seat: &Seat) -> Vec<Landed> {
-        self.state().landed.get(seat).into_iter().flatten().cloned().collect()
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.0)
     }
 }
 

@@ -6,12 +6,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ephor_base::{
     ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId,
-    Outcome, Product, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Verdict,
+    Outcome, Product, Repeat, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Usage, Verdict,
 };
 use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
-    Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
-    gate::call_digest,
+    Ask, Carried, Case, Decided, Evidence, Gate, Planned, Precedent, Principal, Rights, Ruled, Scope, SpanTable,
+    TurnState, gate::call_digest,
 };
 
 use crate::judgments::{Said, Suspended};
@@ -22,7 +22,7 @@ use super::{
     inbox::Event,
     ruling::Approvers,
     scoping::scope_of,
-    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
+    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told, Turn},
 };
 
 /// How a ruling says that a question is asked anew, because the law or the tool is another one by now.
@@ -65,6 +65,8 @@ pub(crate) struct Position {
     pub(crate) who: Arc<Principal>,
     pub(crate) spans: Arc<SpanTable>,
     pub(crate) turn: TurnState,
+    /// The call, which a rerun is too.
+    pub(crate) call: CallId,
     /// After how many events this is so.
     pub(crate) at: u64,
 }
@@ -73,7 +75,7 @@ impl Position {
     /// Asks the gate.
     pub(crate) fn decide(&self, gate: &Gate, ask: Ask<'_>, grounds: &Grounds, heard: &Heard) -> Decided {
         if grounds.over {
-            return Decided { verdict: gate.gone(), findings: Vec::new() };
+            return Decided::plain(gate.gone());
         }
         gate.decide(&Case {
             ask,
@@ -81,6 +83,9 @@ impl Position {
             rights: &self.rights,
             spans: &self.spans,
             turn: &self.turn,
+            call: self.call,
+            tainted: self.turn.is_tainted(),
+            plan: Planned::NoPlanner,
             familiar: self.familiar,
             context: grounds.context,
             budget: grounds.spent.map_or(Ok(()), Err),
@@ -94,8 +99,8 @@ impl Position {
 }
 
 impl Session {
-    /// How it stands for a call of `tool`, made within another call or by itself.
-    pub(crate) fn position(&self, tool: Option<&ToolName>, within: Option<CallId>) -> Position {
+    /// How it stands for `call` of `tool`, made within another call or by itself.
+    pub(crate) fn position(&self, call: CallId, tool: Option<&ToolName>, within: Option<CallId>) -> Position {
         let guest = |call| self.calls.get(&call).map(|begun| begun.rights.clone()).unwrap_or_default();
         let rights = &self.spec.rights;
         Position {
@@ -105,6 +110,7 @@ impl Session {
             who: self.who.clone(),
             spans: self.table.clone(),
             turn: self.bound(),
+            call,
             at: self.taken_in,
         }
     }
@@ -177,11 +183,11 @@ impl Session {
     pub(crate) fn take_in(&mut self, gate: &Gate, event: &Event<'_>) {
         self.taken_in = self.taken_in.saturating_add(1);
         let taken = match event.fact {
-            Fact::Message { id, spans, from, scope, offset, .. } => {
+            Fact::Message { id, spans, from, scope, .. } => {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
                 self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
-                self.governed_from(event.time, offset.unwrap_or_default());
+                self.begin_sources();
                 self.said(*id, *from, spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
@@ -269,7 +275,7 @@ impl Session {
         event: &Event<'_>,
     ) -> Result<(), String> {
         let parts = event.content.and_then(Content::parts).ok_or("a message is not on the record")?;
-        self.used = self.used.plus(&MESSAGE);
+        self.used = self.used.plus(&MESSAGE).map_err(|error| error.to_string())?;
         let entered = self.enter_parts(from, parts);
         if entered != spans {
             return Err("the spans of a message are not the next of its session".into());
@@ -293,6 +299,7 @@ impl Session {
             call: *call,
             attempt: *attempt,
             chosen: deferred.chosen,
+            files: deferred.files.clone(),
             arguments: *arguments,
             policy: *policy,
             registration: *registration,
@@ -315,7 +322,8 @@ impl Session {
         // Nobody waits on them any more.
         self.parked.clear();
         self.moments.push(Moment::TurnEnded(end));
-        let (text, receipts) = self.saying.take().unwrap_or_else(|| (with_notice(String::new(), end), Vec::new()));
+        let (text, receipts) =
+            self.saying.take().unwrap_or_else(|| (with_notice(self, String::new(), end), Vec::new()));
         self.last = Some(Reply { session: self.id, text, end, receipts, report });
     }
 
@@ -363,8 +371,15 @@ impl Session {
         let attempt = (case.call, case.attempt);
         self.deferred.remove(&attempt);
         self.begins(event);
+        if let Some(turn) = &mut self.turn {
+            turn.was_decided(case.action);
+        }
         if case.verdict.decision == Decision::Defer {
-            let deferred = Deferred { chosen: case.grounds.chosen, verdict: case.verdict.clone() };
+            let files = match event.content {
+                Some(Content::Call { files, .. }) => files.clone(),
+                _ => Vec::new(),
+            };
+            let deferred = Deferred { chosen: case.grounds.chosen, files, verdict: case.verdict.clone() };
             self.deferred.insert(attempt, deferred);
             if let Some(chosen) = case.grounds.chosen {
                 self.attempted(chosen, case.call, case.attempt);
@@ -428,9 +443,11 @@ impl Session {
         let Some(chosen) = case.grounds.chosen else { return };
         self.attempted(chosen, case.call, case.attempt);
         // A tool use that its session does not have was never resolved, so it has no verdict either.
-        let Ok((meant, _)) = Meant::of_use(self, gate, chosen) else { return };
+        let recorded = Meant::recorded(self, gate, case.target, Some(chosen), event.content);
+        let used = || Meant::of_use(self, gate, chosen).map(|(meant, _)| meant);
+        let Some(meant) = recorded.ok().or_else(|| used().ok()) else { return };
         let (fault, known) = (meant.fault(), meant.is_known());
-        let text = format!("Not done. {}.", fault.clone().unwrap_or_else(|| case.verdict.why()));
+        let text = format!("Refused: {}.", fault.clone().unwrap_or_else(|| case.verdict.why()));
         let told = match fault {
             Some(_) => Told::quoting(text, known, case.grounds.context),
             None => Told::by_the_door(text, known),
@@ -441,7 +458,7 @@ impl Session {
     /// A call is over.
     fn came_out(&mut self, gate: &Gate, event: &Event<'_>) -> Result<(), String> {
         if let Fact::Outcome { used, .. } = event.fact {
-            self.used = self.used.plus(used);
+            self.used = self.used.plus(used).map_err(|error| error.to_string())?;
         }
         let outcome = match event.content {
             Some(Content::Outcome(outcome)) => outcome.clone(),
@@ -455,10 +472,7 @@ impl Session {
         match (begun.kind, &begun.tool) {
             (ActionKind::Model, _) => {
                 if let Outcome::Done(Product::Model(answer)) = &outcome {
-                    self.report(|report| {
-                        report.input_tokens = report.input_tokens.saturating_add(answer.usage.input);
-                        report.output_tokens = report.output_tokens.saturating_add(answer.usage.output);
-                    });
+                    self.answered_with(answer.usage)?;
                 }
                 match &begun.needs {
                     Some(shown) => self.named(call, shown, &outcome),
@@ -466,7 +480,7 @@ impl Session {
                 }
             }
             (ActionKind::Tool, Some((name, arguments, carried))) => {
-                self.count(name, arguments, &outcome, event.receipt.seq);
+                self.count(call, name, arguments, &outcome, event.receipt.seq);
                 self.join(gate, &begun, name);
                 let told = told(gate, name, carried, &outcome, begun.read);
                 if let (Some(Chosen { of, index }), Some(told)) = (begun.chosen, told) {
@@ -478,16 +492,25 @@ impl Session {
         Ok(())
     }
 
-    /// What a tool call says of conduct.
-    fn count(&mut self, name: &ToolName, arguments: &Arguments, outcome: &Outcome, at: Seq) {
-        let bad = !matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
+    /// Counts the tokens of an answer.
+    fn answered_with(&mut self, usage: Usage) -> Result<(), String> {
+        let Some(Turn { report, .. }) = &mut self.turn else { return Ok(()) };
+        let input = report.input_tokens.checked_add(usage.input);
+        let output = report.output_tokens.checked_add(usage.output);
+        let (input, output) = input.zip(output).ok_or("an answer took more tokens than can be counted")?;
+        (report.input_tokens, report.output_tokens) = (input, output);
+        Ok(())
+    }
+
+    /// What a tool call that was permitted says of conduct: that it was. Files that are not there are no misconduct.
+    fn count(&mut self, call: CallId, name: &ToolName, arguments: &Arguments, outcome: &Outcome, at: Seq) {
         // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it. One that was cut
         // off with its node is not the seat's fault.
         if !matches!(outcome, Outcome::Cancelled | Outcome::Indeterminate) {
-            self.behaved(bad, at);
+            self.behaved(false, at);
         }
         self.familiar.insert(name.clone());
-        self.conduct.permitted(call_digest(name, arguments));
+        self.conduct.permitted(call, call_digest(name, arguments), None);
     }
 
     /// One more call counts for the conduct of the seat, with the entry `at`.
@@ -582,7 +605,10 @@ struct Weighed<'a> {
     grounds: &'a Grounds,
 }
 
-/// What the model is told of a tool call that ended; nothing of one that is called again.
+/// What is said of a call that may or may not have taken effect.
+const UNKNOWN: &str = "It was not made again. Find out what was done before you go on.";
+
+/// What the model is told of a tool call that ended; nothing of one that is called again, which only one is that is harmless twice.
 fn told(gate: &Gate, name: &ToolName, carried: &Carried, outcome: &Outcome, read: Read) -> Option<Told> {
     let registration = gate.registry().find(name)?;
     match outcome {
@@ -591,7 +617,15 @@ fn told(gate: &Gate, name: &ToolName, carried: &Carried, outcome: &Outcome, read
         }
         Outcome::Failed(failure) => {
             let level = registration.confidentiality.max(read.confidentiality);
-            Some(Told::quoting(format!("The tool failed: {}.", failure.message), true, level))
+            Some(Told::quoting(format!("The tool failed: {}.", failure.message()), true, level))
+        }
+        Outcome::Cancelled if registration.flow.repeat == Repeat::Unsafe => Some(Told::by_the_door(
+            format!("It was cut off, and nobody knows whether it was done, or how far. {UNKNOWN}"),
+            true,
+        )),
+        Outcome::Indeterminate if registration.flow.repeat == Repeat::Unsafe => {
+            let why = "The node ended while it ran, and nobody knows whether it was done, or how far.";
+            Some(Told::by_the_door(format!("{why} {UNKNOWN}"), true))
         }
         Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => None,
     }

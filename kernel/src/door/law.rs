@@ -4,7 +4,7 @@
 //! gave it is in force; so on the record no verdict stands behind a law that it was not given under.
 
 use std::sync::{
-    Arc, PoisonError, RwLock,
+    Arc, Mutex,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 /// The law in force.
 pub(crate) struct Law {
-    gate: RwLock<Arc<Gate>>,
+    gate: Mutex<Arc<Gate>>,
     changes: watch::Sender<Digest>,
     /// How often it was decreed who is in office, or a precedent was revoked.
     decrees: AtomicU64,
@@ -24,12 +24,12 @@ pub(crate) struct Law {
 impl Law {
     pub(crate) fn new(gate: Gate) -> Self {
         let changes = watch::Sender::new(gate.digest());
-        Self { gate: RwLock::new(Arc::new(gate)), changes, decrees: AtomicU64::new(0) }
+        Self { gate: Mutex::new(Arc::new(gate)), changes, decrees: AtomicU64::new(0) }
     }
 
     /// The gate.
     pub(crate) fn gate(&self) -> Arc<Gate> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner).clone()
+        crate::lock::enter(&self.gate).clone()
     }
 
     /// Whether the law of this digest is in force.
@@ -53,7 +53,7 @@ impl Law {
 
     fn exchange(&self, gate: Arc<Gate>) {
         let digest = gate.digest();
-        *self.gate.write().unwrap_or_else(PoisonError::into_inner) = gate;
+        *crate::lock::enter(&self.gate) = gate;
         self.changes.send_replace(digest);
     }
 }

@@ -1,8 +1,8 @@
 //! The door as a running call sees it: nested calls and leases.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use ephor_base::{Action, Arguments, Outcome, Secret, ToolAction, ToolName};
+use ephor_base::{Action, Arguments, Outcome, Reach, Secret, ToolAction, ToolName};
 use ephor_chain::record::{Fact, Record, Subject};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ pub(crate) struct Inner {
     cancel: CancellationToken,
     states: mpsc::Sender<CallState>,
     subject: Subject,
+    reach: Reach,
     /// Each nested call holds a clone while it lasts; none is left once the run is over.
     open: Mutex<Option<mpsc::Sender<()>>>,
     calls: Mutex<Option<mpsc::Receiver<()>>>,
@@ -31,11 +32,11 @@ impl Inner {
         caller: Caller,
         cancel: CancellationToken,
         states: mpsc::Sender<CallState>,
-        subject: Subject,
+        (subject, reach): (Subject, Reach),
     ) -> Self {
         let (open, calls) = mpsc::channel(1);
         let (open, calls) = (Mutex::new(Some(open)), Mutex::new(Some(calls)));
-        Self { door, caller, cancel, states, subject, open, calls }
+        Self { door, caller, cancel, states, subject, reach, open, calls }
     }
 
     /// Ends what the driver left running, and waits for its outcomes.
@@ -65,7 +66,7 @@ impl InnerDoor for Inner {
         // A task of its own, so that a driver that is dropped does not take the outcome with it.
         crate::runtime::spawn(async move {
             let action = Action::Tool(ToolAction::Direct { name, arguments });
-            let result = serving.serve(action).await.map(|answered| answered.outcome);
+            let result = serving.contained(action).await.map(|answered| answered.outcome);
             // A driver that left has no use for the answer; it is on the record.
             let _left: Result<(), _> = sender.send(result);
             drop(alive);
@@ -79,18 +80,22 @@ impl InnerDoor for Inner {
 
     fn lease(&self, name: &str) -> Later<Result<Secret<String>, NoSecret>> {
         let (door, subject, name) = (self.door.clone(), self.subject.clone(), name.to_owned());
-        let alive = self.alive();
+        let (alive, is_registered) = (self.alive(), self.reach.secrets.contains(&name));
         Later::new(async move {
-            let _alive = alive.ok_or_else(|| NoSecret(name.clone()))?;
-            let secret = door.parts.secrets.secret(&name).ok_or_else(|| NoSecret(name.clone()))?;
+            let _alive = alive.ok_or_else(|| NoSecret::Over(name.clone()))?;
+            if !is_registered {
+                tracing::warn!(secret = %name, ?subject, "a driver wanted a secret that its registration does not name");
+                return Err(NoSecret::NotRegistered(name));
+            }
+            let secret = door.parts.secrets.secret(&name).ok_or_else(|| NoSecret::Missing(name.clone()))?;
             let record = Record { subject, fact: Fact::Lease { secret: name.clone() }, content: None };
             // What is not on the record did not happen: no record, no secret.
-            door.log().append(record).await.map_err(|_| NoSecret(name))?;
+            door.log().append(record).await.map_err(|_| NoSecret::Missing(name))?;
             Ok(secret)
         })
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    crate::lock::enter(mutex)
 }

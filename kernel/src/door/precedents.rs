@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use ephor_base::{Arguments, Decision, Seat, Seq, Timestamp};
@@ -19,7 +19,7 @@ use ephor_governance::{Precedent, Tool};
 use tokio_util::sync::CancellationToken;
 
 use super::{BadRuling, ruling::Approvers};
-use crate::seen::Question;
+use crate::question::{MAX_WHOLE, Question};
 
 /// The answers that are used again, as far as they can be read.
 #[derive(Default)]
@@ -80,11 +80,11 @@ impl Precedents {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Seq, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.known)
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<u64, (Seq, CancellationToken)>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.live)
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn counts(one: &Precedent, seat: &Seat, now: Timestamp, approvers: &A
 /// # Errors
 /// [`BadRuling`]: it speaks of something else than what was asked, or of more.
 pub(crate) fn pattern(
-    question: &Question,
+    (question, arguments): (&Question, &Arguments),
     tool: &Tool,
     (decision, always): (Decision, &Always),
     now: Timestamp,
@@ -149,16 +149,19 @@ pub(crate) fn pattern(
         let why = "it takes several people, and one person's word for many calls is never that";
         return Err(BadRuling::TooWide(why.to_owned()));
     }
-    let arguments = Arguments::parse(&question.arguments).map_err(|_| BadRuling::OtherCall)?;
-    let registration = tool.registration();
     for name in &always.free {
         if arguments.value(name).is_none() {
             return Err(BadRuling::TooWide(format!("`{name}` is no argument of this call")));
         }
-        let is_critical = registration.consequential.contains(name) || registration.paths.contains(name);
-        if !tool.names(name) || (decision == Decision::Permit && is_critical) {
+        if !tool.names(name) || (decision == Decision::Permit && tool.decides(name)) {
             return Err(BadRuling::TooWide(format!("`{name}` decides what the call does, and has to stay the same")));
         }
     }
-    Ok(arguments.without(&always.free))
+    let same = arguments.without(&always.free);
+    if same.to_json().len() > MAX_WHOLE {
+        return Err(BadRuling::TooWide(format!(
+            "the arguments that have to stay the same have more than {MAX_WHOLE} bytes"
+        )));
+    }
+    Ok(same)
 }

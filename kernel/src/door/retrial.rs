@@ -256,6 +256,37 @@ impl Retrial {
         Ok(TakenUp { session, budget })
     }
 
+    /// Nothing is known of the session of an entry that cannot be taken in.
+    pub(crate) fn cannot_follow(&mut self, entry: &Entry) {
+        let followed = entry.subject.session.and_then(|session| self.sessions.get_mut(&session));
+        if let Some(followed) = followed {
+            followed.state = Err(Undecidable::NotRecorded(format!("entry {} cannot be read", entry.seq)));
+        }
+    }
+
+    /// The kinds of entries that decisions of any session may rest on, whatever it is they speak of. Of the others, the session's own
+    /// are enough.
+    pub const OF_ALL: [&str; 13] = [
+        "document",
+        "enacted",
+        "enrolled",
+        "dismissed",
+        "erase",
+        "limit",
+        "policy",
+        "prune",
+        "ranked",
+        "revoked",
+        "ruling",
+        "snapshot",
+        "tool",
+    ];
+
+    /// No entry of this session follows: nothing of it is kept.
+    pub fn forget(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+    }
+
     /// Takes the next entry in. If it is a verdict, it is decided again.
     pub fn take(&mut self, stored: &Stored) -> Option<Retried> {
         let Stored { entry, receipt, content } = stored;
@@ -457,7 +488,7 @@ impl Retrial {
         };
         let heard = ruled.map_err(Undecidable::NotRecorded)?;
         let tool = meant.as_ref().and_then(Meant::call).map(|(name, _)| name);
-        let position = session.position(tool, case.grounds.within);
+        let position = session.position(call, tool, case.grounds.within);
         let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, &heard);
         let inputs = explained.then(|| {
             let findings = &decided.findings;
@@ -540,8 +571,8 @@ impl Retrial {
         let constitution = Constitution::parse(text).map_err(unfit)?;
         let environment = Environment::ALL.into_iter().find(|known| known.name() == environment);
         let environment = environment.ok_or_else(|| not_recorded("its environment is none that is known"))?;
-        let (capabilities, never) = (terms.capabilities.clone(), terms.never.clone());
-        Ok((*digest, constitution, OperatorPolicy { environment, capabilities, never }))
+        let Terms { capabilities, never, models, .. } = terms.clone();
+        Ok((*digest, constitution, OperatorPolicy { environment, capabilities, never, models }))
     }
 
     fn registry(&self) -> Result<Registry, Undecidable> {
@@ -611,10 +642,11 @@ impl Told<'_> {
             tainted: self.position.turn.is_tainted(),
             untrusted: self.findings.iter().any(|finding| !finding.trusted),
         };
-        effects::parts(tool, arguments, self.gate.constitution().sensitive(), now, |part, adds| {
+        let names = [arguments, self.meant.and_then(Meant::reached).unwrap_or(arguments)];
+        effects::parts(tool, names, self.gate.constitution().sensitive(), now, |part, adds| {
             let part = match part {
                 Part::Registration => "the registration".to_owned(),
-                Part::Path(argument, rule) => format!("`{argument}` touches `{}`", rule.component),
+                Part::Path(argument, rule) => format!("`{argument}` touches `{}`: {}", rule.pattern, rule.why),
                 Part::Rule(rule) => format!("a rule on `{}`", rule.argument),
                 Part::Novelty => "novelty".to_owned(),
                 Part::Untrusted => "an argument that is not trusted".to_owned(),

@@ -7,13 +7,13 @@ use ephor_base::{CallId, Decision, Digest, OperatorId, SessionId, TicketId, cbor
 use ephor_chain::{Always, Operators, Role, record::RulingOn};
 use minicbor::{Decode, Encode};
 
-use crate::{acts::MAX_NOTE, seen::Question};
+use crate::{acts::MAX_NOTE, question::Question};
 
 /// Signed before the statement, so that a ruling can be taken for nothing else.
-const DOMAIN: &[u8] = b"ephor ruling v2\n";
+const DOMAIN: &[u8] = b"ephor ruling v3\n";
 
-/// What an operator says, exactly as it is signed. Bound to the session, the call, its arguments, the policy in force and the
-/// registration of the tool.
+/// What an operator says, exactly as it is signed. Bound to the session, the call, its arguments, the policy in force, the
+/// registration of the tool and the question as it was shown.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct Statement {
     /// The session.
@@ -43,12 +43,15 @@ pub struct Statement {
     /// The operator's words. Public for good.
     #[n(8)]
     pub note: Option<String>,
+    /// The digest of the question as it was shown; none, for a ruling on tools.
+    #[n(9)]
+    pub shown: Option<Digest>,
 }
 
 impl Statement {
     /// What answers exactly `question`.
     #[must_use]
-    pub const fn on_ticket(question: &Question, decision: Decision) -> Self {
+    pub fn on_ticket(question: &Question, decision: Decision) -> Self {
         Self {
             session: question.session,
             on: RulingOn::Ticket(question.ticket),
@@ -59,6 +62,7 @@ impl Statement {
             registration: Some(question.registration),
             always: None,
             note: None,
+            shown: Some(question.text.digest()),
         }
     }
 
@@ -102,9 +106,7 @@ pub enum BadRuling {
     #[error("an answer takes an approver, and this operator is `{0}`")]
     NotAnApprover(&'static str),
     /// The ticket was answered, withdrawn or never was.
-    #[error(
-        "ticket {0} is not open: it was answered before, was withdrawn, or never was; `ephor approvals` shows what is"
-    )]
+    #[error("Ticket {0} is not open. `ephor approvals` shows those that are.")]
     NotOpen(TicketId),
     /// The time of the ticket is up.
     #[error("the time of ticket {0} is up, and it counts as refused")]

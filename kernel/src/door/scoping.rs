@@ -94,7 +94,7 @@ impl Session {
                 self.conduct.narrow(named_in(answer));
                 self.moments.push(Moment::Scoped);
             }
-            Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
+            Outcome::Failed(failure) => self.model_failed(call, failure),
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
         }
     }

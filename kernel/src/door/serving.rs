@@ -1,43 +1,48 @@
 //! One call on its way through the door.
 
 mod asking;
+mod driving;
 mod passing;
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Decision, Digest, EndReason, Exhausted, Failure, FailureKind, OperatorId,
-    Outcome, Product, Receipt, Seq, SessionId, Task, Verdict,
+    Action, ActionKind, Budget, CallId, Confidentiality, Decision, Digest, EndReason, Exhausted, Failure, FailureKind,
+    Leads, Located, ModelAnswer, OperatorId, Outcome, Product, Reach, Receipt, Resource, Seq, SessionId, Task, Verdict,
 };
 use ephor_chain::{
-    AppendError, HoldKind, IntentRecord, Log,
+    AppendError, Durable, HoldKind, Intent, IntentRecord, Log,
     record::{Chosen, Content, Fact, Grounds, Record, Subject},
 };
 use ephor_governance::{Ask, Ruled};
-use futures_util::{FutureExt, future};
+use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use driving::{Driven, GRACE};
+
 use super::{
     Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
-    asked::{Asked, What},
+    asked::{Asked, What, digest_of},
     history::{Heard, Reuse},
     inbox::PREVIEW,
     law::Under,
     nested::Inner,
+    ongoing::UnderWay,
+    permit::{For, Until},
     ruling::Approvers,
     session::Session,
 };
 use crate::{
-    driver::{CallContext, Driver, DriverResult, Preview},
+    driver::{CallContext, Driver, Preview},
     ledger::Reservation,
     seen::Seen,
 };
 
-/// How long a cancelled driver may take to end by itself, so that it can say what it used.
-const GRACE: Duration = Duration::from_millis(500);
-/// The same, where an operator stopped it: somebody wants quiet within a tenth of a second.
-const STOP_GRACE: Duration = Duration::from_millis(50);
+/// What a watcher is shown in place of what it is not cleared for.
+const WITHHELD: &str = "not shown: whoever watches is not cleared for it";
+/// How long it may take to follow the paths of a call, and to read what it replaces.
+const LOOK_AHEAD: Duration = Duration::from_secs(10);
 /// How many preview items may wait between a driver and its watcher.
 const PREVIEW_DEPTH: usize = 32;
 
@@ -53,6 +58,8 @@ pub(crate) struct Serving {
     operator: Option<OperatorId>,
     /// How what is recorded reaches the session; the same for one that is over.
     link: Link,
+    /// Nobody comes back to the session before this call has ended.
+    _under_way: UnderWay,
 }
 
 /// A verdict, what it was given on, and how far the session was then.
@@ -82,14 +89,25 @@ impl Serving {
     ) -> Self {
         let operator = door.with_session(caller.session, |session| session.spec.operator);
         let link = door.link(caller.session).unwrap_or_default();
-        Self { door, caller, cancel, states, within, operator, link }
+        let _under_way = door.ongoing.begin(caller.session);
+        Self { door, caller, cancel, states, within, operator, link, _under_way }
+    }
+
+    /// From action to outcome, also where the door itself panics: whoever asked is told.
+    pub(super) async fn contained(self, action: Action) -> Result<Answered, Refusal> {
+        let served = AssertUnwindSafe(self.serve(action)).catch_unwind().await;
+        served.unwrap_or_else(|panic| {
+            tracing::error!(why = crate::runtime::panic_message(&*panic), "the door's task panicked");
+            Err(Refusal::Broken)
+        })
     }
 
     /// From action to outcome.
-    pub(super) async fn serve(self, action: Action) -> Result<Answered, Refusal> {
-        let asked = self.resolve(&action).await?;
+    async fn serve(self, action: Action) -> Result<Answered, Refusal> {
+        let mut asked = self.resolve(&action).await?;
         let _underway = Underway { door: &self.door, session: self.caller.session, chosen: asked.chosen };
-        let mut answer = self.parked(&asked).await?;
+        self.locate(&mut asked).await?;
+        let mut answer = self.parked(&mut asked).await?;
         loop {
             let permitted = self.decide(&asked, &mut answer).await?;
             if let Some(answered) = self.run(&asked, permitted).await? {
@@ -109,13 +127,15 @@ impl Serving {
             }
             let now = self.door.clock().monotonic();
             let (gate, veil) = (self.door.gate(), self.link.veil.as_deref().ok_or(Refusal::Fenced)?);
+            let limits = &self.door.parts.turn;
             let resolve = |session: &mut Session| match session.underway(action) {
                 Some(other) => Err(other),
-                None => Ok(Asked::resolve(session, veil, &gate, fresh, now, action).map(|mut asked| {
+                None => Ok(session.may_ask(action.kind(), limits, now).and_then(|()| {
+                    let mut asked = Asked::resolve(session, veil, &gate, fresh, now, action)?;
                     if let Some(within) = self.within {
                         asked.context = asked.context.max(session.read_by(within));
                     }
-                    asked
+                    Ok(asked)
                 })),
             };
             match self.door.with_session(self.caller.session, resolve).ok_or(Refusal::Fenced)? {
@@ -128,6 +148,25 @@ impl Serving {
         }
     }
 
+    /// Follows the paths of a tool call to the files they name, once, before anything is judged: what is judged, shown, recorded and
+    /// opened is that file.
+    async fn locate(&self, asked: &mut Asked) -> Result<(), Refusal> {
+        let Some(sought) = asked.tool_call().and_then(|tool| tool.sought(self.caller.session)) else { return Ok(()) };
+        let Some(driver) = self.driver(&asked.what) else { return Ok(()) };
+        let found = tokio::select! {
+            found = self.door.timers().within(LOOK_AHEAD, driver.locate(sought.clone()).into_inner()) => found,
+            () = self.stopped() => return Err(Refusal::Fenced),
+        };
+        let why = "the disk did not say in time where this path leads";
+        self.settle(asked, found.unwrap_or_else(|| nowhere(&sought.paths, why)))
+    }
+
+    /// The paths of the call lead there.
+    fn settle(&self, asked: &mut Asked, files: Vec<Located>) -> Result<(), Refusal> {
+        asked.locate(self.link.veil.as_deref().ok_or(Refusal::Fenced)?, files);
+        Ok(())
+    }
+
     fn is_cancelled(&self, kind: ActionKind) -> bool {
         self.door.with_session(self.caller.session, |session| session.is_cancelled(kind)).unwrap_or(true)
     }
@@ -136,7 +175,7 @@ impl Serving {
     async fn decide(&self, asked: &Asked, answer: &mut Option<Answer>) -> Result<Permitted, Refusal> {
         let estimate = self.estimate(asked);
         loop {
-            let reservation = self.reserve(asked.kind, estimate);
+            let reservation = estimate.and_then(|estimate| self.reserve(asked.kind, estimate));
             let spent = reservation.as_ref().err().copied();
             let weighed = self.weigh(asked, spent, Some(*answer));
             let ruling = answer.and_then(|answer| answer.ruling);
@@ -165,11 +204,14 @@ impl Serving {
         }
     }
 
-    fn estimate(&self, asked: &Asked) -> Budget {
-        let Some(task) = asked.task() else { return Budget::ZERO };
-        let own = self.driver(&task).map_or(Budget::ZERO, |driver| driver.estimate(&task));
-        let wall_ms = u64::try_from(self.time_limit(&task).as_millis()).unwrap_or(u64::MAX);
-        Budget { wall_ms, ..own.plus(&asked.base_budget()) }
+    /// The most that a run may use, as far as sizes and names tell.
+    fn estimate(&self, asked: &Asked) -> Result<Budget, Exhausted> {
+        let Some(of) = asked.estimate() else { return Ok(Budget::ZERO) };
+        let own = self.driver(&asked.what).map_or(Budget::ZERO, |driver| driver.estimate(&of));
+        let limit = self.time_limit(&asked.what).as_millis();
+        let uncounted = Exhausted { resource: Resource::WallTime, needed: u64::MAX, left: 0 };
+        let wall_ms = u64::try_from(limit).map_err(|_| uncounted)?;
+        Ok(Budget { wall_ms, ..own.plus(&asked.base_budget())? })
     }
 
     /// Sets the budget aside. A nested call pays for all but its time, which is the outer call's already. A reply needs
@@ -189,18 +231,19 @@ impl Serving {
         // The decrees are counted first: one that comes meanwhile has this made again.
         let (law, decrees) = (self.door.law.clone(), self.door.law.decrees());
         let gate = law.gate();
-        let ask = if answer.is_some() { asked.ask(gate.registry()) } else { Ask::Reply };
+        let is_shown = answer.is_none();
+        let ask = if is_shown { Ask::Reply } else { asked.ask(gate.registry()) };
         let answer = answer.flatten();
         let approvers = answer.map(|_| self.door.approvers()).unwrap_or_default();
         let reused = || self.reused(answer, &approvers);
-        let tool = asked.tool_call().map(|tool| &tool.task.name);
+        let tool = asked.tool_call().map(|tool| &tool.task.name).filter(|_| !is_shown);
         let position = self.door.with_session(self.caller.session, |session| {
             let heard = heard(session, asked, answer, (gate.digest(), &approvers), reused());
-            session.lost.is_none().then(|| (session.position(tool, self.within), heard))
+            session.lost.is_none().then(|| (session.position(asked.call, tool, self.within), heard))
         });
         let position = position.flatten();
         let grounds = Grounds {
-            context: asked.context,
+            context: if is_shown { asked.level(gate.registry()) } else { asked.context },
             suspended: self.door.holds.on(&self.caller.seat) == Some(HoldKind::Suspended),
             over: position.is_none(),
             chosen: asked.chosen,
@@ -221,7 +264,9 @@ impl Serving {
         let Some(receipt) = self.note_verdict(asked, &weighed, ruling).await? else { return Ok(None) };
         let Weighed { verdict, grounds, .. } = weighed;
         let why = asked.fault().unwrap_or_else(|| verdict.why());
-        self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why }).await;
+        let decisive = verdict.reasons.iter().filter(|reason| reason.decision == verdict.decision);
+        let reasons = decisive.map(|reason| reason.code.clone()).collect();
+        self.show(Seen::Refused { call: asked.call, target: asked.target.clone(), why, reasons });
         // The person waits for this turn, whatever became of its reply.
         if asked.kind == ActionKind::Reply {
             self.end_turn(asked, EndReason::Refused).await?;
@@ -241,14 +286,13 @@ impl Serving {
             Ok(ready) => self.let_go(asked.kind).await.map(|passage| (ready, passage)),
             Err(refusal) => Err(refusal),
         };
-        let ((task, driver, shows, intent), passage) = match ready {
+        let ((task, driver, shown, intent), passage) = match ready {
             Ok(ready) => ready,
             Err(refusal) => {
                 release(reservation);
                 return Err(refusal);
             }
         };
-        let limit = self.time_limit(&task);
         // Whoever revokes what it rests on, or dismisses its author, ends it, from here on.
         let _live = weighed.precedent.map(|ruling| self.door.precedents.rest(ruling, self.cancel.clone()));
         let record = self.verdict_record(asked, &weighed, ruling);
@@ -262,32 +306,59 @@ impl Serving {
                 if asked.kind == ActionKind::Reply && !matches!(error, AppendError::Overtaken) {
                     // The person waits for this turn, and what ends something is taken when nothing else is.
                     let (call, target, why) = (asked.call, asked.target.clone(), error.to_string());
-                    self.show(Seen::Refused { call, target, why }).await;
+                    self.show(Seen::Refused { call, target, why, reasons: Vec::new() });
                     self.end_turn(asked, EndReason::Refused).await?;
                 }
                 return if_overtaken(error);
             }
         };
         let intent = durable.receipt().seq;
+        let run = self.carry_out(asked, &weighed.verdict, durable, (task, driver, shown), reservation);
+        // From here on it has an outcome, whatever happens to this task.
+        let answered = AssertUnwindSafe(run).catch_unwind().await;
+        match answered {
+            Ok(answered) => answered,
+            Err(panic) => {
+                let why = format!("the door's task panicked: {}", crate::runtime::panic_message(&*panic));
+                let outcome = Outcome::Failed(Failure::new(FailureKind::Crashed, why));
+                self.ended(asked, intent, outcome, (reserved, shown)).await
+            }
+        }
+        .map(Some)
+    }
+
+    /// Makes the permit, runs the driver and records the outcome.
+    async fn carry_out(
+        &self,
+        asked: &Asked,
+        verdict: &Verdict,
+        durable: Durable<Intent>,
+        (task, driver, shown): (Task, Arc<dyn Driver>, Option<Confidentiality>),
+        reservation: Reservation,
+    ) -> Result<Answered, Refusal> {
+        let (intent, reserved) = (durable.receipt().seq, reservation.amount());
+        let (reach, until) = (self.reach(asked), self.until(asked));
         // Whatever the law said when it was decided: nothing begins under one that is over.
-        let Some(permit) = Permit::make(&weighed.verdict, self.door.gate().digest(), durable, task, limit) else {
+        let digest = self.link.veil.as_deref().map(|veil| digest_of(veil, &task)).unwrap_or(asked.digest);
+        let it = For { caller: &self.caller, task, digest, reach: reach.clone(), until };
+        let Some(permit) = Permit::make(verdict, self.door.gate().digest(), durable, it) else {
             release(reservation);
-            return self.ended(asked, intent, Outcome::Cancelled, Budget::ZERO).await.map(Some);
+            return self.ended(asked, intent, Outcome::Cancelled, (Budget::ZERO, shown)).await;
         };
         let _flight = self.door.flights.take_off(self.flight(asked, intent));
-        self.started(asked, intent).await;
+        self.started(asked, intent, shown);
         let begun = self.door.clock().monotonic();
-        let inner = Arc::new(self.inner(asked));
-        let drive = self.drive(&*driver, permit, inner.clone(), asked, limit, reserved, shows);
-        // A driver may panic also while it is dropped.
-        let end = AssertUnwindSafe(drive).catch_unwind().await;
-        let (outcome, used) = end.unwrap_or_else(|panic| outcome_of(Err(panic), reserved));
+        let inner = Arc::new(self.inner(asked, reach));
+        let (preview, items) = Preview::channel(PREVIEW_DEPTH);
+        let context = CallContext { preview, cancel: self.cancel.child_token(), inner: inner.clone() };
+        let left = permit.left();
+        let start = || Driven::start(&self.door.watch, driver, permit, context);
+        let (outcome, used) = self.drive(start, asked, (left, reserved), (items, shown)).await;
         inner.close().await;
         let took = self.door.clock().monotonic().saturating_sub(begun);
-        let wall_ms = if self.within.is_some() { 0 } else { u64::try_from(took.as_millis()).unwrap_or(u64::MAX) };
-        let used = Budget { wall_ms, ..used.plus(&asked.base_budget()) };
-        reservation.settle(used);
-        self.ended(asked, intent, outcome, used).await.map(Some)
+        let (outcome, used) = believed(outcome, used, asked, took, &reservation);
+        let used = reservation.settle(used);
+        self.ended(asked, intent, outcome, (used, shown)).await
     }
 
     /// Everything a permitted call needs before its intent is recorded.
@@ -295,27 +366,37 @@ impl Serving {
         &self,
         asked: &Asked,
         reserved: Budget,
-    ) -> Result<(Task, Arc<dyn Driver>, bool, IntentRecord), Refusal> {
+    ) -> Result<(Task, Arc<dyn Driver>, Option<Confidentiality>, IntentRecord), Refusal> {
         let task = asked.task().ok_or(Refusal::Fenced)?;
-        let driver = self.driver(&task);
+        let driver = self.driver(&asked.what);
         let driver = driver.ok_or_else(|| Refusal::UnknownReference(format!("a driver for {}", asked.target)))?;
-        let shows = self.may_show(asked).await?;
+        let shown = self.may_show(asked).await?;
         let intent = self.intent(asked, reserved).ok_or(Refusal::Fenced)?;
-        Ok((task, driver, shows, intent))
+        Ok((task, driver, shown, intent))
     }
 
-    /// A model's words are shown while they come only if the person may see them: the reply sink is weighed first.
-    async fn may_show(&self, asked: &Asked) -> Result<bool, Refusal> {
-        if asked.kind != ActionKind::Model {
-            return Ok(true);
-        }
-        // What it needs is for the door; nothing of it is a reply.
-        if matches!(asked.content, Some(Content::Request(_))) {
-            return Ok(false);
+    /// Up to which level what a call is told and makes may be shown to whoever watches; nothing, if not at all. A watcher is a sink
+    /// as a reply's is, and weighed as that. What a model call of the turn was cleared for need not be weighed again for the tools it
+    /// chose.
+    async fn may_show(&self, asked: &Asked) -> Result<Option<Confidentiality>, Refusal> {
+        let gate = self.door.gate();
+        let level = asked.level(gate.registry());
+        let cleared = |session: &mut Session| session.turn.as_ref().and_then(|turn| turn.cleared);
+        let cleared = self.door.with_session(self.caller.session, cleared).flatten();
+        match asked.kind {
+            // It is weighed as what it is.
+            ActionKind::Reply => return Ok(Some(level)),
+            // What it needs is for the door; nothing of it is a reply.
+            ActionKind::Model if matches!(asked.content, Some(Content::Request(_))) => return Ok(None),
+            ActionKind::Tool if cleared == Some((level, gate.digest())) => return Ok(Some(level)),
+            // Whoever watches follows what a model chose, and not what other code asks for.
+            ActionKind::Tool if asked.chosen.is_none() => return Ok(None),
+            ActionKind::Tool | ActionKind::Model => {}
         }
         loop {
             let Weighed { verdict, grounds, at, under, .. } = self.weigh(asked, None, None);
-            let shows = verdict.decision == Decision::Permit;
+            let shown = (verdict.decision == Decision::Permit).then_some(level);
+            let clears = shown.map(|level| (level, under.digest));
             let fact = Fact::Verdict {
                 action: ActionKind::Reply,
                 target: PREVIEW.into(),
@@ -327,94 +408,51 @@ impl Serving {
             };
             let record = Record { subject: self.subject(asked), fact, content: None };
             match self.log_under(at, under).note(record).await {
-                Ok(_) => return Ok(shows),
+                Ok(_) => {
+                    let clear = |session: &mut Session| session.turn.as_mut().map(|turn| turn.cleared = clears);
+                    self.door.with_session(self.caller.session, clear);
+                    return Ok(shown);
+                }
                 Err(AppendError::Overtaken) => {}
                 Err(error) => return Err(Refusal::Chain(error.to_string())),
             }
         }
     }
 
-    async fn started(&self, asked: &Asked, intent: Seq) {
+    fn started(&self, asked: &Asked, intent: Seq, shown: Option<Confidentiality>) {
         // A caller that left need not know.
         let _left: Result<(), _> = self.states.try_send(CallState::Started);
         self.show(Seen::Started {
             call: asked.call,
             action: asked.kind,
             target: asked.target.clone(),
-            arguments: asked.arguments_text(),
+            arguments: shown.map(|_| asked.arguments_text()).unwrap_or_default(),
             intent,
-        })
-        .await;
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "each is one thing about one run, and it has one caller")]
-    /// Runs the driver to its end, its deadline or its cancellation, whichever is first.
-    async fn drive(
-        &self,
-        driver: &dyn Driver,
-        permit: Permit,
-        inner: Arc<Inner>,
-        asked: &Asked,
-        limit: Duration,
-        reserved: Budget,
-        shows: bool,
-    ) -> (Outcome, Budget) {
-        let (preview, items) = Preview::channel(PREVIEW_DEPTH);
-        let context = CallContext { preview, cancel: self.cancel.child_token(), inner };
-        let work = AssertUnwindSafe(async move { driver.run(permit, context).into_inner().await }).catch_unwind();
-        let over = CancellationToken::new();
-        let watched = async {
-            let _over = over.clone().drop_guard();
-            tokio::select! {
-                end = self.until_cancelled(asked.kind, work, reserved) => end,
-                () = self.door.timers().sleep(limit) => (Outcome::Failed(overdue(limit)), reserved),
-            }
-        };
-        let (end, ()) = future::join(watched, self.forward(items, &over, asked.call, shows)).await;
-        end
-    }
-
-    async fn until_cancelled(
-        &self,
-        kind: ActionKind,
-        work: impl Future<Output = Result<DriverResult, Box<dyn Any + Send>>>,
-        reserved: Budget,
-    ) -> (Outcome, Budget) {
-        if self.cancel.is_cancelled() || self.caller.fence.is_cancelled() {
-            return (Outcome::Cancelled, Budget::ZERO);
-        }
-        let mut work = Box::pin(work);
-        // A driver that was cancelled may end at once, and call that what it likes: it was cancelled.
-        tokio::select! {
-            biased;
-            () = self.stopped() => {}
-            () = self.seat_stopped(kind) => self.cancel.cancel(),
-            end = &mut work => return outcome_of(end, reserved),
-        }
-        // What it used is known only if it ends by itself.
-        let stopped = self.door.holds.on(&self.caller.seat) == Some(HoldKind::Stopped);
-        match self.door.timers().within(if stopped { STOP_GRACE } else { GRACE }, work).await {
-            Some(Ok(DriverResult { end: Ok(product), used })) => (Outcome::Done(product), used),
-            Some(Ok(DriverResult { end: Err(_), used })) => (Outcome::Cancelled, used),
-            Some(Err(_)) | None => (Outcome::Cancelled, reserved),
-        }
+        });
     }
 
     /// Records the outcome and takes it into the session.
-    async fn ended(&self, asked: &Asked, intent: Seq, outcome: Outcome, used: Budget) -> Result<Answered, Refusal> {
+    async fn ended(
+        &self,
+        asked: &Asked,
+        intent: Seq,
+        outcome: Outcome,
+        (used, shown): (Budget, Option<Confidentiality>),
+    ) -> Result<Answered, Refusal> {
+        let shows = asked.kind != ActionKind::Tool || self.is_cleared(asked.call, shown);
         let (outcome, receipt) = self.record_outcome(asked, intent, outcome, used).await?;
-        self.door.flights.landed(&self.caller.seat, asked, &outcome, receipt);
+        self.door.with_session(self.caller.session, |session| session.has_landed(asked, &outcome, receipt));
         let ended = Seen::Ended {
             call: asked.call,
             action: asked.kind,
             target: asked.target.clone(),
             end: outcome.code().to_owned(),
-            text: shown_text(&outcome),
+            text: if shows { shown_text(&outcome) } else { WITHHELD.to_owned() },
             outcome: receipt.seq,
         };
         // Whoever is shown where an outcome stands may rely on it. A log that has failed tells so at the next call.
         if self.door.log().flush().await.is_ok() {
-            self.show(ended).await;
+            self.show(ended);
         }
         // A reply that was cut off with its process is sent by the next incarnation.
         if let What::Reply(task) = &asked.what
@@ -472,7 +510,7 @@ impl Serving {
             self.door.spent(&self.caller, self.operator, spent).await;
         }
         let head = self.door.log().head();
-        self.show(Seen::TurnEnded { size: head.size, root: head.root }).await;
+        self.show(Seen::TurnEnded { size: head.size, root: head.root });
         Ok(())
     }
 
@@ -492,27 +530,54 @@ impl Serving {
         }
     }
 
-    fn driver(&self, task: &Task) -> Option<Arc<dyn Driver>> {
+    fn driver(&self, what: &What) -> Option<Arc<dyn Driver>> {
         let drivers = &self.door.parts.drivers;
-        match task {
-            Task::Model(_) => Some(drivers.model.clone()),
-            Task::Reply(_) => Some(drivers.reply.clone()),
-            Task::Tool(tool) => drivers.tools.get(&tool.name).cloned(),
+        match what {
+            What::Model(_) => Some(drivers.model.clone()),
+            What::Reply(_) => Some(drivers.reply.clone()),
+            What::Tool(tool) => drivers.tools.get(&tool.task.name).cloned(),
+            What::Senseless { .. } => None,
         }
     }
 
-    fn time_limit(&self, task: &Task) -> Duration {
+    fn time_limit(&self, what: &What) -> Duration {
         let patience = &self.door.parts.patience;
-        match task {
-            Task::Model(_) => patience.model,
-            Task::Reply(_) => patience.reply,
-            Task::Tool(tool) => patience.tool.min(tool.limits.deadline()),
+        match what {
+            What::Model(_) => patience.model,
+            What::Reply(_) => patience.reply,
+            What::Tool(tool) => patience.tool.min(tool.task.limits.deadline()),
+            What::Senseless { .. } => Duration::ZERO,
         }
     }
 
-    fn inner(&self, asked: &Asked) -> Inner {
-        let cancel = self.cancel.child_token();
-        Inner::new(self.door.clone(), self.caller.clone(), cancel, self.states.clone(), self.subject(asked))
+    /// What the run may lease and reach: what the operator registered of the tool, or configured for models.
+    fn reach(&self, asked: &Asked) -> Reach {
+        let gate = self.door.gate();
+        match &asked.what {
+            What::Model(_) => gate.policy().models.clone(),
+            What::Tool(tool) => {
+                gate.registry().find(&tool.task.name).map(|registered| registered.reach.clone()).unwrap_or_default()
+            }
+            What::Reply(_) | What::Senseless { .. } => Reach::default(),
+        }
+    }
+
+    /// Until when a run that begins now may go on.
+    fn until(&self, asked: &Asked) -> Until {
+        let clock = self.door.parts.clock.clone();
+        let (now, limits) = (clock.monotonic(), &self.door.parts.turn);
+        let left = |session: &mut Session| session.turn.as_ref().map(|turn| turn.left(limits, now));
+        let left = self.door.with_session(self.caller.session, left).flatten();
+        let limit = self.time_limit(&asked.what);
+        // The agent is given a moment to end its turn by itself.
+        let of_turn = left.filter(|_| asked.kind != ActionKind::Reply).map(|left| left.saturating_add(GRACE));
+        let deadline = now.saturating_add(of_turn.map_or(limit, |left| left.min(limit)));
+        Until { deadline, clock, fence: self.caller.fence.clone() }
+    }
+
+    fn inner(&self, asked: &Asked, reach: Reach) -> Inner {
+        let (cancel, of) = (self.cancel.child_token(), (self.subject(asked), reach));
+        Inner::new(self.door.clone(), self.caller.clone(), cancel, self.states.clone(), of)
     }
 
     fn subject(&self, asked: &Asked) -> Subject {
@@ -581,8 +646,8 @@ impl Serving {
         self.link.log_under(self.door.log(), at, under)
     }
 
-    async fn show(&self, seen: Seen) {
-        self.door.watchers().show(self.caller.session, seen).await;
+    fn show(&self, seen: Seen) {
+        let _is_watched: bool = self.door.watchers().show(self.caller.session, seen);
     }
 }
 
@@ -601,6 +666,12 @@ fn heard(
             .ruled(asked.call, asked.attempt, ruling, under, reused)
             .unwrap_or(Heard { ruled: Some(Ruled::Withdrawn), ..Heard::default() }),
     }
+}
+
+/// Paths that cannot be judged, and why.
+fn nowhere(paths: &[(String, String)], why: &str) -> Vec<Located> {
+    let leads = || Leads::Nowhere(why.to_owned());
+    paths.iter().map(|(argument, _)| Located { argument: argument.clone(), leads: leads() }).collect()
 }
 
 fn release(reservation: Reservation) {
@@ -622,19 +693,32 @@ impl Drop for Underway<'_> {
     }
 }
 
-fn outcome_of(end: Result<DriverResult, Box<dyn Any + Send>>, reserved: Budget) -> (Outcome, Budget) {
-    match end {
-        Ok(DriverResult { end: Ok(product), used }) => (Outcome::Done(product), used),
-        Ok(DriverResult { end: Err(failure), used }) => (Outcome::Failed(failure), used),
-        Err(panic) => {
-            let message = format!("the driver panicked: {}", crate::runtime::panic_message(&*panic));
-            (Outcome::Failed(Failure::new(FailureKind::Crashed, message)), reserved)
+/// What is believed of what a driver reports. An estimate may be wrong, so up to twice of what was set aside is; of more
+/// than that nothing is, also not the product, and the call is charged with the most that it could have used. How long it
+/// took the door knows by itself.
+fn believed(
+    outcome: Outcome,
+    used: Budget,
+    asked: &Asked,
+    took: Duration,
+    reservation: &Reservation,
+) -> (Outcome, Budget) {
+    let most = reservation.most();
+    let wall_ms = u64::try_from(took.as_millis()).map_or(most.wall_ms, |took| took.min(most.wall_ms));
+    let own = Budget { wall_ms, ..asked.base_budget() };
+    let said = match &outcome {
+        Outcome::Done(Product::Model(ModelAnswer { usage, .. })) => usage.input.checked_add(usage.output),
+        _ => Some(0),
+    };
+    let said = Budget { tokens: said.unwrap_or(u64::MAX), ..Budget::ZERO };
+    match most.covers(&Budget { wall_ms: 0, ..used }).and(most.covers(&said)) {
+        Ok(()) => (outcome, Budget { tokens: used.tokens, micro_usd: used.micro_usd, ..own }),
+        Err(Exhausted { resource, .. }) => {
+            let why = format!("it reports more {} than a call like this can use, and is not believed", resource.name());
+            let used = Budget { tokens: most.tokens, micro_usd: most.micro_usd, ..own };
+            (Outcome::Failed(Failure::new(FailureKind::Overrun, why)), used)
         }
     }
-}
-
-fn overdue(limit: Duration) -> Failure {
-    Failure::new(FailureKind::Deadline, format!("it took longer than its {} s and was stopped", limit.as_secs()))
 }
 
 /// What was overtaken is made again; anything else that the log says is a refusal.
@@ -645,7 +729,7 @@ fn if_overtaken<T>(error: AppendError) -> Result<Option<T>, Refusal> {
 fn shown_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done(Product::Tool(answer)) => answer.text.clone(),
-        Outcome::Failed(failure) => failure.message.clone(),
+        Outcome::Failed(failure) => failure.message().to_owned(),
         Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => String::new(),
     }
 }

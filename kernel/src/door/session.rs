@@ -10,17 +10,17 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, Exhausted, FailureKind,
-    Integrity, Label, Message, MessageId, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part, PartKind, Product,
+    Action, ActionKind, Arguments, Budget, CallId, Confidentiality, Digest, EndReason, Envelope, Exhausted, Failure,
+    Integrity, Label, Located, Message, MessageId, ModelAnswer, ModelRef, OperatorId, Outcome, Part, PartKind, Product,
     Prompt, PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId,
-    Timestamp, ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
+    Timestamp, ToolAction, ToolName, ToolUse, TurnLimit, TurnReport, Verdict, Workspace,
 };
 use ephor_chain::record::{Appointment, Chosen};
-use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState, TurnTime};
+use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Refusal,
+    Landed, Refusal,
     asked::Meant,
     history::{Begun, Read},
 };
@@ -42,7 +42,7 @@ pub enum Moment {
         /// The model call.
         call: CallId,
         /// How.
-        kind: FailureKind,
+        failure: Arc<Failure>,
     },
     /// A tool use came to something: an answer, a failure or a refusal.
     Result {
@@ -87,7 +87,7 @@ pub(crate) struct Session {
     pub(crate) seat: Seat,
     pub(crate) spec: SessionSpec,
     pub(crate) evidence: Evidence,
-    /// How many of the calls it rests on were refused or failed, and where the last stands that made it alarm.
+    /// How many of the calls it rests on were refused, and where the last stands that made it alarm.
     pub(crate) bad_calls: u64,
     pub(crate) alarmed: Option<Seq>,
     /// The seat, as the constitution knows it.
@@ -128,6 +128,8 @@ pub(crate) struct Session {
     pub(crate) requests: VecDeque<(MessageId, Option<Scope>)>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
+    /// The calls that landed last, the oldest first. A view for people: nothing depends on it.
+    pub(crate) landed: VecDeque<Landed>,
     /// Why it no longer follows from the record, if it does not.
     pub(crate) lost: Option<String>,
     spans: Vec<Span>,
@@ -164,6 +166,8 @@ impl Standing {
 #[derive(Clone)]
 pub(crate) struct Deferred {
     pub(crate) chosen: Option<Chosen>,
+    /// The files that it names.
+    pub(crate) files: Vec<Located>,
     pub(crate) verdict: Verdict,
 }
 
@@ -174,6 +178,8 @@ pub(crate) struct Parked {
     pub(crate) call: CallId,
     pub(crate) attempt: u32,
     pub(crate) chosen: Option<Chosen>,
+    /// The files that it names.
+    pub(crate) files: Vec<Located>,
     pub(crate) arguments: Digest,
     pub(crate) policy: Digest,
     pub(crate) registration: Option<Digest>,
@@ -185,11 +191,51 @@ pub(crate) struct Parked {
     pub(crate) last: Option<(Ruled, Seq)>,
 }
 
+/// How much one turn may ask of the door, whatever its agent does. What is refused counts too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TurnLimits {
+    /// Requests to the model: 108 by default, which is four for each round of tools that a turn has.
+    pub requests: u32,
+    /// Calls of tools, those within others among them; 4,096 by default.
+    pub calls: u32,
+    /// Time for the whole turn, without waiting for a person; 300 s by default.
+    pub time: Duration,
+}
+
+/// How often the reply of one turn is tried: one that was cut off with its process is sent by the next.
+const REPLIES: u32 = 8;
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self { requests: 108, calls: 4096, time: Duration::from_secs(300) }
+    }
+}
+
+/// How often a turn has asked for each kind of call.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Asking {
+    requests: u32,
+    calls: u32,
+    replies: u32,
+}
+
+impl Asking {
+    const fn of(&mut self, kind: ActionKind) -> &mut u32 {
+        match kind {
+            ActionKind::Model => &mut self.requests,
+            ActionKind::Tool => &mut self.calls,
+            ActionKind::Reply => &mut self.replies,
+        }
+    }
+}
+
 /// The turn under way.
 pub(crate) struct Turn {
     pub(crate) message: MessageId,
     /// Where the acceptance of the message stands.
     pub(crate) accepted: Seq,
+    /// The level that its model's words were cleared for whoever watches, and the law that said so.
+    pub(crate) cleared: Option<(Confidentiality, Digest)>,
     /// What ran out in it.
     pub(crate) spent: Option<Exhausted>,
     pub(crate) started: Duration,
@@ -199,6 +245,9 @@ pub(crate) struct Turn {
     pub(crate) waits: u32,
     pub(crate) waits_since: Duration,
     pub(crate) report: TurnReport,
+    /// What has been asked in it: here, and as far as the record says.
+    asks: Asking,
+    recorded: Asking,
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) cancel: CancellationToken,
     /// Cancelled when the turn is over, by being dropped.
@@ -211,16 +260,52 @@ impl Turn {
         Self {
             message: envelope.id,
             accepted: envelope.seq,
+            cleared: None,
             spent: None,
             started: now,
             waited: Duration::ZERO,
             waits: 0,
             waits_since: Duration::ZERO,
             report: TurnReport::default(),
+            asks: Asking::default(),
+            recorded: Asking::default(),
             receipts: Vec::new(),
             cancel: CancellationToken::new(),
             over: CancellationToken::new().drop_guard(),
         }
+    }
+
+    /// One more call of this kind is asked for at `now`.
+    ///
+    /// # Errors
+    /// [`TurnLimit`]: the turn has had its share. It does not count.
+    pub(crate) fn ask(&mut self, kind: ActionKind, limits: &TurnLimits, now: Duration) -> Result<(), TurnLimit> {
+        if kind != ActionKind::Reply && self.worked(now) > limits.time {
+            return Err(TurnLimit::Time);
+        }
+        let (most, limit) = match kind {
+            ActionKind::Model => (limits.requests, TurnLimit::Rounds),
+            ActionKind::Tool => (limits.calls, TurnLimit::Calls),
+            ActionKind::Reply => (REPLIES, TurnLimit::Repeats),
+        };
+        let recorded = *self.recorded.of(kind);
+        let asked = self.asks.of(kind);
+        // Behind a restart the record alone says how often it was.
+        *asked = (*asked).max(recorded);
+        let next = asked.checked_add(1).filter(|next| *next <= most).ok_or(limit)?;
+        *asked = next;
+        Ok(())
+    }
+
+    /// A verdict on a call of this kind stands on the record.
+    pub(crate) const fn was_decided(&mut self, kind: ActionKind) {
+        let recorded = self.recorded.of(kind);
+        *recorded = recorded.saturating_add(1);
+    }
+
+    /// How much longer it may work at `now`.
+    pub(crate) fn left(&self, limits: &TurnLimits, now: Duration) -> Duration {
+        limits.time.saturating_sub(self.worked(now))
     }
 
     /// What is cancelled when the turn is over.
@@ -236,10 +321,11 @@ impl Turn {
         self.waits = self.waits.saturating_add(1);
     }
 
-    /// A question is answered, or nobody will. While another waits, the clock still stands.
+    /// A question is answered, or nobody will. While another waits, the clock still stands. A turn that waits for none goes on.
     pub(crate) const fn end_wait(&mut self, now: Duration) {
-        self.waits = self.waits.saturating_sub(1);
-        if self.waits == 0 {
+        let Some(left) = self.waits.checked_sub(1) else { return };
+        self.waits = left;
+        if left == 0 {
             self.waited = self.waited.saturating_add(now.saturating_sub(self.waits_since));
         }
     }
@@ -271,6 +357,11 @@ struct Use {
     /// While an attempt is under way: cancelled when it is over.
     running: Option<CancellationToken>,
 }
+
+/// The most bytes of all that a prompt shows: more than any model takes, and what one message may have.
+const PROMPT_BYTES: usize = 16 << 20;
+/// The most messages of a prompt.
+const PROMPT_MESSAGES: usize = 1 << 16;
 
 /// A prompt with every reference resolved.
 pub(crate) struct Shown {
@@ -309,6 +400,7 @@ impl Session {
             answers_to: BTreeMap::new(),
             requests: VecDeque::new(),
             taken_in: 0,
+            landed: VecDeque::new(),
             lost: None,
             spans: Vec::new(),
             answers: BTreeMap::new(),
@@ -339,10 +431,9 @@ impl Session {
         id
     }
 
-    /// A turn begins: relative days count from `now` where the clock of the person is so far ahead of UTC, and nothing is pinned
-    /// for it yet.
-    pub(crate) fn governed_from(&mut self, now: Timestamp, ahead: Offset) {
-        Arc::make_mut(&mut self.table).begin_turn(Some(TurnTime::at(now, ahead)));
+    /// A turn begins: what tools answered before is no source of it.
+    pub(crate) fn begin_sources(&mut self) {
+        Arc::make_mut(&mut self.table).begin_turn();
     }
 
     /// Labels the parts of a message.
@@ -401,8 +492,9 @@ impl Session {
         self.answer(call).map(|answer| (answer.answer.text.clone(), answer.shown))
     }
 
-    /// Resolves a prompt.
+    /// Resolves a prompt. It is measured first: what is named twice, or is too much, is not copied.
     pub(crate) fn show(&self, prompt: &Prompt) -> Result<Shown, Refusal> {
+        self.measure(prompt)?;
         let mut shown = Shown { messages: Vec::new(), spans: Vec::new(), confidentiality: Confidentiality::Public };
         for message in &prompt.messages {
             let message = match message {
@@ -421,6 +513,45 @@ impl Session {
             shown.messages.push(message);
         }
         Ok(shown)
+    }
+
+    /// Whether a prompt is one: each span, answer and result at most once, and no more messages and bytes than a prompt has.
+    fn measure(&self, prompt: &Prompt) -> Result<(), Refusal> {
+        let (mut spans, mut uses, mut bytes) = (BTreeSet::new(), BTreeSet::new(), 0_usize);
+        let mut take = |named: &[SpanId], bytes: &mut usize| {
+            named.iter().try_for_each(|id| {
+                let span = self.span(*id)?;
+                *bytes = bytes.saturating_add(span.text.len());
+                spans.insert(*id).then_some(()).ok_or(Refusal::Overlong("names a span twice"))
+            })
+        };
+        if prompt.messages.len() > PROMPT_MESSAGES {
+            return Err(Refusal::Overlong("has more than 65,536 messages"));
+        }
+        for message in &prompt.messages {
+            match message {
+                PromptMessage::System(named) | PromptMessage::User(named) => take(named, &mut bytes)?,
+                PromptMessage::Answer(call) => {
+                    let Answer { answer, span, .. } = self.answer(*call)?;
+                    let told =
+                        answer.tool_uses.iter().map(|told| told.id.len() + told.name.len() + told.arguments.len());
+                    bytes = bytes.saturating_add(told.sum());
+                    take(&[*span], &mut bytes)?;
+                }
+                PromptMessage::Result { of, index, spans } => {
+                    let (told, _) = self.tool_use(*of, *index)?;
+                    bytes = bytes.saturating_add(told.id.len() + told.name.len());
+                    if !uses.insert((*of, *index)) {
+                        return Err(Refusal::Overlong("has the result of a tool use twice"));
+                    }
+                    take(spans, &mut bytes)?;
+                }
+            }
+            if bytes > PROMPT_BYTES {
+                return Err(Refusal::Overlong("is longer than 16 MiB"));
+            }
+        }
+        Ok(())
     }
 
     fn assistant(&self, call: CallId, shown: &mut Shown) -> Result<Message, Refusal> {
@@ -453,6 +584,12 @@ impl Session {
             .any(|moment| matches!(moment, Moment::Result { of, index, ok: true, .. } if *of == call && *index == at))
     }
 
+    /// Whether one more call of `kind` may be asked for in the turn under way; it counts from here on.
+    pub(crate) fn may_ask(&mut self, kind: ActionKind, limits: &TurnLimits, now: Duration) -> Result<(), Refusal> {
+        let turn = self.turn.as_mut().ok_or(Refusal::NoTurn)?;
+        turn.ask(kind, limits, now).map_err(Refusal::TurnLimit)
+    }
+
     /// Begins the turn that answers `envelope`.
     pub(crate) fn begin_turn(&mut self, envelope: &Envelope, now: Duration) {
         self.waiting.retain(|waiting| waiting.id != envelope.id);
@@ -476,10 +613,11 @@ impl Session {
         Ok((entry.call, attempt))
     }
 
-    /// The tool of a tool use, and its arguments as JSON text.
-    pub(crate) fn meant(&self, gate: &Gate, chosen: Chosen) -> Option<(ToolName, String)> {
-        let (meant, _) = Meant::of_use(self, gate, chosen).ok()?;
-        meant.call().map(|(name, arguments)| (name.clone(), arguments.to_json()))
+    /// What a ticket asks about, as a person is told of it: the tool, its arguments with each path as the file has it, and what there is
+    /// to know of the files.
+    pub(crate) fn meant(&self, gate: &Gate, parked: &Parked) -> Option<(ToolName, Arguments, Vec<String>)> {
+        let (meant, _) = Meant::of_use(self, gate, parked.chosen?).ok()?;
+        meant.told(&parked.files)
     }
 
     /// The ticket that an attempt waits on.
@@ -525,9 +663,22 @@ impl Session {
                 self.moments.push(Moment::Answered { call, answer });
                 self.report(|report| report.cycles = report.cycles.saturating_add(1));
             }
-            Outcome::Failed(failure) => self.moments.push(Moment::ModelFailed { call, kind: failure.kind }),
+            Outcome::Failed(failure) => self.model_failed(call, failure),
             Outcome::Done(_) | Outcome::Cancelled | Outcome::Indeterminate => {}
         }
+    }
+
+    /// Takes in that a model call failed.
+    pub(crate) fn model_failed(&mut self, call: CallId, failure: &Failure) {
+        self.moments.push(Moment::ModelFailed { call, failure: Arc::new(failure.clone()) });
+    }
+
+    /// The failures of model requests since the last that was answered, the latest first.
+    pub(crate) fn model_failures(&self) -> impl Iterator<Item = &Failure> {
+        self.moments.iter().rev().map_while(|moment| match moment {
+            Moment::ModelFailed { failure, .. } => Some(&**failure),
+            _ => None,
+        })
     }
 
     /// Counts the answers of the model, failures among them.
@@ -611,5 +762,29 @@ impl Told {
         let own = read.integrity == Integrity::Trusted;
         let from = own.then(|| (Box::new(registration.clone()), carried));
         Self { text, label, known: true, ok, from }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_a_turn_did_not_begin_gives_it_no_time() {
+        let [begun, later, now] = [10, 100, 110].map(Duration::from_secs);
+        let envelope = Envelope {
+            id: MessageId(1),
+            session: SessionId([0; 16]),
+            operator: OperatorId([0; 16]),
+            accepted: Timestamp(0),
+            seq: Seq(0),
+            spans: Vec::new(),
+        };
+        let mut turn = Turn::of(&envelope, begun);
+        turn.end_wait(later);
+        assert_eq!(turn.worked(now), Duration::from_secs(100));
+        turn.begin_wait(now);
+        turn.end_wait(now + later);
+        assert_eq!(turn.worked(now + later), Duration::from_secs(100));
     }
 }

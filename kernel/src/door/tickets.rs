@@ -7,16 +7,17 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use ephor_base::{Seq, SessionId, TicketId, Timestamp};
+use ephor_base::{Arguments, Digest, Seq, SessionId, TicketId, Timestamp};
 use ephor_governance::Ruled;
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{BadRuling, Statement};
-use crate::seen::Question;
+use crate::question::Question;
 
 /// What came of a ticket: an answer, and where it stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct Tickets(Mutex<BTreeMap<TicketId, Open>>);
 #[derive(Debug)]
 struct Open {
     question: Question,
+    /// What is asked about, whole.
+    arguments: Arguments,
     /// On the monotonic clock.
     deadline: Duration,
     /// Held by whoever rules.
@@ -50,6 +53,7 @@ struct Open {
 pub(crate) struct Claim<'a> {
     tickets: &'a Tickets,
     pub(crate) question: Question,
+    pub(crate) arguments: Arguments,
     /// On the monotonic clock.
     deadline: Duration,
     _turn: OwnedMutexGuard<()>,
@@ -57,10 +61,10 @@ pub(crate) struct Claim<'a> {
 
 impl Tickets {
     /// Opens a ticket at `now`. It stays open for no longer than `longest`.
-    pub(crate) fn open(&self, question: Question, longest: Duration, now: Instant) {
+    pub(crate) fn open(&self, question: Question, arguments: Arguments, longest: Duration, now: Instant) {
         let left = question.expires.since(now.wall).min(longest);
         let deadline = now.monotonic.saturating_add(left);
-        let open = Open { deadline, turn: Arc::default(), answer: watch::Sender::new(None), question };
+        let open = Open { question, arguments, deadline, turn: Arc::default(), answer: watch::Sender::new(None) };
         self.tickets().insert(open.question.ticket, open);
     }
 
@@ -69,11 +73,19 @@ impl Tickets {
         self.tickets().get(&id).map(|open| (open.question.clone(), open.answer.subscribe()))
     }
 
-    /// All that are open at `now`, the oldest first.
-    pub(crate) fn all(&self, now: Instant) -> Vec<(Question, Duration)> {
+    /// At most `most` that are open at `now` under the law `policy`, the oldest first, from behind `behind` on.
+    pub(crate) fn page(
+        &self,
+        behind: Option<TicketId>,
+        most: usize,
+        policy: Digest,
+        now: Instant,
+    ) -> Vec<(Question, Duration)> {
         let tickets = self.tickets();
-        let left = tickets.values().map(|open| (open.question.clone(), open.left(now)));
-        left.filter(|(_, left)| !left.is_zero()).collect()
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let open = tickets.range((from, Bound::Unbounded)).map(|(_, open)| (open, open.left(now)));
+        let open = open.filter(|(open, left)| !left.is_zero() && open.question.verdict.policy == policy);
+        open.take(most).map(|(open, left)| (open.question.clone(), left)).collect()
     }
 
     /// Those of a session.
@@ -91,8 +103,10 @@ impl Tickets {
     pub(crate) async fn claim(&self, id: TicketId) -> Option<Claim<'_>> {
         let turn = self.tickets().get(&id).map(|open| open.turn.clone())?;
         let _turn = turn.lock_owned().await;
-        let (question, deadline) = self.tickets().get(&id).map(|open| (open.question.clone(), open.deadline))?;
-        Some(Claim { tickets: self, question, deadline, _turn })
+        let tickets = self.tickets();
+        let Open { question, arguments, deadline, .. } = tickets.get(&id)?;
+        let (question, arguments, deadline) = (question.clone(), arguments.clone(), *deadline);
+        Some(Claim { tickets: self, question, arguments, deadline, _turn })
     }
 
     /// Forgets the tickets of a session that is gone.
@@ -101,7 +115,7 @@ impl Tickets {
     }
 
     fn tickets(&self) -> MutexGuard<'_, BTreeMap<TicketId, Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.0)
     }
 }
 

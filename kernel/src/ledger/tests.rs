@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ephor_base::{Budget, Resource, Seat};
+use ephor_base::{Budget, Exhausted, Resource, Seat};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
-use super::{Ledger, Purse, Reservation};
+use super::{Ledger, NotCarved, Purse, Reservation};
 
 const fn tokens(tokens: u64) -> Budget {
     Budget { tokens, ..Budget::ZERO }
@@ -19,7 +19,7 @@ const fn room(tokens: u64) -> Budget {
 fn root(limit: Budget) -> (Arc<Ledger>, Purse) {
     let ledger = Arc::new(Ledger::default());
     let purse = ledger.root(Seat::root("node"), limit);
-    (ledger, purse)
+    (ledger, purse.unwrap())
 }
 
 fn seat(name: &str) -> Seat {
@@ -90,15 +90,57 @@ fn children_and_generations_are_bounded_and_a_child_that_goes_makes_room() {
     let a = parent.carve(seat("a"), Budget::MAX).unwrap();
     let b = a.carve(seat("a").child("b"), Budget::MAX).unwrap();
     let refused = b.carve(seat("a").child("b").child("c"), Budget::MAX).unwrap_err();
-    assert_eq!(refused.resource, Resource::Depth);
+    assert_eq!(refused, Exhausted { resource: Resource::Depth, needed: 1, left: 0 }.into());
     let refused = parent.carve(seat("d"), Budget::MAX).unwrap_err();
-    assert_eq!((refused.resource, refused.left), (Resource::Children, 0), "a grandchild counts too");
+    assert_eq!(
+        refused,
+        Exhausted { resource: Resource::Children, needed: 1, left: 0 }.into(),
+        "a grandchild counts too"
+    );
     drop(b);
     assert!(parent.carve(seat("d"), Budget::MAX).is_ok());
 }
 
 #[test]
-fn what_is_in_flight_is_booked_above_when_its_seat_is_gone() {
+fn nothing_books_more_than_twice_what_was_set_aside_and_no_sum_overflows() {
+    let (ledger, parent) = root(room(100));
+    let _child = parent.carve(seat("a"), Budget::MAX).unwrap();
+    let held = ledger.reserve(&seat("a"), tokens(10)).unwrap();
+    assert_eq!(held.settle(Budget::MAX), tokens(20), "of nothing else was anything set aside");
+    assert_eq!((parent.account().used, ledger.account(&seat("a")).unwrap().used), (tokens(20), tokens(20)));
+    // Where the limit is all that can be counted, what may be booked still can be.
+    ledger.grant(&Seat::root("node"), Budget::MAX).unwrap();
+    ledger.grant(&seat("a"), Budget::MAX).unwrap();
+    let half = ledger.reserve(&seat("a"), tokens(u64::MAX / 2 - 20)).unwrap();
+    assert!(ledger.reserve(&seat("a"), tokens(u64::MAX / 2)).is_err());
+    assert!(ledger.reserve(&seat("a"), Budget::MAX).is_err());
+    half.settle(Budget::MAX);
+    assert_eq!(ledger.account(&seat("a")).unwrap().used.tokens, u64::MAX - 21);
+    assert!(ledger.reserve(&seat("a"), tokens(20)).is_err());
+}
+
+#[test]
+fn a_seat_that_is_filled_is_never_filled_twice_and_goes_on_with_its_account() {
+    let (ledger, parent) = root(room(100));
+    let child = parent.carve(seat("a"), tokens(80)).unwrap();
+    assert_eq!(parent.carve(seat("a"), tokens(80)).unwrap_err(), NotCarved::Taken(seat("a")));
+    ledger.reserve(&seat("a"), tokens(30)).unwrap().settle(tokens(30));
+    drop(child);
+    assert_eq!(ledger.account(&seat("a")), None);
+    let again = parent.carve(seat("a"), tokens(50)).unwrap();
+    // What the record says of it is known here already.
+    again.begin(&tokens(30)).unwrap();
+    assert_eq!((again.account().used, again.account().limit.tokens), (tokens(30), 50));
+    assert_eq!(parent.account().used, tokens(30), "and was booked once");
+    let other = parent.carve(seat("b"), tokens(50)).unwrap();
+    other.begin(&tokens(7)).unwrap();
+    other.begin(&tokens(7)).unwrap();
+    assert_eq!((other.account().used, parent.account().used), (tokens(7), tokens(37)));
+    assert!(parent.carve(seat("c"), tokens(1)).unwrap().begin(&Budget::MAX).is_err());
+}
+
+#[test]
+fn what_is_in_flight_is_booked_when_its_seat_is_gone_and_whoever_fills_it_next_pays_for_it() {
     let (ledger, parent) = root(room(100));
     let child = parent.carve(seat("a"), tokens(80)).unwrap();
     let flying = ledger.reserve(&seat("a"), tokens(30)).unwrap();
@@ -107,7 +149,7 @@ fn what_is_in_flight_is_booked_above_when_its_seat_is_gone() {
     let again = parent.carve(seat("a"), tokens(80)).unwrap();
     flying.settle(tokens(25));
     assert_eq!((parent.account().used, parent.account().reserved.tokens), (tokens(25), 0));
-    assert_eq!(again.account().used, Budget::ZERO, "another seat of that name pays nothing for it");
+    assert_eq!(again.account().used, tokens(25));
 }
 
 /// A step of a random life of a tree.
@@ -187,9 +229,10 @@ impl Model {
             }
             Step::Settle(at, used) if !self.flying.is_empty() => {
                 let (at, held) = self.flying.swap_remove(at.index(self.flying.len()));
-                self.beyond += used.saturating_sub(held.amount().tokens);
+                let reserved = held.amount().tokens;
+                let used = held.settle(tokens(used)).tokens;
+                self.beyond += used.saturating_sub(reserved);
                 self.book(at, used);
-                held.settle(tokens(used));
             }
             Step::Crash(at) if !self.flying.is_empty() => {
                 let (at, held) = self.flying.swap_remove(at.index(self.flying.len()));

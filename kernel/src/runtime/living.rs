@@ -127,7 +127,7 @@ impl<H: Host> Living<H> {
 
     /// Whoever wakes it does so through its row: a process that never yields holds nobody back whom it has woken.
     fn work(&mut self) -> Poll<ExitReason> {
-        let _station = watchdog::enter(&self.shared, self.pid);
+        let _station = watchdog::enter(&self.shared.watch, self.pid);
         let waker = waker_ref(&self.row);
         let context = &mut Context::from_waker(&waker);
         if let Some(body) = self.stage.body() {

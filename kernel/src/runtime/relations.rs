@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
 };
 
 use ephor_base::{ExitReason, Pid};
@@ -63,7 +63,7 @@ impl<H: Host> Shared<H> {
     }
 
     fn relations(&self) -> MutexGuard<'_, Relations> {
-        self.relations.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.relations)
     }
 
     /// Enters a process, with room for so many signals; false if it is over.

@@ -3,17 +3,38 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Wake, Waker},
 };
 
-use super::watchdog;
+use ephor_base::Pid;
+use tokio::runtime::Handle;
 
-/// Spawns a task that a process can wake as it wakes another process: although it never yields itself.
+use super::watchdog::{self, Watch};
+
+/// The PID of what is no process.
+const NO_PROCESS: Pid = Pid(0);
+
+/// Spawns a task that a process can wake as it wakes another process: although it never yields itself. Only on a thread of
+/// the runtime.
 pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+    spawn_on(&Handle::current(), future);
+}
+
+/// As [`spawn`], from any thread.
+pub(crate) fn spawn_on(handle: &Handle, future: impl Future<Output = ()> + Send + 'static) {
+    relayed(handle, future, None);
+}
+
+/// As [`spawn`], for what is not ours and may not yield: the watchdog counts the thread as lost that it holds.
+pub(crate) fn spawn_watched(watch: Arc<Watch>, future: impl Future<Output = ()> + Send + 'static) {
+    relayed(&Handle::current(), future, Some(watch));
+}
+
+fn relayed(handle: &Handle, future: impl Future<Output = ()> + Send + 'static, watch: Option<Arc<Watch>>) {
     let relay = Arc::new(Relay::default());
     let waker = Waker::from(relay.clone());
-    drop(tokio::spawn(Relayed { future: Box::pin(future), relay, waker }));
+    drop(handle.spawn(Relayed { future: Box::pin(future), relay, waker, watch }));
 }
 
 /// A future that is woken through its relay.
@@ -21,6 +42,7 @@ struct Relayed<F> {
     future: Pin<Box<F>>,
     relay: Arc<Relay>,
     waker: Waker,
+    watch: Option<Arc<Watch>>,
 }
 
 /// The waker of a task. Whoever wakes takes it out, and the task leaves it again when it is polled.
@@ -29,7 +51,7 @@ struct Relay(Mutex<Option<Waker>>);
 
 impl Relay {
     fn leave(&self, waker: &Waker) {
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *crate::lock::enter(&self.0) {
             Some(known) if known.will_wake(waker) => {}
             known => *known = Some(waker.clone()),
         }
@@ -41,7 +63,7 @@ impl Wake for Relay {
         self.wake_by_ref();
     }
     fn wake_by_ref(self: &Arc<Self>) {
-        let task = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = crate::lock::enter(&self.0).take();
         if let Some(task) = task {
             watchdog::wake(task);
         }
@@ -53,6 +75,7 @@ impl<F: Future<Output = ()>> Future for Relayed<F> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         self.relay.leave(context.waker());
         let this = &mut *self;
+        let _at_work = this.watch.as_ref().map(|watch| watchdog::enter(watch, NO_PROCESS));
         this.future.as_mut().poll(&mut Context::from_waker(&this.waker))
     }
 }

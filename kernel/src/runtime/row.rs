@@ -8,7 +8,7 @@ mod ports;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     task::Waker,
     time::Duration,
 };
@@ -425,7 +425,7 @@ impl<H: Host> Row<H> {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner<H>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.inner)
     }
 }
 

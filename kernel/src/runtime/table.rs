@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -58,7 +58,7 @@ impl<H: Host> Table<H> {
     pub(super) fn all(&self) -> Vec<(Pid, Arc<Row<H>>)> {
         let mut all = Vec::new();
         for part in &self.parts {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let part = crate::lock::enter(part);
             all.extend(part.0.iter().map(|(pid, row)| (Pid(*pid), row.clone())));
         }
         all.sort_unstable_by_key(|(pid, _)| *pid);
@@ -67,7 +67,7 @@ impl<H: Host> Table<H> {
 
     fn part(&self, pid: Pid) -> Option<MutexGuard<'_, Part<H>>> {
         let part = self.parts.get(usize::try_from(pid.0 % PARTS).ok()?)?;
-        Some(part.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(crate::lock::enter(part))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The watchdog: processes that hang are fenced and replaced.
 //!
 //! It is a thread of its own, since what it watches may hold every thread of the runtime. It knows for each of those which
-//! poll it is in; a poll that lasts too long is one that spins. That incarnation is ended from here, while its code still
+//! poll it is in, of a process or of a driver; a poll that lasts too long is one that spins. That incarnation is ended from here, while its code still
 //! runs and can do nothing any more, and the thread counts as lost until it comes back. A process that works on one message
 //! for longer than its specification says yields, and is ended like any other.
 //!
@@ -15,7 +15,7 @@ use std::{
     collections::HashMap,
     marker::PhantomData,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, Weak,
         atomic::{
             AtomicU64,
             Ordering::{Relaxed, Release, SeqCst},
@@ -134,7 +134,7 @@ impl Station {
     }
 
     fn owed(&self) -> MutexGuard<'_, Vec<Owed>> {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock::enter(&self.owed)
     }
 }
 
@@ -153,7 +153,7 @@ thread_local! {
 }
 
 /// What the watchdog knows.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Differs from runtime to runtime: a thread may work for one after another.
     id: u64,
     spin: Duration,
@@ -166,19 +166,24 @@ pub(super) struct Watch {
 static RUNTIMES: AtomicU64 = AtomicU64::new(1);
 
 impl Watch {
-    pub(super) fn new(spin: Duration) -> Self {
+    pub(crate) fn new(spin: Duration) -> Self {
         let (stations, busy, lost) = (Mutex::default(), Mutex::default(), watch::Sender::new(0));
         Self { id: RUNTIMES.fetch_add(1, SeqCst), spin, stations, busy, lost }
     }
 
+    /// Whether anybody is watched.
+    pub(super) fn is_on(&self) -> bool {
+        self.spin < Duration::MAX
+    }
+
     /// A process with a limit begins to work on a message.
     pub(super) fn busy(&self, pid: Pid, since: Duration) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, since);
+        crate::lock::enter(&self.busy).insert(pid, since);
     }
 
     /// It has done so.
     pub(super) fn idle(&self, pid: Pid) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        crate::lock::enter(&self.busy).remove(&pid);
     }
 
     /// How many threads are lost.
@@ -190,14 +195,14 @@ impl Watch {
     fn know(&self, station: &Arc<Station>) {
         station.thread.get_or_init(priority::own_thread);
         station.runtime.store(self.id, SeqCst);
-        let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stations = crate::lock::enter(&self.stations);
         if !stations.iter().any(|known| Arc::ptr_eq(known, station)) {
             stations.push(station.clone());
         }
     }
 
     fn stations(&self) -> Vec<Arc<Station>> {
-        self.stations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        crate::lock::enter(&self.stations).clone()
     }
 }
 
@@ -215,11 +220,11 @@ impl Drop for AtWork {
     }
 }
 
-/// A poll of this process begins on this thread.
-pub(super) fn enter<H: Host>(shared: &Shared<H>, pid: Pid) -> AtWork {
+/// A poll of this process begins on this thread; or of a task that is none, whose PID is 0.
+pub(super) fn enter(watch: &Watch, pid: Pid) -> AtWork {
     OWN.with(|own| {
-        if own.runtime.replace(shared.watch.id) != shared.watch.id {
-            shared.watch.know(&own.station);
+        if own.runtime.replace(watch.id) != watch.id {
+            watch.know(&own.station);
         }
         own.station.begin(pid);
     });
@@ -356,7 +361,10 @@ impl<H: Host> Shared<H> {
         if station.turn.load(SeqCst) != turn {
             return false;
         }
-        let Some(row) = self.table.row(pid) else { return true };
+        let Some(row) = self.table.row(pid) else {
+            tracing::error!("a driver does not yield; its call ends without it, and its thread is lost until it does");
+            return true;
+        };
         tracing::error!(%pid, seat = %row.seat(), "a process does not yield; it is fenced and replaced");
         self.replace(&row, pid);
         true
@@ -382,7 +390,7 @@ impl<H: Host> Shared<H> {
 
     /// Ends those that have worked on one message for too long.
     fn end_overdue(&self) {
-        let busy = self.watch.busy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let busy = crate::lock::enter(&self.watch.busy).clone();
         if busy.is_empty() {
             return;
         }

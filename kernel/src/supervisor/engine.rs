@@ -40,7 +40,7 @@ enum Mode {
     Starting(u32, Task),
     /// A child that was asked to stop, or killed.
     Stopping(u32, Task),
-    /// So many dynamic children that were asked to stop.
+    /// So many independent children that were asked to stop.
     StoppingAll(usize),
     /// It has exited.
     Over,
@@ -440,8 +440,11 @@ impl Supervisor {
 
     pub(super) fn stop(&mut self, place: u32, task: Task, out: &mut Vec<Command>) {
         self.mode = Mode::Stopping(place, task);
-        let child = self.children.id(place);
-        match self.children.entry(place).map(|entry| entry.shutdown) {
+        self.tell_to_stop(self.children.id(place), out);
+    }
+
+    fn tell_to_stop(&self, child: ChildId, out: &mut Vec<Command>) {
+        match self.children.entry(child.place).map(|entry| entry.shutdown) {
             Some(Shutdown::Brutal) | None => out.push(Command::Kill(child)),
             Some(Shutdown::Infinite) => out.push(Command::Stop(child)),
             Some(Shutdown::Within(time)) => {
@@ -490,9 +493,12 @@ impl Supervisor {
     }
 
     fn lose_patience(&self, child: ChildId, out: &mut Vec<Command>) {
-        if let Mode::Stopping(place, _) = self.mode
-            && self.children.id(place) == child
-        {
+        let is_awaited = match self.mode {
+            Mode::Stopping(place, _) => self.children.id(place) == child,
+            Mode::StoppingAll(_) => self.children.state_of(child) == State::Running,
+            _ => false,
+        };
+        if is_awaited {
             out.push(Command::Kill(child));
         }
     }
@@ -532,9 +538,18 @@ impl Supervisor {
             return;
         }
         match self.template.as_ref().map(|template| template.shutdown) {
+            None if self.flags.independent => self.stop_each(out),
             None => self.stop_from(self.children.last(), Task::End, out),
             Some(shutdown) => self.stop_all(shutdown, out),
         }
+    }
+
+    /// Independent children stop together, each in its own time.
+    fn stop_each(&mut self, out: &mut Vec<Command>) {
+        let running: Vec<ChildId> = self.running().collect();
+        running.iter().for_each(|child| self.tell_to_stop(*child, out));
+        self.mode = Mode::StoppingAll(running.len());
+        self.exit_if_alone(out);
     }
 
     /// Dynamic children stop together: there is no order among them, and there may be very many.

@@ -139,13 +139,22 @@ pub struct Flags {
     pub auto_shutdown: AutoShutdown,
     /// How long it waits before a restart; OTP does not wait.
     pub backoff: Backoff,
+    /// Whether its children have nothing to do with one another, so that at its end all are asked to stop at once and none waits
+    /// for another. OTP has that for dynamic children alone, and stops all others one after another, the last started first.
+    pub independent: bool,
 }
 
 impl Flags {
     /// One for one, without automatic shutdown and without waiting.
     #[must_use]
     pub const fn one_for_one(intensity: Intensity) -> Self {
-        Self { strategy: Strategy::OneForOne, intensity, auto_shutdown: AutoShutdown::Never, backoff: Backoff::NONE }
+        Self {
+            strategy: Strategy::OneForOne,
+            intensity,
+            auto_shutdown: AutoShutdown::Never,
+            backoff: Backoff::NONE,
+            independent: false,
+        }
     }
 
     /// Whether a child of this specification may live below these flags (OTP `bad_combination`).

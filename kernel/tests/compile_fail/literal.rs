@@ -9,7 +9,8 @@ fn make(task: Task, session: SessionId) -> Permit {
         pid: Pid(1),
         session,
         intent: Seq(1),
-        time_limit: std::time::Duration::from_secs(1),
+        reach: ephor_base::Reach::default(),
+        until: unreachable!(),
     }
 }
 

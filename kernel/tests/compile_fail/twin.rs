@@ -13,6 +13,14 @@ fn read(intent: &ephor_chain::Durable<ephor_chain::Intent>) -> ephor_base::Seq {
     intent.seq()
 }
 
+fn estimate(of: &ephor_kernel::Estimate<'_>) -> usize {
+    match of {
+        ephor_kernel::Estimate::Model { shown_bytes, .. } => *shown_bytes,
+        ephor_kernel::Estimate::Tool { arguments_bytes, .. } => *arguments_bytes,
+        ephor_kernel::Estimate::Reply { text_bytes } => *text_bytes,
+    }
+}
+
 fn main() {
-    let _ = (use_up, look, read);
+    let _ = (use_up, look, read, estimate);
 }

@@ -1,7 +1,10 @@
 //! However a call ends, it leaves an outcome, and its budget is settled.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -71,6 +74,45 @@ async fn a_driver_that_overruns_or_ignores_its_cancellation_is_ended() {
     call.canceller().cancel();
     assert_eq!(call.ended().await.unwrap().outcome, CANCELLED);
     settled(&world, process.seat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_driver_that_does_not_yield_is_cut_off_at_its_deadline_and_its_thread_counts_as_lost() {
+    let over = Arc::new(AtomicBool::new(false));
+    let spins = {
+        let over = over.clone();
+        Does::new(move |_, context| {
+            let over = over.clone();
+            async move {
+                while !over.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+                // Back at last, it acts as if nothing had been.
+                let _: Result<Outcome, Refusal> = context.nested(name("t.read"), Arguments::default()).await;
+                said("never")
+            }
+        })
+    };
+    let read = Does::saying("x");
+    let short = ephor_base::Registration {
+        limits: ephor_base::Limits { deadline_ms: 20, ..reader("t.x").limits },
+        nested: vec![ephor_base::Capability::FsRead],
+        ..reader("t.spins")
+    };
+    let world = Setup::new().tool(short, spins).tool(reader("t.read"), read.clone()).boot().await;
+    let (mut puppet, mut other) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let (process, _end) = puppet.in_turn("go").await;
+    let (of_other, _of_other) = other.in_turn("go").await;
+    assert_eq!(code(&done(&process, direct("t.spins", "{}")).await), "deadline");
+    settled(&world, process.seat()).await;
+    // It goes on, and so does everybody else.
+    assert_eq!(code(&done(&process, direct("t.read", "{}")).await), "done");
+    assert_eq!(code(&done(&of_other, direct("t.read", "{}")).await), "done");
+    let mut lost = world.kernel.lost_threads();
+    lost.wait_for(|lost| *lost == 1).await.unwrap();
+    over.store(true, Ordering::SeqCst);
+    lost.wait_for(|lost| *lost == 0).await.unwrap();
+    assert_eq!(read.runs(), 2, "what comes back too late does nothing");
 }
 
 #[tokio::test]
@@ -176,7 +218,6 @@ async fn a_session_that_is_closed_over_a_running_call_leaves_its_outcome() {
     let world = Setup::new().tool(reader("t.slow"), stubborn).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, end) = puppet.in_turn("go").await;
-    done(&process, reply(None)).await.unwrap();
     let mut call = process.call(direct("t.slow", "{}")).unwrap();
     running(&mut call).await;
     end.send(End::Normal).unwrap();
@@ -351,7 +392,8 @@ async fn a_secret_is_on_the_record_before_it_is_handed_out() {
             said("done")
         }
     });
-    let mut setup = Setup::new().tool(reader("t.lease"), leases);
+    let reach = ephor_base::Reach { secrets: vec!["key".into(), "none".into()], ..ephor_base::Reach::default() };
+    let mut setup = Setup::new().tool(ephor_base::Registration { reach, ..reader("t.lease") }, leases);
     setup.secrets.insert("key".into(), "hunter2".into());
     let world = setup.boot().await;
     let mut puppet = world.puppet(PLENTY).await;
@@ -386,4 +428,68 @@ async fn a_secret_is_on_the_record_before_it_is_handed_out() {
     let (process, _end) = puppet.in_turn("go").await;
     let _lost: Result<_, _> = done(&process, direct("t.breaks", "{}")).await;
     assert_eq!(got.lock().unwrap().last(), Some(&false));
+}
+
+/// A driver that panics before it has begun.
+struct Broken;
+
+impl ephor_kernel::Driver for Broken {
+    fn estimate(&self, _: &ephor_kernel::Estimate<'_>) -> Budget {
+        panic!("boom")
+    }
+    fn run(&self, _: ephor_kernel::Permit, _: CallContext) -> ephor_kernel::Running {
+        unreachable!()
+    }
+}
+
+#[tokio::test]
+async fn a_panic_at_the_door_itself_ends_the_call_and_is_told() {
+    let mut setup = Setup::new().tool(reader("t.fine"), Does::saying("fine"));
+    setup.tools.push((reader("t.broken"), Arc::new(Broken)));
+    let world = setup.boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    assert_eq!(code(&done(&process, direct("t.broken", "{}")).await), "Broken");
+    assert_eq!(code(&done(&process, direct("t.fine", "{}")).await), "done");
+    assert_eq!(code(&done(&process, reply(None)).await), "done");
+    settled(&world, process.seat()).await;
+}
+
+#[tokio::test]
+async fn a_panic_at_the_door_behind_an_intent_is_an_outcome_on_the_record() {
+    let late = || {
+        Does::new(|permit, _| async move {
+            let is_reply = matches!(permit.task(), ephor_base::Task::Reply(_));
+            crate::world::PANICS.set(true);
+            if is_reply { DriverResult::done(ephor_base::Product::Delivered, Budget::ZERO) } else { said("x") }
+        })
+    };
+    let mut setup = Setup::new().tool(reader("t.late"), late());
+    setup.reply = late();
+    let world = setup.boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    assert_eq!(code(&done(&process, direct("t.late", "{}")).await), "crashed");
+    assert_eq!(code(&done(&process, reply(None)).await), "crashed");
+    assert!(!process.is_in_turn(), "nobody waits for it");
+    settled(&world, process.seat()).await;
+}
+
+#[tokio::test]
+async fn whoever_receives_twice_at_once_gets_one_message_for_each_turn() {
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    puppet.say("one").await;
+    puppet.say("two").await;
+    let (process, _end) = puppet.born().await;
+    let mut second = Box::pin(process.receive());
+    let first = Box::pin(process.receive());
+    let Incoming::Message(first) = first.await else { panic!() };
+    let waits = std::future::poll_fn(|context| std::task::Poll::Ready(second.as_mut().poll(context).is_pending()));
+    assert!(waits.await, "the turn of the first is under way");
+    drop(second);
+    assert_eq!(code(&done(&process, reply(None)).await), "done");
+    let Incoming::Message(second) = process.receive().await else { panic!() };
+    assert_ne!(first.id, second.id);
+    assert_eq!(code(&done(&process, reply(None)).await), "done");
 }

@@ -140,7 +140,7 @@ async fn no_surface_keeps_an_older_constitution() {
     // Message and schedule: accepted and made before.
     let mut other = world.puppet(PLENTY).await;
     let part = || vec![Part { kind: PartKind::Typed, text: "read it".into() }];
-    world.kernel.delegate(&process, other.session, part()).await.unwrap();
+    other.say("read it").await;
     let errand = Errand { parts: part(), workspace: "/tmp".into(), model: None, agent: None, scope: None };
     world.kernel.schedule(world.who(), "daily", "0 7 * * *".into(), "UTC".into(), Missed::Once, errand).await.unwrap();
     world.enact(&without_reading()).await.unwrap();
@@ -149,10 +149,12 @@ async fn no_surface_keeps_an_older_constitution() {
     assert!(inside.lock().unwrap()[0].contains("no reading"), "{inside:?}");
     assert_eq!(code(&done(&process, chosen(of, 0)).await), "Denied");
     let (delegated, _end) = other.born().await;
+    delegated.receive().await;
     assert_eq!(code(&done(&delegated, direct("t.read", "{}")).await), "Denied");
     let mut fired = world.puppet(PLENTY).await;
     world.kernel.fire(fired.session, part(), None, "daily", Timestamp(1)).await.unwrap();
     let (sent, _end) = fired.born().await;
+    sent.receive().await;
     assert_eq!(code(&done(&sent, direct("t.read", "{}")).await), "Denied");
     assert_eq!(tool.runs(), 0);
     holds(&world).await;

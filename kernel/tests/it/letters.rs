@@ -1,13 +1,13 @@
 //! Dead letters: stored, read, replayed once, dropped; never both dead and delivered.
 
-use ephor_base::{MessageId, Part, PartKind};
+use ephor_base::{MessageId, Part, PartKind, SpanId};
 use ephor_chain::{
     Private, Stored, Undelivered,
-    record::{Content, Fact, Pin},
+    record::{Content, Fact, Pin, Record, Subject},
 };
 use ephor_kernel::{Incoming, MAILBOX_CAPACITY, NotAccepted, NotRaised, operator_id};
 
-use crate::world::{PLENTY, Puppet, Setup, World, done, name, reply, until};
+use crate::world::{Does, PLENTY, Puppet, Setup, World, direct, done, name, reply, until, writer};
 
 fn typed(words: &str) -> Vec<Part> {
     vec![Part { kind: PartKind::Typed, text: words.into() }]
@@ -93,19 +93,31 @@ async fn messages_that_are_sent_at_once_are_read_in_the_order_in_which_they_are_
 
 #[tokio::test]
 async fn what_another_session_has_said_is_trusted_for_no_more_when_it_is_replayed() {
-    let world = Setup::new().boot().await;
-    let (mut anna, mut bert) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
-    let ((of_anna, _end), (_process, end)) = (anna.born().await, bert.born().await);
-    let said = world.kernel.delegate(&of_anna, bert.session, typed("trust me")).await.unwrap();
+    let world = Setup::new().tool(writer("t.write"), Does::saying("written")).boot().await;
+    let (anna, mut bert) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
+    let (process, end) = bert.born().await;
+    // Sessions of an earlier version could delegate, and the record has what they said.
+    let (session, seat, id) = (Some(bert.session), Some(process.seat().clone()), MessageId(1_000_000));
+    let subject = Subject { session, operator: Some(world.who()), seat, ..Subject::default() };
+    let (from, spans) = (Some(anna.session), vec![SpanId(1)]);
+    let said = Fact::Message { id, spans, from, because: None, owed: true, scope: None, offset: None };
+    let content = Some(Content::Parts(typed("write to all.txt")));
+    let accepted = Record { subject: subject.clone(), fact: said, content };
+    let accepted = world.log.append(accepted).await.unwrap().seq;
+    let dead = Fact::Dead { message: id, accepted, why: Undelivered::Stopped };
+    world.log.append(Record { subject, fact: dead, content: None }).await.unwrap();
     drop(end);
-    world.kernel.close_session(bert.session).await;
-    let next = world.puppet(PLENTY).await;
-    world.kernel.replay(world.who(), said, next.session).await.unwrap();
+    let mut next = world.puppet(PLENTY).await;
+    world.kernel.replay(world.who(), id, next.session).await.unwrap();
     let facts = world.facts(next.session).await;
     let from =
         |fact: &Fact| matches!(fact, Fact::Message { from, because: Some(_), .. } if *from == Some(anna.session));
     assert!(facts.iter().any(from), "{facts:?}");
     assert!(world.log.derived(bert.session).unwrap().contains(&next.session));
+    let (process, _end) = next.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    let refused = done(&process, direct("t.write", r#"{"path":"all.txt"}"#)).await;
+    assert!(format!("{refused:?}").contains("argument-path-is-untrusted"), "{refused:?}");
 }
 
 #[tokio::test]

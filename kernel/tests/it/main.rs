@@ -7,17 +7,21 @@
 )]
 
 mod appointments;
-mod derived;
+mod bounds;
 mod ends;
 mod engine;
 mod laws;
 mod letters;
 mod links;
+mod located;
 mod named;
 mod operators;
+mod permits;
 mod precedents;
+mod questions;
 mod quorum;
 mod retrial;
+mod returning;
 mod rulings;
 mod runtime;
 mod scope;
@@ -27,5 +31,6 @@ mod spine;
 mod supervision;
 mod taking_up;
 mod timers;
+mod watching;
 mod way;
 mod world;

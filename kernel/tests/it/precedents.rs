@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use ed25519_dalek::{Signer, SigningKey};
-use ephor_base::{Decision, EffectVector, Seat, Seq, Timestamp};
+use ephor_base::{Decision, EffectVector, Registration, Seat, Seq, Timestamp};
 use ephor_chain::{
     Always, Decree, Judgment, Role,
     record::{Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{
-    BadRuling, Incoming, NotJudged, Process, Question, Seen, SignedRuling, Statement, all_agents, operator_id,
+    BadRuling, Incoming, NotJudged, Process, Question, SignedRuling, Statement, Subscription, all_agents, operator_id,
 };
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     retrial::{assert_all_same, retried},
@@ -28,7 +28,7 @@ struct Asking {
     world: World,
     tool: Arc<Does>,
     process: Process,
-    seen: mpsc::Receiver<Seen>,
+    seen: Subscription,
     puppet: Puppet,
     _end: oneshot::Sender<End>,
 }
@@ -243,6 +243,24 @@ async fn it_ends_with_its_law_and_with_the_office_of_who_gave_it() {
     assert_eq!(me.ends("a").await, asked(), "another law");
     assert!(me.world.kernel.precedents()[0].idle.is_some());
     me.holds().await;
+}
+
+#[tokio::test]
+async fn an_argument_of_a_tool_whose_arguments_are_all_critical_is_never_left_free() {
+    let tool = Does::saying("sent");
+    let schema = r#"{"type":"object","properties":{"to":{"type":"string"},"text":{"type":"string"}}}"#;
+    let all =
+        Registration { consequential: vec!["*".into()], paths: Vec::new(), schema: schema.into(), ..writer("t.send") };
+    let mut me = in_world(setup(&tool).tool(all, tool.clone()).boot().await, tool).await;
+    let _call = me.process.call(direct("t.send", r#"{"to":"anna","text":"hello"}"#)).unwrap();
+    let about = question(&mut me.seen).await;
+    for free in ["to", "text"] {
+        let said = statement(&me.world, &about, Decision::Permit, |always| always.free = vec![free.into()]);
+        let bad = me.rule(said).await;
+        assert!(matches!(bad, Err(BadRuling::TooWide(_))), "{free}: {bad:?}");
+    }
+    // A no may be as wide as one likes.
+    me.rule(statement(&me.world, &about, Decision::Deny, |always| always.free = vec!["to".into()])).await.unwrap();
 }
 
 #[tokio::test]

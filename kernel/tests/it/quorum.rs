@@ -9,8 +9,8 @@ use ephor_chain::{
     record::{Fact, RulingOn},
 };
 use ephor_governance::{Constitution, Environment};
-use ephor_kernel::{BadRuling, Call, Process, Question, Seen, Statement, operator_id};
-use tokio::sync::{mpsc, oneshot};
+use ephor_kernel::{BadRuling, Call, Process, Question, Statement, Subscription, operator_id};
+use tokio::sync::oneshot;
 
 use crate::{
     retrial::{assert_all_same, retried},
@@ -21,7 +21,7 @@ struct Asked {
     world: World,
     tool: Arc<Does>,
     process: Process,
-    seen: mpsc::Receiver<Seen>,
+    seen: Subscription,
     puppet: Puppet,
     _end: oneshot::Sender<End>,
 }

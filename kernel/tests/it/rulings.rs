@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
-use ephor_base::{Decision, Digest, TicketId};
+use ephor_base::{Decision, Digest, TicketId, TurnLimit};
 use ephor_chain::record::{Fact, RulingOn};
 use ephor_kernel::{BadRuling, Question, Refusal, SignedRuling, Statement};
 
@@ -18,7 +18,7 @@ struct Deferred {
     puppet: Puppet,
     tool: std::sync::Arc<Does>,
     process: ephor_kernel::Process,
-    seen: tokio::sync::mpsc::Receiver<ephor_kernel::Seen>,
+    seen: ephor_kernel::Subscription,
     _end: tokio::sync::oneshot::Sender<crate::world::End>,
 }
 
@@ -215,5 +215,6 @@ async fn the_clock_of_a_turn_stands_while_a_person_is_asked() {
     // Two questions at once do not stop it twice.
     world.clock.advance(Duration::from_secs(1000));
     assert!(process.turn_time() >= Duration::from_secs(1000), "{:?}", process.turn_time());
-    assert!(matches!(done(&process, direct("t.none", "{}")).await, Err(Refusal::Denied { .. })));
+    let refused = done(&process, direct("t.none", "{}")).await;
+    assert!(matches!(refused, Err(Refusal::TurnLimit(TurnLimit::Time))), "{refused:?}");
 }

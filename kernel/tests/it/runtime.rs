@@ -177,7 +177,13 @@ fn worker(name: &str) -> ChildSpec<Notes> {
 const PLENTY: Intensity = Intensity { restarts: 1_000_000, period: Duration::from_secs(3600) };
 
 fn flags(strategy: Strategy) -> Flags {
-    Flags { strategy, intensity: PLENTY, auto_shutdown: AutoShutdown::Never, backoff: Backoff::NONE }
+    Flags {
+        strategy,
+        intensity: PLENTY,
+        auto_shutdown: AutoShutdown::Never,
+        backoff: Backoff::NONE,
+        independent: false,
+    }
 }
 
 fn supervisor(name: &str, flags: Flags, children: Vec<ChildSpec<Notes>>) -> ChildSpec<Notes> {

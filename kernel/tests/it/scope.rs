@@ -1,6 +1,6 @@
 //! What a request needs is pinned before anything untrusted enters its turn, and nothing else acts unasked.
 
-use ephor_base::{Offset, Part, PartKind, Registration, Timestamp};
+use ephor_base::{Offset, Part, PartKind, Timestamp};
 use ephor_chain::{
     Errand, Missed,
     record::{Appointment, Fact, Pin},
@@ -15,7 +15,7 @@ use crate::{
 const OUTSIDE: &str = "tool-is-outside-the-scope";
 
 /// The reasons of the latest verdict on a tool.
-async fn reasons(world: &World, tool: &str) -> Vec<String> {
+pub(crate) async fn reasons(world: &World, tool: &str) -> Vec<String> {
     let record = world.record().await;
     let of = record.iter().rev().find_map(|stored| match &stored.entry.fact {
         Fact::Verdict { target, verdict, .. } if target == tool => Some(verdict),
@@ -145,27 +145,15 @@ async fn a_schedule_pins_what_its_message_needs() {
 }
 
 #[tokio::test]
-async fn tomorrow_is_the_day_that_the_clock_of_the_person_says_and_the_record_says_which_that_was() {
-    // At the fixed start of the test's clock it is 2027-01-15, 08:00 in UTC: in Kiritimati the 15th at 22:00, in Samoa the 14th.
-    let node = |agents: Vec<Appointment>| {
-        let schema =
-            r#"{"type":"object","properties":{"path":{"type":"string"},"day":{"type":"string","format":"date"}}}"#;
-        let tool = Registration { schema: schema.into(), consequential: vec!["day".into()], ..writer("t.write") };
-        Setup { agents, ..Setup::new().tool(tool, Does::saying("written")) }
-    };
+async fn the_record_says_how_far_the_clock_of_the_person_is_ahead() {
     let of =
         |name: &str, zone: Option<&str>| Appointment { zone: zone.map(str::to_owned), ..Appointments::plain(name) };
     let agents = vec![of("home", None), of("west", Some("test/-660")), of("lost", Some("test/none"))];
-    let world = node(agents.clone()).boot().await;
-    for (agent, tomorrow) in agents.into_iter().zip(["2027-01-16", "2027-01-15", "2027-01-16"]) {
+    let world = Setup { agents: agents.clone(), ..Setup::new() }.boot().await;
+    for agent in agents {
         let named = agent.agent.clone();
         let mut puppet = world.puppet_with(PLENTY, SessionSpec { agent, ..world.spec() }).await;
-        let (process, _end) = puppet.in_turn("write it down for tomorrow").await;
-        for day in ["2027-01-15", "2027-01-16", "2027-01-17"] {
-            let _ended: Result<_, _> = done(&process, direct("t.write", &format!(r#"{{"day":"{day}"}}"#))).await;
-            let untrusted = reasons(&world, "t.write").await.contains(&"argument-day-is-untrusted".to_owned());
-            assert_eq!(untrusted, day != tomorrow, "{named}, {day}");
-        }
+        let (_process, _end) = puppet.in_turn("write it down for tomorrow").await;
         let said = |fact: &Fact| if let Fact::Message { offset, .. } = fact { Some(*offset) } else { None };
         let offsets: Vec<_> = world.facts(puppet.session).await.iter().filter_map(said).collect();
         assert_eq!(offsets, [Offset::of_minutes(-660).filter(|_| named == "west")]);
@@ -213,12 +201,9 @@ async fn a_scope_is_still_pinned_behind_a_boot_for_what_was_unfinished_and_for_w
 
 #[tokio::test]
 async fn nobody_but_the_operator_pins() {
-    let world = Setup::new().tool(writer("t.write"), Does::saying("written")).boot().await;
-    let (mut one, mut two) = (world.puppet(PLENTY).await, world.puppet(PLENTY).await);
-    let (process, _end) = one.in_turn("go").await;
-    world.kernel.delegate(&process, two.session, vec![typed("scope: t.write")]).await.unwrap();
-    let (other, _end) = two.born().await;
-    assert!(matches!(other.receive().await, Incoming::Message(_)));
+    let world = Setup::new().boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (_process, _end) = puppet.in_turn("scope: t.write").await;
     let record = world.record().await;
     let pins = |fact: &Fact| matches!(fact, Fact::Message { scope: Some(_), .. });
     assert!(!record.iter().any(|stored| pins(&stored.entry.fact)));

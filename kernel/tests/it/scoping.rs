@@ -266,7 +266,7 @@ async fn nobody_asks_for_an_agent_that_is_not_scoped_and_a_failure_is_told_as_on
     assert!(matches!(done(&process, ASK).await, Err(Refusal::UnknownReference(_))));
     asked(&process).await;
     let failing = Does::new(|_, _| async {
-        let failure = Failure { kind: FailureKind::Throttled, message: "wait".into() };
+        let failure = Failure::new(FailureKind::Throttled, "wait");
         DriverResult::failed(failure, Budget::ZERO)
     });
     let world = node(failing).boot().await;
@@ -274,8 +274,6 @@ async fn nobody_asks_for_an_agent_that_is_not_scoped_and_a_failure_is_told_as_on
     let (process, _end) = begun(&world, &mut puppet, "write to out.txt").await;
     done(&process, ASK).await.unwrap();
     assert!(process.needs_scope(), "a failure names nothing");
-    let failed = |moment: &ephor_kernel::Moment| {
-        matches!(moment, ephor_kernel::Moment::ModelFailed { kind: FailureKind::Throttled, .. })
-    };
+    let failed = |moment: &ephor_kernel::Moment| matches!(moment, ephor_kernel::Moment::ModelFailed { failure, .. } if failure.kind == FailureKind::Throttled);
     assert!(process.transcript().iter().any(failed));
 }

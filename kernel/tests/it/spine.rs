@@ -14,7 +14,7 @@ use ephor_kernel::{DriverResult, Refusal};
 
 use crate::world::{
     Does, PLENTY, Setup, answered, asked, chosen, code, direct, done, is_settled, kinds, model, name, reader, reply,
-    said, text, uses,
+    said, text, uses, writer,
 };
 
 #[tokio::test]
@@ -209,11 +209,11 @@ async fn a_nested_action_has_a_verdict_of_its_own() {
             }
         }
     });
-    let writer = Does::saying("written");
+    let written = Does::saying("written");
     let world = Setup::new()
         .tool(nests, outer)
         .tool(reader("t.inner"), inner.clone())
-        .tool(crate::world::writer("t.write"), writer.clone())
+        .tool(writer("t.write"), written.clone())
         .tool(reader("t.plain"), plain)
         .boot()
         .await;
@@ -225,7 +225,7 @@ async fn a_nested_action_has_a_verdict_of_its_own() {
         assert_eq!(seen[0], "done");
         assert!(seen[1].contains("not entitled") && seen[2].contains("not registered"), "{seen:?}");
     }
-    assert_eq!((inner.runs(), writer.runs()), (1, 0));
+    assert_eq!((inner.runs(), written.runs()), (1, 0));
     assert_eq!(world.account(&process).used.tool_calls, 2, "what a guest has done inside is paid for");
     done(&process, direct("t.plain", "{}")).await.unwrap();
     assert_eq!((inner.runs(), seen.lock().unwrap()[3].as_str()), (1, "Denied"));
@@ -253,7 +253,7 @@ async fn a_guest_has_no_more_rights_two_calls_deep_than_one() {
     let world = Setup::new()
         .tool(nests("t.a", vec![Capability::FsRead]), inner("t.b"))
         .tool(nests("t.b", vec![Capability::FsRead, Capability::FsWrite]), inner("t.c"))
-        .tool(crate::world::writer("t.c"), write.clone())
+        .tool(writer("t.c"), write.clone())
         .boot()
         .await;
     let mut puppet = world.puppet(PLENTY).await;
@@ -289,7 +289,7 @@ async fn words_that_quote_others_are_labelled_as_theirs() {
     let private = ephor_base::Registration { confidentiality: Confidentiality::Confidential, ..reader("t.fails") };
     let world = Setup::new()
         .tool(reader("t.read"), Does::saying("x"))
-        .tool(crate::world::writer("t.write"), Does::saying("x"))
+        .tool(writer("t.write"), Does::saying("x"))
         .tool(private, fails)
         .model(asks)
         .boot()
@@ -334,27 +334,12 @@ async fn a_call_that_broke_off_is_recorded_as_what_was_asked() {
     done(&process, direct("t.read", r#"{"path":"notes"}"#)).await.unwrap();
     let record = world.record().await;
     let arguments = record.iter().find_map(|one| match &one.content {
-        Private::Open(Content::Arguments(arguments)) => Some(arguments.clone()),
+        Private::Open(Content::Call { arguments, .. }) => Some(arguments.clone()),
         _ => None,
     });
     assert_eq!(arguments.unwrap().text("path"), Some("notes"));
     let Action::Tool(ToolAction::Direct { arguments, .. }) = direct("t.read", r#"{"path":"notes"}"#) else { panic!() };
     assert_eq!(arguments.text("path"), Some("notes"));
-}
-
-#[tokio::test]
-async fn a_provider_that_counts_wildly_breaks_nothing() {
-    let usage = ephor_base::Usage { input: u64::MAX, output: u64::MAX, estimated: false };
-    let wild = Does::new(move |_, _| async move {
-        let used = Budget { tokens: u64::MAX, ..Budget::ZERO };
-        DriverResult::done(ephor_base::Product::Model(ephor_base::ModelAnswer { usage, ..text("a") }), used)
-    });
-    let world = Setup::new().model(wild).boot().await;
-    let mut puppet = world.puppet(PLENTY).await;
-    let (process, _end) = puppet.in_turn("go").await;
-    asked(&process).await;
-    asked(&process).await;
-    assert_eq!(process.transcript().len(), 3);
 }
 
 #[tokio::test]
@@ -374,15 +359,20 @@ async fn an_answer_too_large_for_the_record_is_a_failure_and_is_not_asked_for_ag
 #[tokio::test]
 async fn a_message_that_was_not_recorded_is_trusted_for_nothing() {
     let tool = Does::saying("x");
-    let world = Setup::new()
-        .tool(ephor_base::Registration { consequential: vec!["path".into()], ..reader("t.read") }, tool.clone())
-        .boot()
-        .await;
+    let world = Setup::new().tool(writer("t.write"), tool.clone()).boot().await;
     let mut puppet = world.puppet(PLENTY).await;
-    let long = format!("evil.txt {}", "x".repeat(17 << 20));
-    let part = ephor_base::Part { kind: ephor_base::PartKind::Typed, text: long };
-    assert!(world.kernel.send(puppet.session, vec![part]).await.is_err());
-    let (process, _end) = puppet.in_turn("go").await;
-    assert_eq!(code(&done(&process, direct("t.read", r#"{"path":"evil.txt"}"#)).await), "Denied");
-    assert_eq!(tool.runs(), 0);
+    let part = |kind, text: &str| ephor_base::Part { kind, text: text.to_owned() };
+    let typed = |text: &str| part(ephor_base::PartKind::Typed, text);
+    let long = typed(&format!("evil.txt {}", "x".repeat(17 << 20)));
+    assert!(world.kernel.send(puppet.session, vec![long]).await.is_err());
+    let piped = part(ephor_base::PartKind::Piped, "evil.txt");
+    world.kernel.send(puppet.session, vec![typed("go on in good.txt"), piped]).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    process.receive().await;
+    for (path, is_trusted) in [("good.txt", true), ("evil.txt", false)] {
+        let arguments = format!(r#"{{"path":"{path}"}}"#);
+        let _ended: Result<_, _> = done(&process, direct("t.write", &arguments)).await;
+        let reasons = crate::scope::reasons(&world, "t.write").await;
+        assert_eq!(!reasons.contains(&"argument-path-is-untrusted".to_owned()), is_trusted, "{path}: {reasons:?}");
+    }
 }

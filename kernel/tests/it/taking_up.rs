@@ -392,6 +392,58 @@ async fn what_was_cut_off_is_made_again_under_its_call_and_what_was_finished_is_
 }
 
 #[tokio::test]
+async fn what_may_not_be_done_twice_is_not_made_again_after_it_was_cut_off_and_the_model_is_told() {
+    let hangs = || Does::new(|_, _| std::future::pending());
+    let node = |tool: &Arc<Does>| {
+        Setup::new()
+            .model(model(vec![uses(&[("t.write", r#"{"path":"a"}"#)]), text("done")]))
+            .tool(writer("t.write"), tool.clone())
+    };
+    let world = node(&hangs()).boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    world.kernel.rule(world.allow(puppet.session, &["t.write"])).await.unwrap();
+    let (process, _end) = puppet.in_turn("go").await;
+    let of = asked(&process).await;
+    let mut call = process.call(chosen(of, 0)).unwrap();
+    crate::world::running(&mut call).await;
+    let (session, home) = (puppet.session, world.crashed());
+    drop(world);
+    let again = Does::saying("twice");
+    let (world, mut puppet) = next(home, node(&again), session).await;
+    let (process, _end) = puppet.born().await;
+    let told = process.transcript();
+    assert!(told.iter().any(|moment| matches!(moment, Moment::Result { index: 0, ok: false, .. })), "{told:?}");
+    assert!(
+        matches!(done(&process, chosen(of, 0)).await, Err(Refusal::Repeated(_))),
+        "it is permitted, and not made again"
+    );
+    finish(&process).await;
+    assert_eq!(again.runs(), 0);
+    assert_all_same(&world).await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_done_twice_is_not_made_again_by_the_next_incarnation() {
+    let hangs = Does::new(|_, _| std::future::pending());
+    let world = Setup::new()
+        .model(model(vec![uses(&[("t.write", r#"{"path":"a"}"#)]), text("done")]))
+        .tool(writer("t.write"), hangs.clone())
+        .boot()
+        .await;
+    let mut puppet = world.puppet(PLENTY).await;
+    world.kernel.rule(world.allow(puppet.session, &["t.write"])).await.unwrap();
+    let (process, end) = puppet.in_turn("go").await;
+    let of = asked(&process).await;
+    let mut call = process.call(chosen(of, 0)).unwrap();
+    crate::world::running(&mut call).await;
+    end.send(End::Panic).unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(done(&process, chosen(of, 0)).await, Err(Refusal::Repeated(_))));
+    assert_eq!((code(&call.ended().await).as_str(), hangs.runs()), ("cancelled", 1));
+    assert_all_same(&world).await;
+}
+
+#[tokio::test]
 async fn messages_that_waited_are_answered_in_their_order_each_once() {
     let world = Setup::new().boot().await;
     let mut puppet = world.puppet(PLENTY).await;

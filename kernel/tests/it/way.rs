@@ -46,7 +46,7 @@ const CELLS: [(&str, &str, &str, &str); 42] = [
         "node/tests/story/operators.rs",
         "a_constitution_is_applied_at_once_and_the_record_rules_after_a_kill",
     ),
-    ("socket", "none", "node/tests/story/socket.rs", "a_client_that_does_not_sign_the_challenge_gets_nothing"),
+    ("socket", "none", "node/tests/story/socket.rs", "a_client_that_does_not_prove_a_credential_gets_nothing"),
     ("socket", "another's", "node/tests/story/socket.rs", "a_ruling_of_one_session_does_not_count_in_another"),
     ("socket", "changed", "node/tests/story/socket.rs", "a_ruling_that_is_not_the_operators_counts_for_nothing"),
     ("socket", "used", "node/tests/story/socket.rs", "a_signed_ruling_lets_one_call_run_and_no_other"),
@@ -63,7 +63,7 @@ const CELLS: [(&str, &str, &str, &str); 42] = [
     ("spawn", "used", "kernel/tests/it/way.rs", "what_an_incarnation_has_used_is_used_for_the_one_spawned_after_it"),
     ("spawn", "expired", "kernel/tests/it/ends.rs", "a_fenced_incarnation_can_do_nothing"),
     ("spawn", "older law", "kernel/tests/it/laws.rs", "no_surface_keeps_an_older_constitution"),
-    ("message", "none", "kernel/tests/it/derived.rs", "a_process_that_is_over_or_has_no_session_delegates_nothing"),
+    ("message", "none", "kernel/tests/compile_fail.rs", "no_process_ends_another_or_speaks_to_it"),
     ("message", "another's", "kernel/tests/it/spine.rs", "a_session_names_only_its_own_spans_answers_and_uses"),
     (
         "message",

@@ -15,11 +15,11 @@ use std::{
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
-    Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, Integrity,
-    Limits, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part, PartKind, Pid, Product, Prompt,
-    PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId, SpanId, StopReason, Task, Timestamp,
-    ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
-    files::{File, Files, Open},
+    Action, AnswerEnd, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason,
+    FileId, Integrity, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part,
+    PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId,
+    SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
+    files::{File, Files, Open, Tree},
 };
 use ephor_chain::{
     Config, Decree, Log, Role, SigningKeys, Stored, VaultKey,
@@ -29,10 +29,16 @@ use ephor_chain::{
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     AgentSpec, Answered, Appointments, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers,
-    FirstNumbers, Incoming, Kernel, Life, NotDecreed, Patience, Permit, Process, Refusal, Roster, Running, Secrets,
-    Seen, SessionSpec, SignedRuling, Statement, Watchers, found, operator_id,
+    Estimate, FirstNumbers, Incoming, Kernel, Life, Locating, NotDecreed, Patience, Permit, Process, Refusal, Roster,
+    Running, Secrets, Seen, SessionSpec, SignedRuling, Sought, Statement, Subscription, TurnLimits, Watchers, found,
+    operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
+
+thread_local! {
+    /// Whether the clock panics when it is read next on this thread.
+    pub(crate) static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
 
 /// Time from a fixed start, so that nothing in a record depends on the day.
 #[derive(Debug)]
@@ -49,6 +55,7 @@ impl Clock for TestClock {
         Timestamp(1_800_000_000_000_000).plus(self.monotonic())
     }
     fn monotonic(&self) -> Duration {
+        assert!(!PANICS.replace(false), "told to");
         self.0.elapsed() + Duration::from_micros(self.1.load(Ordering::Relaxed))
     }
     /// A zone of the tests is called by its minutes, such as `test/-660`.
@@ -138,6 +145,15 @@ impl File for BreakableFile {
     }
 }
 
+struct BreakableTree(Arc<dyn Tree>, Breakable);
+
+impl Tree for BreakableTree {
+    fn sync(&self) -> io::Result<()> {
+        self.1.check()?;
+        self.0.sync()
+    }
+}
+
 impl Files for Breakable {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(BreakableFile(Disk.open(path, how)?, self.clone())))
@@ -161,9 +177,8 @@ impl Files for Breakable {
         self.check()?;
         Disk.sync_folder(folder)
     }
-    fn sync_tree(&self, folder: &Path) -> io::Result<()> {
-        self.check()?;
-        Disk.sync_tree(folder)
+    fn tree(&self, folder: &Path) -> io::Result<Arc<dyn Tree>> {
+        Ok(Arc::new(BreakableTree(Disk.tree(folder)?, self.clone())))
     }
     fn remove_folder(&self, folder: &Path) -> io::Result<()> {
         self.check()?;
@@ -206,13 +221,31 @@ impl Does {
 }
 
 impl Driver for Does {
-    fn estimate(&self, _: &Task) -> Budget {
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
         self.estimate
+    }
+    /// There is no disk here: each path is the file it says.
+    fn locate(&self, sought: Sought) -> Locating {
+        Locating::new(std::future::ready(located(&sought, Digest::of(b"content"))))
     }
     fn run(&self, permit: Permit, context: CallContext) -> Running {
         self.runs.fetch_add(1, Ordering::SeqCst);
         Running::new((self.run)(permit, context))
     }
+}
+
+/// Every path of a call as a file of its own that holds this.
+pub(crate) fn located(sought: &Sought, content: Digest) -> Vec<Located> {
+    let place = |path: &str| Place {
+        path: ephor_governance::paths::resolved(path),
+        exists: true,
+        node: FileId { device: 1, inode: path.len() as u64 },
+        names: 1,
+        content: sought.replaces.then_some(content),
+    };
+    let one =
+        |(argument, path): &(String, String)| Located { argument: argument.clone(), leads: Leads::To(place(path)) };
+    sought.paths.iter().map(one).collect()
 }
 
 pub(crate) fn said(text: &str) -> DriverResult {
@@ -234,7 +267,7 @@ pub(crate) fn model(answers: Vec<ModelAnswer>) -> Arc<Does> {
 }
 
 pub(crate) fn text(text: &str) -> ModelAnswer {
-    ModelAnswer { text: text.into(), tool_uses: Vec::new(), stop: StopReason::End, usage: Usage::default() }
+    ModelAnswer { text: text.into(), tool_uses: Vec::new(), end: AnswerEnd::Complete, usage: Usage::default() }
 }
 
 pub(crate) fn uses(tools: &[(&str, &str)]) -> ModelAnswer {
@@ -247,7 +280,7 @@ pub(crate) fn uses(tools: &[(&str, &str)]) -> ModelAnswer {
             arguments: (*arguments).into(),
         })
         .collect();
-    ModelAnswer { text: String::new(), tool_uses, stop: StopReason::ToolUse, usage: Usage::default() }
+    ModelAnswer { text: String::new(), tool_uses, end: AnswerEnd::Complete, usage: Usage::default() }
 }
 
 /// A read-only tool with one optional argument, `path`.
@@ -266,6 +299,7 @@ pub(crate) fn reader(name: &str) -> Registration {
         limits: Limits { fuel: 1, deadline_ms: 60_000, memory_bytes: 1, output_bytes: 1 },
         nested: Vec::new(),
         flow: ephor_base::Flow::looks(),
+        reach: ephor_base::Reach::default(),
     }
 }
 
@@ -289,6 +323,7 @@ pub(crate) struct Setup {
     pub(crate) model: Arc<dyn Driver>,
     pub(crate) reply: Arc<dyn Driver>,
     pub(crate) patience: Patience,
+    pub(crate) turn: TurnLimits,
     pub(crate) policy: OperatorPolicy,
     pub(crate) secrets: HashMap<String, String>,
     pub(crate) disk: Breakable,
@@ -307,6 +342,7 @@ impl Setup {
             model: model(vec![text("hello")]),
             reply: Does::new(|_, _| async { DriverResult::done(Product::Delivered, Budget::ZERO) }),
             patience: Patience::default(),
+            turn: TurnLimits::default(),
             policy: OperatorPolicy::default(),
             secrets: HashMap::new(),
             disk: Breakable::default(),
@@ -356,6 +392,7 @@ impl Setup {
             clock: clock.clone(),
             watchers: watchers.clone(),
             patience: self.patience,
+            turn: self.turn,
             appointments: Appointments::new(self.agents),
         };
         let first =
@@ -485,9 +522,10 @@ impl World {
         let policy = self.kernel.policy();
         let asked = self.kernel.questions().into_iter().map(|(question, _)| question);
         let asked = asked.filter(|asked| on == RulingOn::Ticket(asked.ticket)).last();
+        let shown = asked.as_ref().map(|asked| asked.text.digest());
         let (call, registration) = asked.map_or((None, None), |asked| (Some(asked.call), Some(asked.registration)));
         let (decision, always, note) = (ephor_base::Decision::Permit, None, None);
-        Statement { session, on, decision, arguments, policy, call, registration, always, note }
+        Statement { session, on, decision, arguments, policy, call, registration, always, note, shown }
     }
     /// Lets these tools run in a session without asking.
     pub(crate) fn allow(&self, session: SessionId, tools: &[&str]) -> SignedRuling {
@@ -601,7 +639,7 @@ pub(crate) fn kinds(facts: &[Fact]) -> Vec<&'static str> {
 }
 
 /// The call waits for a person: what is asked.
-pub(crate) async fn question(seen: &mut mpsc::Receiver<Seen>) -> ephor_kernel::Question {
+pub(crate) async fn question(seen: &mut Subscription) -> ephor_kernel::Question {
     loop {
         if let Some(Seen::Deferred(question)) = seen.recv().await {
             return *question;

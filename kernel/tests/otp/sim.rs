@@ -340,6 +340,7 @@ impl World {
             intensity: Intensity { restarts: sup.intensity, period: Duration::from_secs(sup.period) },
             auto_shutdown: sup.auto_shutdown,
             backoff: Backoff::NONE,
+            independent: false,
         };
         let specs = sup.children.iter().map(spec).collect();
         let places: HashMap<u32, Child> = match sup.strategy {

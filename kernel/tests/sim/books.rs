@@ -95,7 +95,7 @@ impl Books {
         let ledger = Arc::new(Ledger::default());
         let limit = Budget { tokens: 9000, tool_calls: 80, children: 14, depth: 3, ..Budget::ZERO };
         let (seat, used, slack) = (Seat::root("r"), Budget::ZERO, Budget::ZERO);
-        let purse = Some(ledger.root(seat.clone(), limit));
+        let purse = Some(ledger.root(seat.clone(), limit).unwrap());
         let state = State { entries: vec![Entry { seat, above: None, purse, used, slack }], ..State::default() };
         Self(Arc::new(Inner { ledger, state: Mutex::new(state) }))
     }
@@ -121,8 +121,23 @@ impl Books {
         let Some(above) = above(seat).and_then(|one| state.place(&one)) else { return };
         let made = state.entries[above].purse.as_ref().unwrap().carve(seat.clone(), asked);
         if let Ok(purse) = made {
-            let (used, slack) = (Budget::ZERO, Budget::ZERO);
-            state.entries.push(Entry { seat: seat.clone(), above: Some(above), purse: Some(purse), used, slack });
+            // Whoever fills a seat again goes on with its account.
+            match state.entries.iter().position(|one| one.seat == *seat) {
+                Some(place) => {
+                    state.entries[place].purse = Some(purse);
+                    state.entries[place].slack = state.over(&self.0.ledger, place);
+                }
+                None => {
+                    let (used, slack) = (Budget::ZERO, Budget::ZERO);
+                    state.entries.push(Entry {
+                        seat: seat.clone(),
+                        above: Some(above),
+                        purse: Some(purse),
+                        used,
+                        slack,
+                    });
+                }
+            }
         }
         drop(state);
         self.check();
@@ -184,9 +199,9 @@ impl Books {
         let error = used.minus(&amount);
         state.tally.dearer += u64::from(error != Budget::ZERO);
         for place in state.ancestry(entry) {
-            let booked = state.entries[place].used.plus(&used);
+            let booked = state.entries[place].used.plus(&used).unwrap();
             state.entries[place].used = booked;
-            let (slack, over) = (state.entries[place].slack.plus(&error), state.over(&self.0.ledger, place));
+            let (slack, over) = (state.entries[place].slack.plus(&error).unwrap(), state.over(&self.0.ledger, place));
             state.tally.beyond += u64::from(place == entry && over != Budget::ZERO);
             state.entries[place].slack = if over == Budget::ZERO { over } else { slack };
         }
@@ -262,7 +277,7 @@ impl State {
     fn over(&self, ledger: &Ledger, place: usize) -> Budget {
         let entry = &self.entries[place];
         let account = entry.purse.as_ref().and_then(|_| ledger.account(&entry.seat));
-        let over = account.map(|account| account.used.plus(&account.reserved).minus(&account.limit));
+        let over = account.map(|account| account.used.plus(&account.reserved).unwrap().minus(&account.limit));
         Budget { depth: 0, ..over.unwrap_or(Budget::ZERO) }
     }
 
@@ -274,7 +289,7 @@ impl State {
         let Some(account) = ledger.account(seat) else { return Some(format!("{seat} has a purse and no account")) };
         let is_below = |one: usize| self.ancestry(one).contains(&place);
         let flying = self.flights.values().filter(|one| is_below(one.entry));
-        let flying = flying.fold(Budget::ZERO, |sum, one| sum.plus(&one.amount));
+        let flying = flying.fold(Budget::ZERO, |sum, one| sum.plus(&one.amount).unwrap());
         let seats = (0..self.entries.len()).filter(|one| *one != place && self.entries[*one].purse.is_some());
         let children = u64::try_from(seats.filter(|one| is_below(*one)).count()).unwrap();
         let reserved = Budget { children, ..flying };
@@ -301,10 +316,8 @@ impl Flight {
     /// It is over by itself, or was cancelled and says what it used.
     pub(crate) fn land(mut self, tokens: u64) {
         let used = Budget { tokens, tool_calls: 1, ..Budget::ZERO };
-        if let Some(reserved) = self.reserved.take() {
-            reserved.settle(used);
-        }
-        self.books.land(self.number, used);
+        let booked = self.reserved.take().map_or(used, |reserved| reserved.settle(used));
+        self.books.land(self.number, booked);
     }
 }
 

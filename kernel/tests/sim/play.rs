@@ -94,7 +94,7 @@ async fn plant(world: &World, runtime: &Runtime<World>, seed: u64) -> Result<Sup
     let backoff = if seed.is_multiple_of(2) { Backoff::NONE } else { Backoff::AGENT };
     let flags = |name: &str, strategy| {
         let intensity = intensity_of(&format!("r/{name}/x"));
-        Flags { strategy, intensity, auto_shutdown: AutoShutdown::Never, backoff }
+        Flags { strategy, intensity, auto_shutdown: AutoShutdown::Never, backoff, independent: false }
     };
     let child = |name: &str| ChildSpec {
         keeps_messages: name.starts_with('a'),

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use ephor_base::{Decision, Seq, TicketId, ToolName, Verdict};
+use ephor_base::{Decision, Seq, TicketId, Verdict};
 use ephor_chain::{
     record::{Content, Fact},
     standing::Standing,
 };
-use ephor_governance::{Precedent, Ruled};
+use ephor_governance::{Precedent, Ruled, sensitive::is_asked_each_time};
 
-use super::Serving;
+use super::{Serving, nowhere};
 use crate::{
     door::{
         Answer, Refusal,
@@ -20,9 +20,10 @@ use crate::{
         history::Reuse,
         precedents::{Known, counts},
         ruling::Approvers,
-        session::{self, Session, Turn},
+        session::{self, Session},
     },
-    seen::{Question, Seen},
+    question::{Question, Recorded},
+    seen::Seen,
 };
 
 /// How long a wait is at most before the clocks are read again: one that was set forward is noticed after this.
@@ -40,10 +41,20 @@ enum End {
 
 impl Serving {
     /// The answer that an attempt waits for which was begun before: by an incarnation that is over, or by a node. Nothing,
-    /// if it waits for none.
-    pub(super) async fn parked(&self, asked: &Asked) -> Result<Option<Answer>, Refusal> {
+    /// if it waits for none. An answer is to the file that was there when it was asked for: where another is by now, nobody has answered.
+    pub(super) async fn parked(&self, asked: &mut Asked) -> Result<Option<Answer>, Refusal> {
         let parked = |session: &mut Session| session.parked(asked.call, asked.attempt).cloned();
         let Some(parked) = self.door.with_session(self.caller.session, parked).flatten() else { return Ok(None) };
+        if parked.arguments != asked.digest {
+            let withdrawn = self.door.unanswered(parked.ticket, Ruled::Withdrawn).await;
+            withdrawn.map_err(|error| Refusal::Chain(error.to_string()))?;
+            let paths = asked.tool_call().map(|tool| tool.paths.clone()).unwrap_or_default();
+            self.settle(
+                asked,
+                nowhere(&paths, "what it names changed while the question waited; look at it and call again"),
+            )?;
+            return Ok(None);
+        }
         self.answer_to(asked, parked.ticket).await.map(Some)
     }
 
@@ -53,12 +64,17 @@ impl Serving {
         let (What::Tool(tool), None) = (&asked.what, &self.within) else {
             return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
         };
-        let name = tool.task.name.clone();
+        let name = &tool.task.name;
         // One person's word for many calls is never that of several for one.
         let needed = self.door.gate().quorum(&verdict.reasons);
         let approvers = self.door.approvers();
+        // Leave for a tool does not speak of files that are more than files.
+        let each_time = verdict.reasons.iter().any(|reason| is_asked_each_time(&reason.code));
         let covers = |standing: &&session::Standing| {
-            needed == 1 && standing.covers(&name, verdict.policy) && standing.by.is_some_and(|by| approvers.count(by))
+            !each_time
+                && needed == 1
+                && standing.covers(name, verdict.policy)
+                && standing.by.is_some_and(|by| approvers.count(by))
         };
         let standing = self.door.with_session(self.caller.session, |session| {
             session.standing.iter().find(covers).map(|standing| standing.ruling)
@@ -68,20 +84,20 @@ impl Serving {
             Some(ruling) => Ok(Answer { ruled: Ruled::Permit, ruling: Some(ruling) }),
             None => match precedent() {
                 Some(answer) => Ok(answer),
-                None => self.open_ticket(asked, name, verdict, needed).await,
+                None => self.open_ticket(asked, tool, verdict, needed).await,
             },
         }
     }
 
     /// What somebody has ruled before on what would be asked now.
     fn precedent(&self, tool: &ToolCall, verdict: &Verdict, needed: u32, approvers: &Approvers) -> Option<Answer> {
-        let (name, now) = (&tool.task.name, self.door.clock().now());
+        let (name, now) = (&tool.task.name, self.door.log().time());
         let registration = self.door.gate().registry().find(name)?.digest();
         let covers = |one: &Precedent| {
             let permits = needed == 1 && one.was_shown(&verdict.reasons, &verdict.effects);
             counts(one, &self.caller.seat, now, approvers)
                 && one.policy == verdict.policy
-                && one.speaks_of(name, registration, &tool.task.arguments)
+                && tool.reached.as_ref().is_some_and(|reached| one.speaks_of(name, registration, reached))
                 && (one.decision == Decision::Deny || permits)
         };
         let standing: Vec<Seq> = self.door.log().standing(|standing| standing.reused().map(|one| one.ruling).collect());
@@ -100,40 +116,50 @@ impl Serving {
         };
         let stands = |standing: &Standing| standing.reused().any(|one| one.ruling == precedent.ruling);
         let in_force = self.door.log().standing(stands)
-            && counts(&precedent, &self.caller.seat, self.door.clock().now(), approvers);
+            && counts(&precedent, &self.caller.seat, self.door.log().time(), approvers);
         Reuse::Precedent(in_force.then_some(precedent))
     }
 
     async fn open_ticket(
         &self,
         asked: &Asked,
-        tool: ToolName,
+        call: &ToolCall,
         verdict: &Verdict,
         needed: u32,
     ) -> Result<Answer, Refusal> {
         let (session, patience) = (self.caller.session, self.door.parts.patience.ticket);
-        let registration = self.door.gate().registry().find(&tool).ok_or(Refusal::Fenced)?.digest();
         let (id, now) = (self.door.fresh_ticket(), self.door.instant());
         let expires = now.wall.plus(patience);
-        let (target, arguments, policy) = (asked.target.clone(), asked.digest, verdict.policy);
-        let (registered, quorum) = (Some(registration), Some(needed).filter(|needed| *needed > 1));
-        let fact = Fact::Ticket { id, target, arguments, policy, expires, quorum, registration: registered };
-        let text = Content::Text(format!("{tool} {}: {}", asked.arguments_text(), verdict.why()));
-        self.append(self.subject(asked), fact, Some(text)).await?;
-        let question = Question {
+        let recorded = Recorded {
             ticket: id,
             session,
             seat: self.caller.seat.clone(),
             call: asked.call,
-            tool,
-            arguments: asked.arguments_text(),
+            files: call.told(),
             digest: asked.digest,
-            registration,
             verdict: verdict.clone(),
             expires,
+            asked: self.door.log().time(),
             quorum: needed,
         };
-        self.door.tickets.open(question, patience, now);
+        let arguments = call.reached.as_ref().unwrap_or(&call.task.arguments);
+        let question = {
+            let gate = self.door.gate();
+            let tool = gate.registry().tool(&call.task.name).ok_or(Refusal::Fenced)?;
+            Question::new(recorded, tool, arguments)
+        };
+        let fact = Fact::Ticket {
+            id,
+            target: asked.target.clone(),
+            arguments: asked.digest,
+            policy: verdict.policy,
+            expires,
+            quorum: Some(needed).filter(|needed| *needed > 1),
+            registration: Some(question.registration),
+        };
+        let text = Content::Text(question.text.as_str().to_owned());
+        self.append(self.subject(asked), fact, Some(text)).await?;
+        self.door.tickets.open(question, arguments.clone(), patience, now);
         if !self.door.watchers().can_answer(session) {
             return self.unanswered(id, Ruled::NobodyToAsk).await;
         }
@@ -149,8 +175,8 @@ impl Serving {
             return last.map(|(ruled, seq)| Answer { ruled, ruling: Some(seq) }).ok_or(Refusal::Fenced);
         };
         let policy = question.verdict.policy;
-        self.wait(Turn::begin_wait);
-        self.show(Seen::Deferred(Box::new(question))).await;
+        let pause = self.pause();
+        self.show(Seen::Deferred(Box::new(question)));
         // An answer that was taken counts, also when the time is up at the same moment.
         let end = tokio::select! {
             biased;
@@ -160,7 +186,7 @@ impl Serving {
             // What was asked under an older law is not answered under this one.
             () = self.door.law.gone(policy) => End::Unanswered(Ruled::Withdrawn),
         };
-        self.wait(Turn::end_wait);
+        drop(pause);
         match end {
             End::Said(answer) => answer.ok_or(Refusal::Fenced),
             // The next incarnation waits on it, in this node or the next.
@@ -207,11 +233,5 @@ impl Serving {
             withdrawn.map_err(|error| Refusal::Chain(error.to_string()))?;
         }
         Ok(())
-    }
-
-    /// Stops the clock of the turn, or lets it go on.
-    pub(super) fn wait(&self, change: fn(&mut Turn, Duration)) {
-        let now = self.door.clock().monotonic();
-        self.door.with_session(self.caller.session, |session| session.turn.as_mut().map(|turn| change(turn, now)));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ephor_base::ExitReason;
-use ephor_kernel::supervisor::{Command, Event, Shutdown, Strategy, Timer};
+use ephor_kernel::supervisor::{Command, Event, Flags, Shutdown, Strategy, Timer};
 
 use super::{PATIENCE, Rig, crash, flags, permanent};
 
@@ -22,6 +22,18 @@ fn children_stop_one_after_another_last_started_first() {
     assert_eq!(rig.happens(stop()), ["stop c"]);
     assert_eq!(rig.happens(stop()), [""; 0], "once is enough");
     assert_eq!(rig.exits("c", ExitReason::Shutdown), ["stop b", "stop a", "exit shutdown: told to"]);
+}
+
+#[test]
+fn independent_children_stop_together_each_in_its_own_time() {
+    let mut specs = permanent(&["a", "b", "c"]);
+    specs[1].shutdown = Shutdown::Within(PATIENCE * 2);
+    let mut rig = Rig::up(Flags { independent: true, ..flags(Strategy::OneForOne, 9) }, specs);
+    rig.deaf = ["a", "b", "c"].map(str::to_owned).to_vec();
+    assert_eq!(rig.happens(stop()), ["stop a", "stop b", "stop c"]);
+    assert_eq!(rig.exits("c", ExitReason::Shutdown), [""; 0]);
+    assert_eq!(rig.waits(PATIENCE), ["kill a"]);
+    assert_eq!(rig.waits(PATIENCE), ["kill b", "exit shutdown: told to"]);
 }
 
 #[test]

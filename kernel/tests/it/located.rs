@@ -1,0 +1,137 @@
+//! Paths of calls, and the files that they lead to.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use ephor_base::{Budget, Decision, Leads, Located, Task};
+use ephor_chain::{
+    Private,
+    record::{Content, Fact, RulingOn},
+};
+use ephor_kernel::{CallContext, Driver, Estimate, Locating, Permit, Retrial, Running, Sought};
+use futures_util::FutureExt;
+
+use crate::world::{PLENTY, Setup, World, code, direct, done, located, question, reader, said, writer};
+
+/// A tool in whose workspace every path leads to one place, or nowhere; without one it does not say.
+struct Linked {
+    to: Option<Result<&'static str, &'static str>>,
+    runs: AtomicUsize,
+}
+
+impl Linked {
+    fn new(to: Option<Result<&'static str, &'static str>>) -> Arc<Self> {
+        Arc::new(Self { to, runs: AtomicUsize::new(0) })
+    }
+}
+
+/// One that has nothing to say of paths.
+struct Silent;
+
+impl Driver for Silent {
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
+        Budget::ZERO
+    }
+    fn run(&self, _: Permit, _: CallContext) -> Running {
+        Running::new(async { said("it ran") })
+    }
+}
+
+impl Driver for Linked {
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
+        Budget::ZERO
+    }
+    fn locate(&self, sought: Sought) -> Locating {
+        let Some(to) = self.to else { return Silent.locate(sought) };
+        let mut files = located(&sought, ephor_base::Digest::of(b"content"));
+        for Located { leads, .. } in &mut files {
+            match (to, &mut *leads) {
+                (Ok(path), Leads::To(place)) => place.path = path.to_owned(),
+                (Err(why), _) => *leads = Leads::Nowhere(why.to_owned()),
+                _ => {}
+            }
+        }
+        Locating::new(std::future::ready(files))
+    }
+    fn run(&self, permit: Permit, _: CallContext) -> Running {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let Task::Tool(task) = permit.task() else { panic!("not a tool task") };
+        let Leads::To(place) = &task.files[0].leads else { panic!("it was permitted") };
+        let text: &'static str = place.path.clone().leak();
+        Running::new(async move { said(text) })
+    }
+}
+
+async fn world(tool: ephor_base::Registration, driver: Arc<Linked>) -> World {
+    let mut setup = Setup::new();
+    setup.tools.push((tool, driver));
+    setup.boot().await
+}
+
+#[tokio::test]
+async fn a_path_that_leads_nowhere_or_that_nobody_follows_is_denied_and_the_model_is_told() {
+    for (to, words) in [(None, "its driver does not say"), (Some(Err("`notes` leads out")), "`notes` leads out")] {
+        let driver = Linked::new(to);
+        let world = world(reader("t.read"), driver.clone()).await;
+        let mut puppet = world.puppet(PLENTY).await;
+        let mut seen = world.kernel.watch(puppet.session, true);
+        let (process, _end) = puppet.in_turn("go").await;
+        let refused = done(&process, direct("t.read", r#"{"path":"notes"}"#)).await.unwrap_err();
+        assert!(refused.to_string().contains("path leads nowhere"), "{refused}");
+        assert_eq!(driver.runs.load(Ordering::SeqCst), 0);
+        let mut told = String::new();
+        while let Some(Some(seen)) = seen.recv().now_or_never() {
+            told.push_str(&format!("{seen:?}"));
+        }
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn leave_for_a_tool_does_not_cover_a_link_to_what_other_programs_use() {
+    for (to, asked) in [("docs/notes.md", false), (".git/config", true), (".github/workflows/ci.yml", true)] {
+        let world = world(writer("t.write"), Linked::new(Some(Ok(to)))).await;
+        let mut puppet = world.puppet(PLENTY).await;
+        let mut seen = world.kernel.watch(puppet.session, true);
+        let on = RulingOn::Tools(vec!["t.write".parse().unwrap()]);
+        let statement = world.ruling(puppet.session, on, ephor_base::Digest::of(&[]));
+        world.kernel.rule(statement.sign(&world.operator)).await.unwrap();
+        let (process, _end) = puppet.in_turn("go").await;
+        let call = process.call(direct("t.write", r#"{"path":"notes.md"}"#)).unwrap();
+        if asked {
+            let asked = question(&mut seen).await;
+            let text = asked.text.as_str();
+            assert!(text.contains(&format!("path: \"{to}\"")), "{text}");
+            assert!(text.contains(&format!("`notes.md` leads to `{to}`")), "{text}");
+            let statement = world.ruling(asked.session, RulingOn::Ticket(asked.ticket), asked.digest);
+            world.kernel.rule(statement.sign(&world.operator)).await.unwrap();
+        }
+        assert_eq!(code(&call.ended().await), "done");
+    }
+}
+
+#[tokio::test]
+async fn the_record_holds_both_names_and_decides_the_same_again() {
+    let world = world(reader("t.read"), Linked::new(Some(Ok("docs/notes.md")))).await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    done(&process, direct("t.read", r#"{"path":"notes.md"}"#)).await.unwrap();
+    let mut retrial = Retrial::default();
+    let mut calls = 0;
+    for stored in world.record().await {
+        if let Private::Open(Content::Call { arguments, files }) = &stored.content {
+            let Leads::To(place) = &files[0].leads else { panic!("it was permitted") };
+            assert_eq!((arguments.text("path"), place.path.as_str()), (Some("notes.md"), "docs/notes.md"));
+            calls += 1;
+        }
+        let is_verdict = matches!(stored.entry.fact, Fact::Verdict { .. });
+        if let Some(retried) = retrial.take(&stored) {
+            let again = retried.again.unwrap().verdict;
+            assert_eq!(again, retried.recorded);
+            assert!(is_verdict && again.decision == Decision::Permit);
+        }
+    }
+    assert_eq!(calls, 1);
+}
