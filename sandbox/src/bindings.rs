@@ -3,5 +3,6 @@
 wasmtime::component::bindgen!({
     path: "wit",
     world: "tool",
+    imports: { default: trappable },
     exports: { default: async },
 });

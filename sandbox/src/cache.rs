@@ -1,9 +1,10 @@
 //! Compiled components on disk, so that a node compiles each once.
 //!
-//! Compiled code is machine code: whoever can put it here runs it as the node. So every file carries a MAC under a key of
-//! the home, and a file that does not carry the right one is compiled anew. The folder can be deleted at any time.
+//! Compiled code is machine code, and a file that is accepted here runs as the node. So every file carries a MAC under a key
+//! that no folder holds: the caller derives it from a key of its own once that is unlocked. A file without the right MAC is
+//! compiled anew. The folder lies outside of every home, so that a copy of a home brings no code. It can be deleted at any time.
 
-use ephor_base::Digest;
+use ephor_base::{Digest, Secret};
 use hmac::{Hmac, Mac};
 use rustix::fs::{CWD, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// A folder of compiled components and the key they are authenticated with.
 pub struct CompiledCache {
     directory: PathBuf,
-    key: [u8; 32],
+    key: Secret<[u8; 32]>,
 }
 
 /// The first bytes of a file: what it is, and the version of its layout. Then the MAC (32 bytes), then the code.
@@ -25,10 +26,13 @@ const MAC_BYTES: usize = 32;
 /// Code compiled from any component that is sensible to run is smaller.
 const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
+/// How many files are kept: enough for the homes of a user, few enough that homes which are gone leave little behind.
+const MOST_FILES: usize = 16;
+
 impl CompiledCache {
-    /// `directory` is made, readable by its owner alone, when something is first stored. `key` is secret and the home's
-    /// own, used for nothing else.
-    pub fn new(directory: PathBuf, key: [u8; 32]) -> Self {
+    /// `directory` is made, readable by its owner alone, when something is first stored. `key` is secret, used for nothing
+    /// else, and stands in no file beside the code. Several keys can share a folder.
+    pub fn new(directory: PathBuf, key: Secret<[u8; 32]>) -> Self {
         Self { directory, key }
     }
 
@@ -48,7 +52,7 @@ impl CompiledCache {
             return None;
         };
         // SAFETY: `deserialize` trusts the bytes to be what this engine serialised, since it maps them as machine code.
-        // They are: the MAC, under a key that only this home's node holds, covers them together with the compatibility
+        // They are: the MAC, under a key that only a node which has unlocked it holds, covers them together with the compatibility
         // hash of this engine and the digest of the component, and was checked just now over this very buffer.
         let loaded = unsafe { wasmtime::component::Component::deserialize(engine, code) };
         loaded.inspect_err(|error| tracing::warn!(%digest, %error, "compiled code does not fit; compiling anew")).ok()
@@ -72,11 +76,24 @@ impl CompiledCache {
         if written.is_err() {
             let _ = std::fs::remove_file(&part);
         }
-        written
+        written.and_then(|()| self.forget_oldest())
     }
 
+    fn forget_oldest(&self) -> io::Result<()> {
+        let files = std::fs::read_dir(&self.directory)?.filter_map(Result::ok);
+        let compiled = files.filter(|file| Path::new(&file.file_name()).extension().is_some_and(|end| end == "cwasm"));
+        let mut aged: Vec<_> =
+            compiled.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path()))).collect();
+        aged.sort_unstable();
+        let surplus = aged.len().saturating_sub(MOST_FILES);
+        aged.iter().take(surplus).try_for_each(|(_, path)| std::fs::remove_file(path))
+    }
+
+    /// Each key has files of its own, or two homes would take each other's for tampered with.
     fn path(&self, digest: Digest) -> PathBuf {
-        self.directory.join(format!("{digest}.cwasm"))
+        let owner = self.hmac().chain_update(b"file name").finalize().into_bytes();
+        let owner: String = owner.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        self.directory.join(format!("{digest}-{owner}.cwasm"))
     }
 
     fn authentic<'a>(&self, engine: &wasmtime::Engine, digest: Digest, file: &'a [u8]) -> Option<&'a [u8]> {
@@ -88,16 +105,16 @@ impl CompiledCache {
 
     /// HMAC-SHA-256 over the layout's name, the engine, the component and the code. All but the code have a fixed length.
     fn mac(&self, engine: &wasmtime::Engine, digest: Digest, code: &[u8]) -> Hmac<Sha256> {
+        self.hmac().chain_update(MAGIC).chain_update(compatibility(engine)).chain_update(digest.0).chain_update(code)
+    }
+
+    fn hmac(&self) -> Hmac<Sha256> {
         // Unlike the constructor for slices, this one cannot fail; the key is padded to the block as RFC 2104 says.
         let mut block = [0; 64];
-        for (padded, byte) in block.iter_mut().zip(self.key) {
-            *padded = byte;
+        for (padded, byte) in block.iter_mut().zip(self.key.expose()) {
+            *padded = *byte;
         }
         Hmac::<Sha256>::new(&block.into())
-            .chain_update(MAGIC)
-            .chain_update(compatibility(engine))
-            .chain_update(digest.0)
-            .chain_update(code)
     }
 }
 

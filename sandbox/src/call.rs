@@ -3,25 +3,27 @@
 use crate::bindings::exports::ephor::tool::guest;
 use crate::component::Component;
 use crate::engine::Engine;
+use crate::host::Emitted;
 use crate::limits::{DEFAULT_LIMITS, LimitReached};
+use crate::locate::Held;
 use crate::output::Printed;
 use crate::store::{self, MOST_HANDLES, State};
+use crate::threads::GRACE;
 use crate::workspace::OpenWorkspace;
-use ephor_base::Limits;
+use ephor_base::{Limits, SessionId};
 use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use wasmtime::{Store, Trap};
-use wasmtime_wasi::{FsPerms, I32Exit, ResourceTableError};
+use wasmtime_wasi::{I32Exit, ResourceTableError};
 
 /// Instructions between two looks at cancellation and deadline when nobody ticks: some dozen milliseconds.
 const FUEL_BETWEEN_LOOKS: u64 = 100_000_000;
 
-/// How long after its deadline a call is waited for that is inside the kernel, on a disk that does not answer. After
-/// that its caller gets its answer and the thread is left to the kernel.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a call that is cancelled is waited for. Short: its caller is told within half a second.
+const CANCEL_GRACE: Duration = Duration::from_millis(300);
 
 /// Characters of what a broken guest printed last that go into the error: a panic message.
 const LAST_WORDS: usize = 300;
@@ -46,6 +48,12 @@ pub struct GuestCall {
     pub workspace: OpenWorkspace,
     /// What it may do there.
     pub access: Access,
+    /// The places that the call was judged by: the only ones it may replace, and the only ones it opens of those withheld.
+    pub files: Vec<Held>,
+    /// Which paths hold what a guest is not shown unless the call was judged by them.
+    pub withheld: fn(&str) -> bool,
+    /// The session that asks; none for the node itself.
+    pub session: Option<SessionId>,
     /// Where the guest's randomness comes from. The same seed, arguments and files give the same answer.
     pub seed: [u8; 32],
     /// What the call may use.
@@ -65,6 +73,9 @@ pub struct GuestAnswer {
     pub printed: String,
     /// Fuel the guest used.
     pub fuel: u64,
+    /// The limit that ended the call before its end, if one did, and what it was at: then there is no summary, and what comes after is
+    /// left out.
+    pub cut: Option<(LimitReached, String)>,
 }
 
 /// One tool of a component, in the component's own words.
@@ -138,20 +149,27 @@ impl Engine {
         call: GuestCall,
         cancelled: impl Future<Output = ()>,
     ) -> Result<GuestAnswer, GuestFailure> {
-        let (component, limits) = (component.clone(), call.limits);
-        self.guest(limits, cancelled, move |run| run.answer(component, call)).await
+        let (component, limits, session) = (component.clone(), call.limits, call.session);
+        let emitted = Emitted::new(limits.output_bytes);
+        let run = emitted.clone();
+        match self.guest((session, limits), run, cancelled, move |run| run.answer(component, call)).await {
+            Err(GuestFailure::Limit(reached)) => cut(reached, &emitted),
+            outcome => outcome,
+        }
     }
 
     /// Asks a component what tools it has. It sees no workspace while it says so.
     pub async fn describe(&self, component: &Component) -> Result<Vec<Description>, GuestFailure> {
         let component = component.clone();
-        self.guest(DEFAULT_LIMITS, std::future::pending(), move |run| run.describe(component)).await
+        let emitted = Emitted::new(DEFAULT_LIMITS.output_bytes);
+        self.guest((None, DEFAULT_LIMITS), emitted, std::future::pending(), move |run| run.describe(component)).await
     }
 
     /// Runs `body` on a thread of its own until it ends, its deadline passes, it is cancelled or this future is dropped.
     async fn guest<T, F, B>(
         &self,
-        limits: Limits,
+        (session, limits): (Option<SessionId>, Limits),
+        emitted: Emitted,
         cancelled: impl Future<Output = ()>,
         body: B,
     ) -> Result<T, GuestFailure>
@@ -161,19 +179,13 @@ impl Engine {
         B: FnOnce(Run) -> F + Send + 'static,
     {
         let mut cancelled = std::pin::pin!(cancelled);
-        let slot = tokio::select! {
-            biased;
-            () = &mut cancelled => return Err(GuestFailure::Cancelled),
-            slot = self.slots().acquire_owned() => slot.map_err(not_started)?,
-        };
         let (stop, stopped) = oneshot::channel::<()>();
         let (deadline_ms, deadline) = (limits.deadline_ms, limits.deadline());
-        let printed = Printed::new(limits.output_bytes);
-        let run = Run { engine: self.clone(), limits, printed };
+        let run = Run { engine: self.clone(), limits, printed: Printed::new(limits.output_bytes), emitted };
         let handle = tokio::runtime::Handle::current();
-        self.note_start();
-        let mut thread = tokio::task::spawn_blocking(move || {
-            let outcome = handle.block_on(async move {
+        let thread = self.threads().run(session, deadline.saturating_add(GRACE), move |_| {
+            run.engine.note_start();
+            handle.block_on(async move {
                 tokio::select! {
                     biased;
                     // The sender is dropped together with the future that waits for this thread.
@@ -182,25 +194,33 @@ impl Engine {
                     // Looked at whenever the guest waits in a host call, and while it computes at every tick.
                     () = tokio::time::sleep(deadline) => Err(LimitReached::Deadline { deadline_ms }.into()),
                 }
-            });
-            drop(slot);
-            outcome
+            })
         });
-
+        let mut thread = std::pin::pin!(thread);
         tokio::select! {
             biased;
-            outcome = &mut thread => outcome.unwrap_or_else(|error| Err(not_started(error))),
-            () = cancelled => {
+            () = &mut cancelled => {
                 drop(stop);
-                let _ = tokio::time::timeout(GRACE, thread).await;
+                let _given_up = tokio::time::timeout(CANCEL_GRACE, thread).await;
                 Err(GuestFailure::Cancelled)
             }
-            () = tokio::time::sleep(deadline.saturating_add(GRACE)) => {
-                tracing::warn!("a guest is inside the kernel past its deadline; its thread is left to the kernel");
-                Err(LimitReached::Deadline { deadline_ms }.into())
-            }
+            outcome = &mut thread => match outcome {
+                Ok(Some(outcome)) => outcome,
+                Ok(None) => Err(LimitReached::Deadline { deadline_ms }.into()),
+                Err(no_thread) => Err(not_started(no_thread)),
+            },
         }
     }
+}
+
+/// What a guest had found when a limit ended it.
+fn cut(reached: LimitReached, emitted: &Emitted) -> Result<GuestAnswer, GuestFailure> {
+    let (content, at) = emitted.take();
+    if content.is_empty() && at.is_empty() {
+        return Err(reached.into());
+    }
+    let (summary, omitted, printed) = (String::new(), Vec::new(), String::new());
+    Ok(GuestAnswer { content, summary, omitted, printed, fuel: 0, cut: Some((reached, at)) })
 }
 
 /// What a running call is measured by.
@@ -208,15 +228,12 @@ struct Run {
     engine: Engine,
     limits: Limits,
     printed: Printed,
+    emitted: Emitted,
 }
 
 impl Run {
-    fn store(
-        &self,
-        workspace: Option<(&OpenWorkspace, FsPerms)>,
-        seed: [u8; 32],
-    ) -> Result<Store<State>, GuestFailure> {
-        let store = store::new_store(self.engine.wasmtime(), workspace, seed, &self.limits, &self.printed);
+    fn store(&self, call: Option<&GuestCall>) -> Result<Store<State>, GuestFailure> {
+        let store = store::new_store(self.engine.wasmtime(), call, &self.limits, &self.printed, &self.emitted);
         let mut store = store.map_err(not_started)?;
         store.fuel_async_yield_interval(Some(FUEL_BETWEEN_LOOKS)).map_err(not_started)?;
         store.set_epoch_deadline(1);
@@ -226,11 +243,7 @@ impl Run {
     }
 
     async fn answer(self, component: Component, call: GuestCall) -> Result<GuestAnswer, GuestFailure> {
-        let perms = match call.access {
-            Access::ReadOnly => FsPerms::ReadOnly,
-            Access::ReadWrite => FsPerms::ReadWrite,
-        };
-        let mut store = self.store(Some((&call.workspace, perms)), call.seed)?;
+        let mut store = self.store(Some(&call))?;
         let broke = |error| self.broke(&error);
         let tool = component.pre().instantiate_async(&mut store).await.map_err(broke)?;
         let guest = tool.ephor_tool_guest();
@@ -239,13 +252,17 @@ impl Run {
         match outcome {
             Ok(answer) => {
                 let omitted: usize = answer.omitted.iter().map(String::len).sum();
-                self.bound(answer.content.len() + answer.summary.len() + omitted)?;
+                // What was found stays, also where the rest is too much.
+                self.bound(self.emitted.bytes() + answer.content.len() + answer.summary.len() + omitted)?;
+                let (mut content, _) = self.emitted.take();
+                content.push_str(&answer.content);
                 Ok(GuestAnswer {
-                    content: answer.content,
+                    content,
                     summary: answer.summary,
                     omitted: answer.omitted,
                     printed: self.printed.text(),
                     fuel,
+                    cut: None,
                 })
             }
             Err(failure) => {
@@ -257,7 +274,7 @@ impl Run {
     }
 
     async fn describe(self, component: Component) -> Result<Vec<Description>, GuestFailure> {
-        let mut store = self.store(None, [0; 32])?;
+        let mut store = self.store(None)?;
         let broke = |error| self.broke(&error);
         let tool = component.pre().instantiate_async(&mut store).await.map_err(broke)?;
         let descriptions = tool.ephor_tool_guest().call_describe(&mut store).await.map_err(broke)?;

@@ -4,23 +4,38 @@ use crate::call::{Access, GuestAnswer, GuestCall, GuestFailure};
 use crate::engine::Engine;
 use crate::guest::Guest;
 use crate::limits::LimitReached;
+use crate::locate::{Held, follow, shown};
+use crate::threads::{GRACE, Work};
 use crate::workspace::OpenWorkspace;
-use ephor_base::{Budget, Digest, Failure, FailureKind, Product, Task, ToolAnswer, ToolName, ToolTask};
-use ephor_kernel::{CallContext, Driver, DriverResult, Permit, PreviewItem, Running};
+use ephor_base::{
+    Budget, Digest, Failure, FailureKind, Leads, Located, Product, SessionId, Task, ToolAnswer, ToolName, ToolTask,
+};
+use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Locating, Permit, PreviewItem, Running, Sought};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the paths of a call are followed for, and what it replaces is read.
+const LOOK: Duration = Duration::from_secs(8);
+
+/// What a driver needs behind its guest to tell how that ended.
+const MARGIN: Duration = Duration::from_millis(500);
+
+const SILENT: &str = "the disk did not answer in time: look for a mount that hangs";
 
 /// Runs the tools of a set of components. Its calls hold nothing between them.
 #[derive(Clone)]
 pub struct WasmDriver {
     engine: Engine,
     tools: Arc<BTreeMap<ToolName, Guest>>,
+    withheld: fn(&str) -> bool,
 }
 
 impl WasmDriver {
-    /// A driver for `tools`; of two with one name the later counts.
-    pub fn new(engine: Engine, tools: impl IntoIterator<Item = (ToolName, Guest)>) -> Self {
-        Self { engine, tools: Arc::new(tools.into_iter().collect()) }
+    /// A driver for `tools`; of two with one name the later counts. Paths for which `withheld` holds are opened only by a call that
+    /// was judged by them.
+    pub fn new(engine: Engine, tools: impl IntoIterator<Item = (ToolName, Guest)>, withheld: fn(&str) -> bool) -> Self {
+        Self { engine, tools: Arc::new(tools.into_iter().collect()), withheld }
     }
 
     /// The digest of the component that serves `tool`, to be compared with its registration.
@@ -41,9 +56,13 @@ impl WasmDriver {
             context.preview().show(PreviewItem::Progress(text)).await;
         }
         let component = guest.ready().await.map_err(|error| Failure::new(FailureKind::Crashed, error.to_string()))?;
-        let call = guest_call(task, &permit).await?;
+        let (workspace, files) = held(&self.engine, task, permit.session()).await?;
+        let call = guest_call(task, &permit, workspace, files, self.withheld)?;
         match self.engine.run(component, call, context.cancelled()).await {
-            Ok(answer) => Ok(Product::Tool(ToolAnswer { text: told(&answer), failed: false })),
+            Ok(answer) => {
+                let failed = answer.cut.is_some() && answer.content.is_empty();
+                Ok(Product::Tool(ToolAnswer { text: told(&answer), failed }))
+            }
             Err(GuestFailure::Tool { message, .. }) => Ok(Product::Tool(ToolAnswer { text: message, failed: true })),
             Err(failure) => Err(Failure::new(kind(&failure), failure.to_string())),
         }
@@ -51,13 +70,14 @@ impl WasmDriver {
 }
 
 impl Driver for WasmDriver {
-    /// The call itself is counted by the door, once.
-    fn estimate(&self, task: &Task) -> Budget {
-        let wall_ms = match task {
-            Task::Tool(task) => task.limits.deadline_ms,
-            Task::Model(_) | Task::Reply(_) => 0,
-        };
-        Budget { wall_ms, ..Budget::ZERO }
+    /// The call itself and its time are counted by the door.
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
+        Budget::ZERO
+    }
+
+    fn locate(&self, sought: Sought) -> Locating {
+        let engine = self.engine.clone();
+        Locating::new(async move { located(&engine, sought).await })
     }
 
     fn run(&self, permit: Permit, context: CallContext) -> Running {
@@ -69,26 +89,99 @@ impl Driver for WasmDriver {
     }
 }
 
-async fn guest_call(task: &ToolTask, permit: &Permit) -> Result<GuestCall, Failure> {
-    let path = task.workspace.path().to_owned();
-    // Opening waits for the disk.
-    let opened = tokio::task::spawn_blocking(move || OpenWorkspace::open(&path)).await;
-    let workspace = match opened {
-        Ok(Ok(workspace)) => workspace,
-        Ok(Err(error)) => return Err(Failure::new(FailureKind::Workspace, error.to_string())),
-        Err(error) => return Err(Failure::new(FailureKind::Crashed, error.to_string())),
+/// Follows the paths of a call that is to be judged.
+async fn located(engine: &Engine, sought: Sought) -> Vec<Located> {
+    let names: Vec<String> = sought.paths.iter().map(|(argument, _)| argument.clone()).collect();
+    let nowhere = |why: String| {
+        names.iter().map(|name| Located { argument: name.clone(), leads: Leads::Nowhere(why.clone()) }).collect()
     };
+    let session = sought.session;
+    let look = move |work: &Work| {
+        let workspace = OpenWorkspace::open(sought.workspace.path()).map_err(|error| error.to_string())?;
+        let one = |(argument, path): (String, String)| {
+            let found = follow(&workspace, &path, sought.replaces, &|| work.goes_on());
+            let leads = found.map_or_else(Leads::Nowhere, |held| Leads::To(held.place));
+            Located { argument, leads }
+        };
+        Ok::<_, String>(sought.paths.into_iter().map(one).collect())
+    };
+    match engine.threads().run(Some(session), LOOK, look).await {
+        Ok(Some(Ok(files))) => files,
+        Ok(Some(Err(why))) => nowhere(why),
+        Ok(None) => nowhere(SILENT.to_owned()),
+        Err(no_thread) => nowhere(no_thread.to_string()),
+    }
+}
+
+/// The paths of a call, followed once more: each has to lead where it led when the call was judged.
+async fn held(engine: &Engine, task: &ToolTask, session: SessionId) -> Result<(OpenWorkspace, Vec<Held>), Failure> {
+    let (path, files, arguments) = (task.workspace.path().to_owned(), task.files.clone(), task.arguments.clone());
+    let replaces = task.writes;
+    let look = move |work: &Work| {
+        let workspace =
+            OpenWorkspace::open(&path).map_err(|error| Failure::new(FailureKind::Workspace, error.to_string()))?;
+        let mut held = Vec::new();
+        for Located { argument, leads } in &files {
+            let written = arguments.text(argument).unwrap_or_default();
+            let found = follow(&workspace, written, replaces, &|| work.goes_on());
+            match (leads, found) {
+                (Leads::To(judged), Ok(found)) if found.place.is_still(judged) => {
+                    held.push(Held { place: judged.clone(), ..found });
+                }
+                (_, found) => return Err(Failure::new(FailureKind::Workspace, changed(written, found.err()))),
+            }
+        }
+        Ok((workspace, held))
+    };
+    match engine.threads().run(Some(session), LOOK, look).await {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => Err(Failure::new(FailureKind::Deadline, SILENT)),
+        Err(no_thread) => Err(Failure::new(FailureKind::Crashed, no_thread.to_string())),
+    }
+}
+
+fn changed(written: &str, why: Option<String>) -> String {
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!(
+        "`{}` was changed since this call was judged, and nothing was done{why}; look at it and call again",
+        shown(written)
+    )
+}
+
+fn guest_call(
+    task: &ToolTask,
+    permit: &Permit,
+    workspace: OpenWorkspace,
+    files: Vec<Held>,
+    withheld: fn(&str) -> bool,
+) -> Result<GuestCall, Failure> {
+    let over = || Failure::new(FailureKind::Deadline, "its time was up before the guest could begin");
+    let left = own_time(permit.left().ok_or_else(over)?).as_millis();
     let mut limits = task.limits;
-    limits.deadline_ms = limits.deadline_ms.min(u64::try_from(permit.time_limit().as_millis()).unwrap_or(u64::MAX));
+    limits.deadline_ms = u64::try_from(left).map_or(limits.deadline_ms, |left| limits.deadline_ms.min(left));
+    // What is opened is what was judged: the guest is not given the name that led there.
+    let places = task.files.iter().filter_map(|file| match &file.leads {
+        Leads::To(place) => Some((&file.argument, &place.path)),
+        Leads::Nowhere(_) => None,
+    });
+    let arguments = places.fold(task.arguments.clone(), |arguments, (name, path)| arguments.with_text(name, path));
     Ok(GuestCall {
         tool: task.name.to_string(),
-        arguments: task.arguments.to_json(),
+        arguments: arguments.to_json(),
         workspace,
         access: if task.writes { Access::ReadWrite } else { Access::ReadOnly },
+        files,
+        withheld,
+        session: Some(permit.session()),
         // The same for every attempt of a call: run again, a guest that does not depend on files does the same again.
         seed: Digest::of_parts(&[b"ephor guest seed ", permit.call().to_string().as_bytes()]).0,
         limits,
     })
+}
+
+/// The time of a guest: some less than the door gives its driver, so that what it found by then can still be told.
+fn own_time(limit: Duration) -> Duration {
+    limit.saturating_sub(GRACE.saturating_add(MARGIN)).max(limit / 2)
 }
 
 /// What a model is told: the content as it is, then a line in brackets with the summary, then one for each omission.
@@ -97,7 +190,17 @@ fn told(answer: &GuestAnswer) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    text.push_str(&format!("[{}]\n", answer.summary));
+    match &answer.cut {
+        None => text.push_str(&format!("[{}]\n", answer.summary)),
+        Some((reached, at)) if at.is_empty() => {
+            text.push_str(&format!("[cut short: {reached}; what comes after is left out]\n"))
+        }
+        Some((reached, at)) => {
+            text.push_str(&format!(
+                "[cut short: {reached}; it was at `{at}`, and that and what comes after is left out]\n"
+            ));
+        }
+    }
     for sentence in &answer.omitted {
         text.push_str(&format!("[left out: {sentence}]\n"));
     }

@@ -4,11 +4,12 @@ use crate::cache::CompiledCache;
 use crate::component::{Component, ComponentError};
 use crate::limits::MEMORY_CEILING;
 use crate::store::{self, State};
+use crate::threads::{self, Threads};
 use ephor_base::Digest;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use wasmtime::component::Linker;
 use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
@@ -21,14 +22,14 @@ pub struct Engine {
 struct Shared {
     engine: wasmtime::Engine,
     linker: Linker<State>,
-    slots: Arc<Semaphore>,
+    threads: Threads,
     started: Notify,
     is_pooled: bool,
 }
 
 impl Engine {
     /// Guests that run at once. Each has a thread for as long as it runs; a call beyond this waits for its turn.
-    pub const SLOTS: usize = 32;
+    pub const SLOTS: usize = threads::SLOTS;
 
     /// Time between two ticks of [`Engine::ticker`]: how long a guest that computes may be deaf to a cancellation.
     pub const TICK: Duration = Duration::from_millis(10);
@@ -48,8 +49,8 @@ impl Engine {
         };
         let mut linker = Linker::new(&engine);
         store::link(&mut linker).map_err(EngineError::wasmtime)?;
-        let slots = Arc::new(Semaphore::new(Self::SLOTS));
-        Ok(Self { shared: Arc::new(Shared { engine, linker, slots, started: Notify::new(), is_pooled }) })
+        let threads = Threads::new();
+        Ok(Self { shared: Arc::new(Shared { engine, linker, threads, started: Notify::new(), is_pooled }) })
     }
 
     /// Makes a component ready to run, from the cache where it holds the compiled code, else by compiling it, which takes
@@ -83,7 +84,7 @@ impl Engine {
 
     /// Guests that are running now. Zero means no thread and no file of any guest is left.
     pub fn running(&self) -> usize {
-        Self::SLOTS.saturating_sub(self.shared.slots.available_permits())
+        self.shared.threads.running()
     }
 
     /// Whether instances come from a pool, as they should.
@@ -95,8 +96,8 @@ impl Engine {
         &self.shared.engine
     }
 
-    pub(crate) fn slots(&self) -> Arc<Semaphore> {
-        self.shared.slots.clone()
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.shared.threads
     }
 
     pub(crate) fn note_start(&self) {
@@ -117,7 +118,8 @@ fn pooling() -> Config {
     const CORE_INSTANCES: u32 = 8;
     const MEMORIES: u32 = 2;
     const TABLES: u32 = 4;
-    let slots = Engine::SLOTS as u32;
+    // A guest that waits for a disk which does not answer keeps its instance.
+    let slots = (Engine::SLOTS + threads::GIVEN_UP_BY_ALL) as u32;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_core_instances(slots * CORE_INSTANCES)

@@ -1,23 +1,23 @@
 //! What a guest finds around it: its store, and the host functions that are linked, which are all there are.
 
+use crate::bindings::ephor::tool::host;
+use crate::call::{Access, GuestCall};
 use crate::filesystem::{Filesystem, Grant, HasFilesystem};
+use crate::host::Emitted;
 use crate::limits::MemoryMeter;
 use crate::output::Printed;
-use crate::workspace::OpenWorkspace;
 use ephor_base::Limits;
 use rand_core::TryRng;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::time::Duration;
-use wasmtime::component::{HasData, Linker};
+use wasmtime::component::{HasData, HasSelf, Linker};
 use wasmtime::{Engine, Store};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
 use wasmtime_wasi::p2::bindings;
 use wasmtime_wasi::random::WasiRandom;
-use wasmtime_wasi::{
-    FsPerms, HostMonotonicClock, HostWallClock, ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
-};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 /// Files, directories, streams and pollables a guest may hold at once. Each may be a descriptor of this process, whose
 /// number is limited for all guests together.
@@ -33,29 +33,34 @@ const RANDOM_BYTES: u64 = 64 * 1024;
 pub(crate) struct State {
     wasi: WasiCtx,
     table: ResourceTable,
-    grant: Grant,
     meter: MemoryMeter,
+    pub(crate) grant: Grant,
+    pub(crate) access: Access,
+    pub(crate) emitted: Emitted,
 }
 
 /// A fresh store. Its fuel is set and its epoch deadline is not.
 pub(crate) fn new_store(
     engine: &Engine,
-    workspace: Option<(&OpenWorkspace, FsPerms)>,
-    seed: [u8; 32],
+    call: Option<&GuestCall>,
     limits: &Limits,
     printed: &Printed,
+    emitted: &Emitted,
 ) -> wasmtime::Result<Store<State>> {
-    let (directory, perms) = match workspace {
-        Some((workspace, perms)) => (Some(workspace.directory()?), perms),
-        None => (None, FsPerms::ReadOnly),
+    let grant = match call {
+        Some(call) => Grant::new(call.workspace.directory()?, call.files.clone(), call.withheld),
+        None => Grant::default(),
     };
+    let seed = call.map_or([0; 32], |call| call.seed);
     let mut table = ResourceTable::new();
     table.set_max_capacity(MOST_HANDLES);
     let state = State {
         wasi: context(seed, printed),
         table,
-        grant: Grant { directory, perms },
         meter: MemoryMeter::new(limits.memory_bytes),
+        grant,
+        access: call.map_or(Access::ReadOnly, |call| call.access),
+        emitted: emitted.clone(),
     };
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.meter);
@@ -94,6 +99,7 @@ impl WasiView for State {
 /// Links what guests get. What is not here, such as `wasi:sockets`, no guest can import: it is refused when it is loaded.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi_io(linker)?;
+    host::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
     bindings::cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     bindings::cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     bindings::cli::stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;

@@ -1,19 +1,23 @@
 //! Compiled code is only run if this home compiled it.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod common;
 
 use common::{Folder, HOSTILE, engine};
+use ephor_base::Secret;
 use ephor_sandbox::{CompiledCache, Engine, GuestCall};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 fn cached(directory: &Path, key: u8) -> CompiledCache {
-    CompiledCache::new(directory.to_owned(), [key; 32])
+    CompiledCache::new(directory.to_owned(), Secret::new([key; 32]))
 }
 
-/// Where the hostile guest's code is kept.
+/// The only file of compiled code.
 fn file(directory: &Path) -> PathBuf {
-    directory.join(format!("{}.cwasm", ephor_base::Digest::of(HOSTILE)))
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    let [file] = files.collect::<Vec<_>>().try_into().unwrap();
+    file
 }
 
 async fn works(engine: &Engine, component: &ephor_sandbox::Component) {
@@ -61,20 +65,36 @@ async fn what_was_tampered_with_is_compiled_again() {
 }
 
 #[test]
-fn what_another_key_made_or_another_component_is_not_loaded() {
-    let home = tempfile::tempdir().unwrap();
-    engine().load(HOSTILE, None, Some(&cached(home.path(), 1))).unwrap();
-    let path = file(home.path());
-    let by_one = std::fs::read(&path).unwrap();
-    engine().load(HOSTILE, None, Some(&cached(home.path(), 2))).unwrap();
-    let by_two = std::fs::read(&path).unwrap();
-    assert_ne!(by_one[16..48], by_two[16..48]);
+fn what_another_key_or_another_component_made_is_not_loaded() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    engine().load(HOSTILE, None, Some(&cached(one.path(), 1))).unwrap();
+    engine().load(HOSTILE, None, Some(&cached(two.path(), 2))).unwrap();
+    let by_two = std::fs::read(file(two.path())).unwrap();
+
+    // The code of one key under the name that another gives it.
+    std::fs::write(file(one.path()), &by_two).unwrap();
+    engine().load(HOSTILE, None, Some(&cached(one.path(), 1))).unwrap();
+    assert_ne!(std::fs::read(file(one.path())).unwrap()[16..48], by_two[16..48], "the other key's code was run");
 
     // The code of one component under the name of another.
     let other = wat::parse_str("(component)").unwrap();
-    let name = format!("{}.cwasm", ephor_base::Digest::of(&other));
-    std::fs::write(home.path().join(name), &by_two).unwrap();
-    assert!(engine().load(&other, None, Some(&cached(home.path(), 2))).is_err(), "the other's code was run");
+    let own = |digest| ephor_base::Digest::of(digest).to_string();
+    let named = file(two.path()).display().to_string().replace(&own(HOSTILE), &own(&other));
+    std::fs::write(named, &by_two).unwrap();
+    assert!(engine().load(&other, None, Some(&cached(two.path(), 2))).is_err(), "the other's code was run");
+}
+
+#[test]
+fn keys_that_share_a_folder_leave_each_other_alone_and_no_more_than_sixteen_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let component = wat::parse_str("(component)").unwrap();
+    let count = || std::fs::read_dir(folder.path()).unwrap().count();
+    for key in 1..=16 {
+        let _unfit = engine().load(&component, None, Some(&cached(folder.path(), key)));
+        assert_eq!(count(), usize::from(key));
+    }
+    let _unfit = engine().load(&component, None, Some(&cached(folder.path(), 17)));
+    assert_eq!(count(), 16);
 }
 
 #[test]
@@ -83,8 +103,11 @@ fn a_cache_that_cannot_be_used_is_done_without() {
     std::fs::write(home.path().join("file"), "").unwrap();
     engine().load(HOSTILE, None, Some(&cached(&home.path().join("file/tools"), 1))).unwrap();
     // A FIFO in its place is not waited for.
-    let path = file(home.path());
+    let tools = home.path().join("tools");
+    engine().load(HOSTILE, None, Some(&cached(&tools, 1))).unwrap();
+    let path = file(&tools);
+    std::fs::remove_file(&path).unwrap();
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
-    engine().load(HOSTILE, None, Some(&cached(home.path(), 1))).unwrap();
+    engine().load(HOSTILE, None, Some(&cached(&tools, 1))).unwrap();
 }

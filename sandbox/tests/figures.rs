@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn compiled_code_is_loaded_many_times_faster_than_it_is_compiled() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::new().unwrap();
-    let cache = CompiledCache::new(folder.path().join("tools"), [1; 32]);
+    let cache = CompiledCache::new(folder.path().join("tools"), ephor_base::Secret::new([1; 32]));
     let start = Instant::now();
     engine.load(FILES, None, Some(&cache)).unwrap();
     let compiled = start.elapsed();

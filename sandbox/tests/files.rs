@@ -1,9 +1,10 @@
 //! What the built-in file tools do, and where they stop, through the public face.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod common;
 
 use common::{Folder, engine, files};
-use ephor_sandbox::{Access, GuestCall, GuestFailure, ToolFailure};
+use ephor_sandbox::{Access, GuestCall, GuestFailure, LimitReached, ToolFailure};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -51,7 +52,7 @@ async fn a_long_file_is_read_page_by_page_and_nothing_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_longer_than_a_page_is_cut_aloud_and_the_next_one_can_be_read() {
+async fn a_line_longer_than_a_page_is_cut_aloud_and_its_rest_can_be_read() {
     let folder = Folder::new();
     folder.write("long", format!("{}\nnext\n", "ä".repeat(100_000)));
     let first = folder.answer("fs.read", json!({"path": "long"})).await;
@@ -59,11 +60,18 @@ async fn a_line_longer_than_a_page_is_cut_aloud_and_the_next_one_can_be_read() {
     assert_eq!(first.content.len(), 65_536);
     assert_eq!(
         first.omitted,
-        [
-            "Line 1 is too long to show: its last 134464 bytes are left out.",
-            "`long` goes on at line 2: call `fs.read` again with `offset` 2."
-        ]
+        ["Line 1 of `long` goes on at byte 65536: call `fs.read` again with `offset` 1 and `byte` 65536."]
     );
+    // All of it can be reached, and behind it the next line.
+    let (mut whole, mut byte) = (first.content, 65_536);
+    while byte < 200_000 {
+        let part = folder.answer("fs.read", json!({"path": "long", "offset": 1, "byte": byte})).await;
+        whole.push_str(&part.content);
+        byte += part.content.len();
+    }
+    assert_eq!(whole, format!("{}\nnext\n", "ä".repeat(100_000)));
+    let (kind, message) = folder.refusal("fs.read", json!({"path": "long", "offset": 2, "byte": 5})).await;
+    assert_eq!(kind, ToolFailure::InvalidArguments, "{message}");
     let second = folder.answer("fs.read", json!({"path": "long", "offset": 2})).await;
     assert_eq!(second.content, "next\n");
 }
@@ -202,7 +210,7 @@ async fn links_inside_are_followed_when_they_are_named() {
         assert_eq!(folder.answer("fs.read", json!({ "path": path })).await.content, "TODO\n", "{path}");
     }
     let found = folder.answer("fs.search", json!({"pattern": "TODO", "path": "dir-link"})).await;
-    assert_eq!(found.content, "dir-link/file:1: TODO\n");
+    assert_eq!(found.content, "a/file:1: TODO\n");
     // A search that comes upon them does not, and says so.
     let found = folder.answer("fs.search", json!({"pattern": "TODO"})).await;
     assert_eq!(found.content, "a/file:1: TODO\n");
@@ -253,7 +261,7 @@ async fn a_directory_is_listed_with_what_each_entry_is() {
     assert_eq!(
         answer.content,
         ".hidden (1 byte)\na/\nb.txt (5 bytes)\nlink -> b.txt\nnew\\nline (1 byte)\nout -> (outside the workspace)\n\
-         pipe (not a regular file (a FIFO, a socket or a device))\n"
+         pipe (a FIFO)\n"
     );
     assert_eq!(answer.summary, "8 entries in `.`");
     assert_eq!(answer.omitted, ["1 entry is left out: the name is not UTF-8."]);
@@ -269,8 +277,11 @@ async fn a_crowded_directory_is_listed_in_part_and_says_so() {
     }
     let answer = folder.answer("fs.list", json!({"path": "."})).await;
     assert_eq!(answer.content.lines().count(), 1_000);
-    assert_eq!(answer.omitted, ["200 entries after these are left out, from `f1000` on."]);
+    assert_eq!(answer.omitted, ["200 entries after these are left out: call `fs.list` again with `after` `f0999`."]);
     assert_eq!(answer.summary, "1200 entries in `.`");
+    let rest = folder.answer("fs.list", json!({"path": ".", "after": "f0999"})).await;
+    assert_eq!(rest.content.lines().count(), 200);
+    assert!(rest.content.starts_with("f1000 ") && rest.content.contains("f1199 ") && rest.omitted.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -528,4 +539,247 @@ async fn more_calls_than_there_are_slots_all_get_their_own_answer() {
         assert_eq!(content, format!("content {number}"));
         assert_eq!(folder.read(&format!("made/w{number}")), content);
     }
+}
+
+// Limits, and what was found before them.
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_search_found_stays_when_a_limit_ends_it() {
+    let folder = Folder::new();
+    folder
+        .write("a.txt", "TODO first\n")
+        .write("b.txt", "nothing here at all\n".repeat(500_000))
+        .write("c.txt", "TODO\n");
+    let call = folder.call("fs.search", json!({"pattern": "T(O|0)D[O0]|n.t.i.g.h.r.e.t"}));
+    let whole = engine().run(files(), call.clone(), std::future::pending()).await.unwrap();
+    let limits = ephor_base::Limits { fuel: whole.fuel / 2, ..call.limits };
+    let answer = engine().run(files(), GuestCall { limits, ..call }, std::future::pending()).await.unwrap();
+    assert_eq!(answer.content, "a.txt:1: TODO first\n");
+    let (reached, at) = answer.cut.unwrap();
+    assert!(matches!(reached, LimitReached::Fuel { .. }), "{reached:?}");
+    assert_eq!(at, "b.txt", "what is left out is said");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_without_end_hides_no_other_file() {
+    let folder = Folder::new();
+    folder.write("a.txt", "TODO\n").write("z.txt", "TODO\n");
+    let file = std::fs::File::create(folder.path("endless")).unwrap();
+    std::io::Write::write_all(&mut &file, "TODO without end ".repeat(1_000).as_bytes()).unwrap();
+    file.set_len(64 * 1024 * 1024 * 1024).unwrap();
+    let found = folder.answer("fs.search", json!({"pattern": "TODO"})).await;
+    assert!(found.cut.is_none());
+    assert!(
+        found.content.starts_with("a.txt:1: TODO\n") && found.content.ends_with("z.txt:1: TODO\n"),
+        "{}",
+        found.content
+    );
+    assert!(
+        found.omitted.iter().any(|said| said.contains("over 256 MiB") && said.contains("`endless:1`")),
+        "{:?}",
+        found.omitted
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pattern_that_takes_too_much_memory_is_an_error_that_says_so() {
+    let folder = Folder::new();
+    folder.write("a.txt", "TODO\n");
+    for pattern in [r"(?:\w{1000}){100}", r"[\w\W]{100000}", r"(?i)(?:\pL{200}x){50}"] {
+        let (kind, message) = folder.refusal("fs.search", json!({ "pattern": pattern })).await;
+        assert_eq!(kind, ToolFailure::InvalidArguments, "{message}");
+        assert!(message.contains("size limit"), "{pattern}: {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_with_more_names_than_fit_into_memory_is_searched_whole() {
+    let folder = Folder::new();
+    let name = |number: u32| format!("{number:05}-{}", "n".repeat(200));
+    for number in 0..30_000 {
+        folder.write(&name(number), if number % 10_000 == 7 { "TODO\n" } else { "" });
+    }
+    let call = folder.call("fs.search", json!({"pattern": "TODO"}));
+    let limits = ephor_base::Limits { memory_bytes: 32 * 1024 * 1024, ..call.limits };
+    let found = engine().run(files(), GuestCall { limits, ..call }, std::future::pending()).await.unwrap();
+    let expected: String = [7, 10_007, 20_007].map(|number| format!("{}:1: TODO\n", name(number))).concat();
+    assert_eq!(found.content, expected);
+    assert_eq!(found.summary, "3 matches in 3 files, 30000 searched");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_beginning_of_a_pattern_means_that_of_a_line_wherever_the_file_is_cut() {
+    let folder = Folder::new();
+    // Lines of 10 bytes, so that pieces of 65,536 bytes begin anywhere within one.
+    folder.write("a", "xxTODOxxx\n".repeat(100_000)).write("b", format!("{}\nTODO\n", "y".repeat(70_000)));
+    for pattern in [r"\ATODO", "(?-m)^TODO", "^TODO", r"(?:\A|z)TODO", r"TODO\z", "(?-m)TODO$"] {
+        let found = folder.answer("fs.search", json!({ "pattern": pattern })).await;
+        assert_eq!(found.content, "b:2: TODO\n", "{pattern}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_byte_order_mark_is_no_part_of_a_line_and_utf_16_is_said_to_be_that() {
+    let folder = Folder::new();
+    folder.write("marked", "\u{feff}foo\nbar\n");
+    let wide: Vec<u8> = "\u{feff}foo\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    folder.write("wide", &wide);
+    let found = folder.answer("fs.search", json!({"pattern": "^foo"})).await;
+    assert_eq!(found.content, "marked:1: foo\n");
+    assert_eq!(found.omitted, ["1 file in UTF-16 was not searched: `wide`."]);
+    let read = folder.answer("fs.read", json!({"path": "wide"})).await;
+    assert_eq!(read.content, "`wide` is a UTF-16 file of 10 bytes.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_withheld_is_left_out_of_a_search_and_found_where_it_is_named() {
+    let folder = Folder::new();
+    folder.write("a.txt", "TODO\n").write("x/.secret/y", "TODO hidden\n").write(".secret", "TODO hidden\n");
+    let found = folder.answer("fs.search", json!({"pattern": "TODO"})).await;
+    assert_eq!(found.content, "a.txt:1: TODO\n");
+    assert!(
+        found.omitted[0].starts_with("2 paths may hold secrets") && found.omitted[0].contains("`x/.secret`"),
+        "{:?}",
+        found.omitted
+    );
+    let below = folder.answer("fs.search", json!({"pattern": "TODO", "path": "x"})).await;
+    assert_eq!(below.content, "");
+    // A call that was judged by them is shown them.
+    let named = folder.answer("fs.search", json!({"pattern": "TODO", "path": "x/.secret"})).await;
+    assert_eq!(named.content, "x/.secret/y:1: TODO hidden\n");
+    assert_eq!(folder.answer("fs.read", json!({"path": ".secret"})).await.content, "TODO hidden\n");
+}
+
+// Replacing.
+
+fn mode(folder: &Folder, name: &str) -> u32 {
+    std::fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777
+}
+
+fn chmod(folder: &Folder, name: &str, mode: u32) {
+    std::fs::set_permissions(folder.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_replaced_file_keeps_mode_and_owner_and_is_never_readable_more_widely() {
+    let folder = Folder::new();
+    folder.write("private", "old");
+    chmod(&folder, "private", 0o600);
+    let owner = std::os::unix::fs::chown(folder.path("private"), Some(65_534), Some(65_533));
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let path = folder.path("");
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut wide = Vec::new();
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let entries = std::fs::read_dir(&path).unwrap().flatten();
+                let modes =
+                    entries.filter_map(|entry| Some((entry.file_name(), entry.metadata().ok()?.permissions().mode())));
+                wide.extend(modes.filter(|(_, mode)| mode & 0o077 != 0));
+            }
+            wide
+        });
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let write = |round| json!({"path": "private", "content": format!("new {round}")});
+        let written: Vec<_> = (0..50).map(|round| runtime.block_on(folder.run("fs.write", write(round)))).collect();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(written.iter().all(Result::is_ok), "{written:?}");
+        assert_eq!(watcher.join().unwrap(), []);
+    });
+    assert_eq!(folder.read("private"), "new 49");
+    assert_eq!(mode(&folder, "private"), 0o600);
+    let stat = std::fs::metadata(folder.path("private")).unwrap();
+    match owner {
+        Ok(()) => assert_eq!(
+            (std::os::unix::fs::MetadataExt::uid(&stat), std::os::unix::fs::MetadataExt::gid(&stat)),
+            (65_534, 65_533)
+        ),
+        Err(error) => println!("SKIPPED the owner: {error}"),
+    }
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_kept_is_said_and_what_is_protected_is_not_replaced() {
+    let folder = Folder::new();
+    folder.write("one", "old").write("protected", "old");
+    std::fs::hard_link(folder.path("one"), folder.path("other")).unwrap();
+    let answer = folder.answer("fs.write", json!({"path": "one", "content": "new"})).await;
+    assert!(answer.content.contains("1 more names (hard links), which keep what it held before"), "{}", answer.content);
+    assert_eq!((folder.read("one").as_str(), folder.read("other").as_str()), ("new", "old"));
+    chmod(&folder, "protected", 0o444);
+    let (kind, message) = folder.refusal("fs.write", json!({"path": "protected", "content": "new"})).await;
+    assert_eq!(kind, ToolFailure::Refused);
+    assert!(message.contains("write-protected"), "{message}");
+    assert_eq!(folder.read("protected"), "old");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leftovers_of_writes_neither_block_nor_pile_up() {
+    let folder = Folder::new();
+    folder.write("file", "old").write(".ephor-part", "left");
+    for number in 0..64 {
+        folder.write(&format!(".ephor-part-{number}"), "left");
+    }
+    folder.answer("fs.write", json!({"path": "file", "content": "new"})).await;
+    assert_eq!(folder.read("file"), "new");
+    assert!(!folder.path(".ephor-part").exists());
+    // Also where something that is no file has the name.
+    folder.write(".ephor-part/x", "a folder");
+    folder.answer("fs.write", json!({"path": "file", "content": "newer"})).await;
+    assert_eq!(folder.read("file"), "newer");
+    assert_eq!(folder.read(".ephor-part/x"), "a folder");
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 66);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_file_that_was_judged_is_replaced() {
+    type Change = fn(&Folder);
+    let changes: [(&str, Change); 6] = [
+        ("file", |folder| {
+            folder.write("file", "edited");
+        }),
+        ("file", |folder| {
+            folder.write("else", "old");
+            std::fs::rename(folder.path("else"), folder.path("file")).unwrap();
+        }),
+        ("file", |folder| std::fs::remove_file(folder.path("file")).unwrap()),
+        ("file", |folder| {
+            std::fs::rename(folder.path("file"), folder.path("moved")).unwrap();
+            folder.link("file", "moved");
+        }),
+        ("new", |folder| {
+            folder.write("new", "made by another");
+        }),
+        ("folder/new", |folder| {
+            std::fs::rename(folder.path("folder"), folder.path("away")).unwrap();
+            std::fs::create_dir(folder.path("folder")).unwrap();
+        }),
+    ];
+    for (number, (path, change)) in changes.into_iter().enumerate() {
+        let folder = Folder::new();
+        folder.write("file", "old").write("folder/x", "x");
+        let call = folder.call("fs.write", json!({"path": path, "content": "written"}));
+        change(&folder);
+        match engine().run(files(), call, std::future::pending()).await {
+            Err(GuestFailure::Tool { kind: ToolFailure::Failed, message }) => {
+                assert!(message.contains("changed since this call was judged"), "{number}: {message}");
+            }
+            other => panic!("{number}: {other:?}"),
+        }
+        for name in ["file", "new", "folder/new", "moved", "away/new"] {
+            let content = std::fs::read_to_string(folder.path(name)).unwrap_or_default();
+            assert_ne!(content, "written", "{number}: {name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_swapped_after_it_was_judged_is_not_read_in_its_place() {
+    let folder = Folder::new();
+    folder.write("file", "judged").write("other", "another");
+    let call = folder.call("fs.read", json!({"path": "file"}));
+    std::fs::rename(folder.path("other"), folder.path("file")).unwrap();
+    let read = engine().run(files(), call, std::future::pending()).await.unwrap();
+    assert_eq!(read.content, "judged");
 }

@@ -44,3 +44,19 @@ fn a_workspace_around_or_inside_the_home_is_refused() {
     assert!(apart("a/home-too", "a/home"));
     assert!(apart("a/beside", "a/not/made/yet"));
 }
+
+#[test]
+fn a_relative_path_means_nothing_to_another_process_and_is_refused() {
+    for path in ["", ".", "..", "tests", "../sandbox", "./tests"] {
+        let resolved = OpenWorkspace::resolve(Path::new(path));
+        assert!(matches!(resolved, Err(WorkspaceError::Relative { .. })), "{path:?}: {resolved:?}");
+    }
+}
+
+#[test]
+fn a_folder_of_the_kernels_own_is_refused() {
+    for path in ["/proc", "/proc/sys/kernel", "/sys"] {
+        let opened = OpenWorkspace::open(Path::new(path));
+        assert!(matches!(opened, Err(WorkspaceError::Kernel { .. })), "{path}: {opened:?}");
+    }
+}

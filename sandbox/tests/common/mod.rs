@@ -86,20 +86,43 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    pub(crate) fn call(&self, tool: &str, arguments: impl ToString) -> GuestCall {
-        GuestCall {
+    /// A call as the driver makes it: its path is followed first, and what it leads to is what the guest is given.
+    pub(crate) fn judged(&self, tool: &str, arguments: impl ToString) -> Result<GuestCall, GuestFailure> {
+        let mut arguments = arguments.to_string();
+        let workspace = OpenWorkspace::open(&self.outside("workspace")).unwrap();
+        let mut files = Vec::new();
+        let mut parsed: serde_json::Value = serde_json::from_str(&arguments).unwrap_or_default();
+        let path = parsed.get("path").and_then(|path| path.as_str()).map(str::to_owned);
+        if let Some(path) = path.filter(|path| stays_inside(path)) {
+            let held = workspace.follow(&path, tool == "fs.write").map_err(refused)?;
+            if !path.ends_with('/') {
+                if let Some(fields) = parsed.as_object_mut() {
+                    fields.insert("path".to_owned(), held.place.path.clone().into());
+                }
+                arguments = parsed.to_string();
+            }
+            files.push(held);
+        }
+        Ok(GuestCall {
             tool: tool.to_owned(),
-            arguments: arguments.to_string(),
-            workspace: OpenWorkspace::open(&self.outside("workspace")).unwrap(),
+            arguments,
+            workspace,
             access: if tool == "fs.write" { Access::ReadWrite } else { Access::ReadOnly },
+            files,
+            withheld: |path| path.split('/').any(|part| part == ".secret"),
+            session: None,
             seed: [7; 32],
             limits: DEFAULT_LIMITS,
-        }
+        })
+    }
+
+    pub(crate) fn call(&self, tool: &str, arguments: impl ToString) -> GuestCall {
+        self.judged(tool, arguments).unwrap()
     }
 
     /// Calls a built-in tool.
     pub(crate) async fn run(&self, tool: &str, arguments: serde_json::Value) -> Result<GuestAnswer, GuestFailure> {
-        engine().run(files(), self.call(tool, arguments), std::future::pending()).await
+        engine().run(files(), self.judged(tool, arguments)?, std::future::pending()).await
     }
 
     pub(crate) async fn answer(&self, tool: &str, arguments: serde_json::Value) -> GuestAnswer {
@@ -124,4 +147,28 @@ impl Folder {
         let call = GuestCall { limits, ..self.call(way, arguments) };
         engine().run(hostile(), call, std::future::pending()).await
     }
+}
+
+fn stays_inside(path: &str) -> bool {
+    let mut depth = 0_i64;
+    let deep = |part: &str| {
+        depth += match part {
+            "" | "." => 0,
+            ".." => -1,
+            _ => 1,
+        };
+        depth >= 0
+    };
+    !path.is_empty() && !path.starts_with('/') && !path.contains('\0') && path.split('/').all(deep)
+}
+
+/// What the host says of a path that leads nowhere, as if the tool had said it.
+fn refused(message: String) -> GuestFailure {
+    let kinds = [
+        ("does not exist", ToolFailure::NotFound),
+        ("too long for a path", ToolFailure::InvalidArguments),
+        ("permission denied", ToolFailure::Io),
+    ];
+    let kind = kinds.iter().find(|(words, _)| message.contains(words)).map_or(ToolFailure::Refused, |(_, kind)| *kind);
+    GuestFailure::Tool { kind, message }
 }

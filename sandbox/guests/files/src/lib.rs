@@ -35,7 +35,7 @@ impl Guest for Files {
             read::NAME => read::run(&Workspace::open()?, parse(&name, &arguments)?),
             list::NAME => list::run(&Workspace::open()?, parse(&name, &arguments)?),
             search::NAME => search::run(&Workspace::open()?, parse(&name, &arguments)?),
-            write::NAME => write::run(&Workspace::open()?, parse(&name, &arguments)?),
+            write::NAME => write::run(parse(&name, &arguments)?),
             _ => Err(Failure::UnknownTool(format!(
                 "there is no tool `{}` here; there are `fs.read`, `fs.list`, `fs.search` and `fs.write`",
                 text::visible(&name)

@@ -58,8 +58,3 @@ impl Path {
         visible(self.as_wasi())
     }
 }
-
-/// The directory part and the last part of a path as WASI takes it.
-pub(crate) fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or((".", path))
-}

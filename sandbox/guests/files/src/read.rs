@@ -3,7 +3,7 @@
 use crate::exports::ephor::tool::guest::{Answer, Description, Failure};
 use crate::path::Path;
 use crate::text::{boundary, count};
-use crate::workspace::{File, Found, Workspace, is_binary};
+use crate::workspace::{File, Found, Kind, Workspace, kind_of};
 use serde::Deserialize;
 
 pub(crate) const NAME: &str = "fs.read";
@@ -22,16 +22,17 @@ pub(crate) struct Arguments {
     path: String,
     offset: Option<u64>,
     limit: Option<u64>,
+    byte: Option<u64>,
 }
 
 pub(crate) fn description() -> Description {
     Description {
         name: NAME.to_owned(),
         description: "Reads a text file of the workspace and returns its lines as they are. A page ends after `limit` \
-                      lines or 65536 bytes; when the file goes on, the answer says with which `offset` to go on. \
-                      Binary files are named as such and not shown."
+                      lines or 65536 bytes; when the file goes on, the answer says with which `offset` to go on, \
+                      and within a line longer than a page with which `byte`. Binary files are named as such and not shown."
             .to_owned(),
-        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1. Default 1."},"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Default 2000."}},"required":["path"],"additionalProperties":false}"#.to_owned(),
+        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1. Default 1."},"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Default 2000."},"byte":{"type":"integer","minimum":0,"description":"Byte of the first line to begin with, counted from 0. Default 0."}},"required":["path"],"additionalProperties":false}"#.to_owned(),
     }
 }
 
@@ -51,11 +52,23 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
     let io = |code| workspace.explain(path.as_wasi(), code);
 
     let beginning = file.next_chunk().map_err(io)?;
-    if is_binary(&beginning) {
-        return Ok(binary(&path, file.size().map_err(io)?));
+    let size = file.size().map_err(io)?;
+    match kind_of(&beginning) {
+        Kind::Text => {}
+        Kind::Utf16 => return Ok(unshown(&path, "UTF-16", size)),
+        Kind::Binary => return Ok(unshown(&path, "binary", size)),
     }
+    let byte = arguments.byte.unwrap_or_default();
     let page = match seek(&mut file, beginning, first).map_err(io)? {
-        Sought::At(rest) => fill(&mut file, rest, limit).map_err(io)?,
+        Sought::At(rest) => match skip(&mut file, rest, byte).map_err(io)? {
+            Some(rest) => fill(&mut file, rest, limit).map_err(io)?,
+            None => {
+                return Err(Failure::InvalidArguments(format!(
+                    "`byte` {byte} is past the end of line {first} of `{}`, or further than {SEEK_BYTES} bytes into it",
+                    path.shown()
+                )));
+            }
+        },
         Sought::PastEnd { lines } => {
             return Err(Failure::InvalidArguments(format!(
                 "`offset` {first} is past the end: `{}` has {}",
@@ -71,15 +84,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
             )));
         }
     };
-    Ok(answer(&path, first, page))
+    Ok(answer(&path, first, byte, page))
 }
 
-fn binary(path: &Path, size: u64) -> Answer {
+fn unshown(path: &Path, what: &str, size: u64) -> Answer {
     let shown = path.shown();
+    let size = count(size, "byte", "bytes");
     Answer {
-        content: format!("`{shown}` is a binary file of {}.", count(size, "byte", "bytes")),
-        summary: format!("`{shown}` is binary, {}", count(size, "byte", "bytes")),
-        omitted: vec![format!("The content of `{shown}` is not text and is not shown.")],
+        content: format!("`{shown}` is a {what} file of {size}."),
+        summary: format!("`{shown}` is {what}, {size}"),
+        omitted: vec![format!("The content of `{shown}` is not text in UTF-8 and is not shown.")],
     }
 }
 
@@ -121,11 +135,33 @@ fn seek(file: &mut File, mut chunk: Vec<u8>, first: u64) -> Result<Sought, crate
     }
 }
 
+/// Passes over the first `count` bytes of a line; none if it has fewer, or they are too many.
+fn skip(file: &mut File, mut bytes: Vec<u8>, count: u64) -> Result<Option<Vec<u8>>, crate::workspace::ErrorCode> {
+    if count > SEEK_BYTES {
+        return Ok(None);
+    }
+    let mut left = count as usize;
+    loop {
+        let passed = bytes.get(..left.min(bytes.len())).unwrap_or_default();
+        if memchr::memchr(b'\n', passed).is_some() {
+            return Ok(None);
+        }
+        if left <= bytes.len() {
+            return Ok(Some(bytes.split_off(left)));
+        }
+        left -= bytes.len();
+        bytes = file.next_chunk()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+    }
+}
+
 struct Page {
     text: Vec<u8>,
     lines: u64,
-    /// How many bytes of the last line are not in `text`, when it alone is longer than a page.
-    cut: u64,
+    /// Whether it is the beginning of one line, which goes on behind it.
+    cut: bool,
     /// The file goes on after this page.
     more: bool,
 }
@@ -156,41 +192,24 @@ fn fill(file: &mut File, mut bytes: Vec<u8>, limit: u64) -> Result<Page, crate::
     if lines > 0 {
         let more = end < bytes.len() || !file.next_chunk()?.is_empty();
         bytes.truncate(end);
-        return Ok(Page { text: bytes, lines, cut: 0, more });
+        return Ok(Page { text: bytes, lines, cut: false, more });
     }
     if bytes.is_empty() {
-        return Ok(Page { text: bytes, lines: 0, cut: 0, more: false });
+        return Ok(Page { text: bytes, lines: 0, cut: false, more: false });
     }
-    cut_line(file, bytes)
+    // One line that is longer than a page.
+    bytes.truncate(boundary(&bytes, PAGE_BYTES));
+    Ok(Page { text: bytes, lines: 1, cut: true, more: false })
 }
 
-/// A page that is the beginning of one line, for a line longer than a page.
-fn cut_line(file: &mut File, mut bytes: Vec<u8>) -> Result<Page, crate::workspace::ErrorCode> {
-    let end = boundary(&bytes, PAGE_BYTES);
-    let mut rest = bytes.split_off(end);
-    let mut cut = 0_u64;
-    let more = loop {
-        if let Some(newline) = memchr::memchr(b'\n', &rest) {
-            cut += newline as u64;
-            break newline + 1 < rest.len() || !file.next_chunk()?.is_empty();
-        }
-        cut += rest.len() as u64;
-        rest = file.next_chunk()?;
-        if rest.is_empty() {
-            break false;
-        }
-    };
-    Ok(Page { text: bytes, lines: 1, cut, more })
-}
-
-fn answer(path: &Path, first: u64, page: Page) -> Answer {
+fn answer(path: &Path, first: u64, byte: u64, page: Page) -> Answer {
     let shown = path.shown();
     let next = first + page.lines;
     let mut omitted = Vec::new();
-    if page.cut > 0 {
+    if page.cut {
+        let next = byte + page.text.len() as u64;
         omitted.push(format!(
-            "Line {first} is too long to show: its last {} are left out.",
-            count(page.cut, "byte", "bytes")
+            "Line {first} of `{shown}` goes on at byte {next}: call `fs.read` again with `offset` {first} and `byte` {next}."
         ));
     }
     if page.more {
@@ -205,6 +224,7 @@ fn answer(path: &Path, first: u64, page: Page) -> Answer {
     };
     let summary = match page.lines {
         0 => format!("`{shown}` is empty"),
+        1 if page.cut => format!("a part of line {first} of `{shown}`, from byte {byte}"),
         1 => format!("line {first} of `{shown}`"),
         _ => format!("lines {first} to {} of `{shown}`", next - 1),
     };

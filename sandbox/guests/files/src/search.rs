@@ -1,12 +1,17 @@
 //! `fs.search`: every line of the workspace that a regular expression matches.
 
+use crate::ephor::tool::host::{at, emit};
 use crate::exports::ephor::tool::guest::{Answer, Description, Failure};
 use crate::path::Path;
 use crate::rules::Rules;
 use crate::text::{Names, boundary, count, visible};
-use crate::workspace::{DescriptorType, DirectoryEntry, ErrorCode, File, Found, Workspace, is_binary};
+use crate::workspace::{
+    BYTE_ORDER_MARK, DescriptorType, DirectoryEntry, ErrorCode, File, Found, Kind, Workspace, key, kind_of,
+};
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Capture, Hir, HirKind, Look, Repetition};
 use serde::Deserialize;
 
 pub(crate) const NAME: &str = "fs.search";
@@ -25,6 +30,16 @@ const LONGEST_LINE: usize = 4 * 1024 * 1024;
 const MOST_FILES: u64 = 200_000;
 const MOST_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 
+/// A line that goes on for longer than this is passed over no further, and with it the rest of its file.
+const ENDLESS_LINE: u64 = 256 * 1024 * 1024;
+
+/// Bytes that a pattern may take when it is compiled, and again while it is searched for.
+const AUTOMATON_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes that the names of a directory take, for all directories open at once; each has at least the second.
+const NAMES_BYTES: usize = 16 * 1024 * 1024;
+const LEAST_NAMES_BYTES: usize = 64 * 1024;
+
 /// Directories open at once: one a level.
 const DEEPEST: usize = 100;
 
@@ -40,8 +55,8 @@ pub(crate) fn description() -> Description {
         name: NAME.to_owned(),
         description: "Searches the files of the workspace for a regular expression (Rust syntax; `(?i)` ignores case), \
                       line by line, and returns `path:line: text` for every match, sorted by path. Leaves out what \
-                      .gitignore files ignore, .git and binary files, and does not follow symbolic links. When there \
-                      are too many matches it says how many it left out."
+                      .gitignore files ignore, .git, binary files and files that hold secrets, and does not follow symbolic \
+                      links. When there are too many matches it says how many it left out."
             .to_owned(),
         input: r#"{"type":"object","properties":{"pattern":{"type":"string","minLength":1,"description":"Regular expression, matched within each line."},"path":{"type":"string","minLength":1,"description":"File or directory to search, relative to the workspace. Default: all of it."}},"required":["pattern"],"additionalProperties":false}"#.to_owned(),
     }
@@ -61,13 +76,53 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
 }
 
 fn compile(pattern: &str) -> Result<RegexMatcher, Failure> {
-    RegexMatcherBuilder::new().multi_line(true).crlf(true).build(pattern).map_err(|error| {
+    let unusable = |error: String| {
         Failure::InvalidArguments(format!("`pattern` is not a regular expression that can be used here: {error}"))
-    })
+    };
+    let pattern = by_line(pattern).map_err(unusable)?;
+    let mut builder = RegexMatcherBuilder::new();
+    builder.multi_line(true).crlf(true).size_limit(AUTOMATON_BYTES).dfa_size_limit(AUTOMATON_BYTES);
+    builder.build(&pattern).map_err(|error| unusable(error.to_string()))
+}
+
+/// The same pattern for lines: what stands for the beginning or the end of all text stands for that of a line. Otherwise it would match
+/// wherever a piece of the file happens to begin.
+fn by_line(pattern: &str) -> Result<String, String> {
+    let mut parser = ParserBuilder::new().multi_line(true).crlf(true).utf8(false).build();
+    let parsed = parser.parse(pattern).map_err(|error| error.to_string())?;
+    let looks = parsed.properties().look_set();
+    if looks.contains(Look::Start) || looks.contains(Look::End) {
+        Ok(lined(parsed).to_string())
+    } else {
+        Ok(pattern.to_owned())
+    }
+}
+
+fn lined(part: Hir) -> Hir {
+    match part.into_kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(class) => Hir::class(class),
+        HirKind::Look(Look::Start) => Hir::look(Look::StartCRLF),
+        HirKind::Look(Look::End) => Hir::look(Look::EndCRLF),
+        HirKind::Look(look) => Hir::look(look),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(lined(*repetition.sub));
+            Hir::repetition(Repetition { sub, ..repetition })
+        }
+        HirKind::Capture(capture) => {
+            let sub = Box::new(lined(*capture.sub));
+            Hir::capture(Capture { sub, ..capture })
+        }
+        HirKind::Concat(parts) => Hir::concat(parts.into_iter().map(lined).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.into_iter().map(lined).collect()),
+    }
 }
 
 struct Search {
     matcher: RegexMatcher,
+    /// Bytes that are left for the names of directories.
+    room: usize,
     rules: Rules,
     found: Matches,
     files: u64,
@@ -80,6 +135,8 @@ struct Search {
 #[derive(Default)]
 struct Matches {
     lines: String,
+    /// Bytes of lines that were emitted before these.
+    emitted: usize,
     matches: u64,
     files: u64,
     hidden: u64,
@@ -92,12 +149,15 @@ struct Matches {
 #[derive(Default)]
 struct LeftOut {
     binary: Names,
+    wide: Names,
+    withheld: Names,
     links: Names,
     special: Names,
     unreadable: Names,
     rules: Names,
     deep: Names,
     long: Names,
+    endless: Names,
     unnamed: u64,
     /// The first path that was not reached when the search stopped itself.
     stopped_at: Option<String>,
@@ -107,6 +167,7 @@ impl Search {
     fn new(matcher: RegexMatcher) -> Self {
         Self {
             matcher,
+            room: NAMES_BYTES,
             rules: Rules::default(),
             found: Matches::default(),
             files: 0,
@@ -137,23 +198,38 @@ impl Search {
     }
 
     fn directory(&mut self, directory: &Workspace, path: &str) {
-        let entries = match directory.entries() {
-            Ok(entries) => entries,
-            Err(_) => {
-                self.left_out.unreadable.add(if path.is_empty() { "." } else { path });
-                return;
+        let room = (self.room / 2).max(LEAST_NAMES_BYTES);
+        self.room = self.room.saturating_sub(room);
+        let mut after = None;
+        loop {
+            let is_first = after.is_none();
+            let entries = match directory.entries(after.as_deref(), room, usize::MAX) {
+                Ok(entries) => entries,
+                Err(_) => {
+                    self.left_out.unreadable.add(if path.is_empty() { "." } else { path });
+                    if is_first {
+                        self.read_rules(directory, path, false);
+                    }
+                    break;
+                }
+            };
+            if is_first {
+                self.left_out.unnamed += entries.unnamed;
+                self.read_rules(directory, path, entries.ignores);
             }
-        };
-        self.left_out.unnamed += entries.unnamed;
-        let listed = entries.named.iter().any(|entry| entry.name == ".gitignore");
-        self.read_rules(directory, path, listed);
-        for entry in &entries.named {
-            if self.left_out.stopped_at.is_some() {
-                break;
+            for entry in &entries.named {
+                if self.left_out.stopped_at.is_some() {
+                    break;
+                }
+                self.entry(directory, join(path, &entry.name), entry);
             }
-            self.entry(directory, join(path, &entry.name), entry);
+            match entries.named.last() {
+                Some(last) if entries.left > 0 && self.left_out.stopped_at.is_none() => after = Some(key(last)),
+                _ => break,
+            }
         }
         self.rules.pop();
+        self.room += room;
     }
 
     fn entry(&mut self, directory: &Workspace, path: String, entry: &DirectoryEntry) {
@@ -192,19 +268,26 @@ impl Search {
             // Removed since the directory was read: it is not there to be searched.
             ErrorCode::NoEntry => {}
             ErrorCode::Loop => self.left_out.links.add(path),
+            // The host opens what may hold secrets only for a call that names it.
+            ErrorCode::NotPermitted => self.left_out.withheld.add(path),
             ErrorCode::Unsupported => self.left_out.special.add(path),
             _ => self.left_out.unreadable.add(path),
         }
     }
 
     fn file(&mut self, path: &str, mut file: File) {
+        at(path);
         let Ok(mut buffer) = file.next_chunk() else {
             self.left_out.unreadable.add(path);
             return;
         };
-        if is_binary(&buffer) {
-            self.left_out.binary.add(path);
-            return;
+        match kind_of(&buffer) {
+            Kind::Text => {}
+            Kind::Utf16 => return self.left_out.wide.add(path),
+            Kind::Binary => return self.left_out.binary.add(path),
+        }
+        if buffer.starts_with(BYTE_ORDER_MARK) {
+            buffer.drain(..BYTE_ORDER_MARK.len());
         }
         self.files += 1;
         let before = self.found.matches;
@@ -219,6 +302,7 @@ impl Search {
             // Up to the last newline the lines are whole; what follows waits for the next chunk.
             let whole = if is_last { buffer.len() } else { memchr::memrchr(b'\n', &buffer).map_or(0, |end| end + 1) };
             line = self.lines(path, line, buffer.get(..whole).unwrap_or_default());
+            self.found.emit();
             self.bytes += whole as u64;
             buffer.drain(..whole);
             buffer.extend_from_slice(&chunk);
@@ -227,7 +311,11 @@ impl Search {
                 self.lines(path, line, &buffer);
                 self.bytes += buffer.len() as u64;
                 buffer = match after_line(&mut file) {
-                    Ok(rest) => rest,
+                    Ok(Some(rest)) => rest,
+                    Ok(None) => {
+                        self.left_out.endless.add(&format!("{path}:{line}"));
+                        break;
+                    }
                     Err(_) => {
                         self.left_out.unreadable.add(path);
                         break;
@@ -236,6 +324,7 @@ impl Search {
                 line += 1;
             }
         }
+        self.found.emit();
         self.found.files += u64::from(self.found.matches > before);
         self.found.hidden_files += u64::from(self.found.hidden > hidden_before);
     }
@@ -299,7 +388,7 @@ impl Matches {
     fn add(&mut self, path: &str, number: u64, line: &[u8], at: usize) {
         self.matches += 1;
         let place = format!("{}:{number}", visible(path));
-        if self.lines.len() >= ANSWER_BYTES || self.first_hidden.is_some() {
+        if self.emitted + self.lines.len() >= ANSWER_BYTES || self.first_hidden.is_some() {
             self.hidden += 1;
             self.last_hidden.clone_from(&place);
             self.first_hidden.get_or_insert(place);
@@ -313,12 +402,26 @@ impl Matches {
         self.lines.push_str(&text);
         self.lines.push('\n');
     }
+
+    /// Hands over what was found, so that it stays whatever comes.
+    fn emit(&mut self) {
+        if !self.lines.is_empty() {
+            emit(&self.lines);
+            self.emitted += self.lines.len();
+            self.lines.clear();
+        }
+    }
 }
 
 impl LeftOut {
     fn tell(self, omitted: &mut Vec<String>) {
         let sentences = [
             self.binary.sentence("binary file was not searched", "binary files were not searched"),
+            self.wide.sentence("file in UTF-16 was not searched", "files in UTF-16 were not searched"),
+            self.withheld.sentence(
+                "path may hold secrets and was not searched; name it as `path` to ask for it",
+                "paths may hold secrets and were not searched; name one as `path` to ask for it",
+            ),
             self.links.sentence("symbolic link was not followed", "symbolic links were not followed"),
             self.special.sentence("entry is no regular file", "entries are no regular files"),
             self.unreadable.sentence("path could not be read", "paths could not be read"),
@@ -327,6 +430,10 @@ impl LeftOut {
             self.long.sentence(
                 "line is over 4 MiB and only its beginning was searched",
                 "lines are over 4 MiB and only their beginnings were searched",
+            ),
+            self.endless.sentence(
+                "line is over 256 MiB, and the rest of its file was not searched",
+                "lines are over 256 MiB, and the rests of their files were not searched",
             ),
         ];
         omitted.extend(sentences.into_iter().flatten());
@@ -352,21 +459,21 @@ fn newlines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Reads on to the end of a line too long to hold, and returns what follows it.
-fn after_line(file: &mut File) -> Result<Vec<u8>, ErrorCode> {
-    loop {
+/// Reads on to the end of a line too long to hold, and returns what follows it; nothing, if it goes on and on.
+fn after_line(file: &mut File) -> Result<Option<Vec<u8>>, ErrorCode> {
+    let mut passed = 0;
+    while passed < ENDLESS_LINE {
         let mut chunk = file.next_chunk()?;
         if chunk.is_empty() {
-            return Ok(chunk);
+            return Ok(Some(chunk));
         }
+        passed += chunk.len() as u64;
         if let Some(newline) = memchr::memchr(b'\n', &chunk) {
             chunk.drain(..=newline);
-            if chunk.is_empty() {
-                return file.next_chunk();
-            }
-            return Ok(chunk);
+            return if chunk.is_empty() { file.next_chunk().map(Some) } else { Ok(Some(chunk)) };
         }
     }
+    Ok(None)
 }
 
 /// What is shown of a line, and whether that is less than all of it.

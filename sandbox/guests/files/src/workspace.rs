@@ -1,5 +1,8 @@
 //! The one preopened directory, and the words for what WASI answers about it.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use crate::exports::ephor::tool::guest::Failure;
 use crate::text::visible;
 pub(crate) use wasip2::filesystem::types::{
@@ -25,11 +28,11 @@ impl Workspace {
         &self.0
     }
 
-    /// Opens for reading what `path` names, through symbolic links that stay inside the workspace.
+    /// Opens for reading what `path` names, and never through a symbolic link: the host has followed those before the call was judged.
     pub(crate) fn find(&self, path: &str) -> Result<Found, Failure> {
         let opened = self
             .0
-            .open_at(PathFlags::SYMLINK_FOLLOW, path, OpenFlags::empty(), DescriptorFlags::READ)
+            .open_at(PathFlags::empty(), path, OpenFlags::empty(), DescriptorFlags::READ)
             .map_err(|code| self.explain(path, code))?;
         match opened.get_type() {
             Ok(DescriptorType::Directory) => Ok(Found::Directory(Workspace(opened))),
@@ -49,21 +52,38 @@ impl Workspace {
         self.0.open_at(PathFlags::empty(), name, OpenFlags::DIRECTORY, DescriptorFlags::READ).map(Workspace)
     }
 
-    /// The entries, sorted so that a walk in this order meets all paths in the order of their bytes.
-    pub(crate) fn entries(&self) -> Result<Entries, ErrorCode> {
+    /// The entries after the one with the key `after`, sorted so that a walk in this order meets all paths in the order of their bytes. No
+    /// more than fit into `bytes` or are `most`: a directory of any size is walked in pieces, each a reading of its own.
+    pub(crate) fn entries(&self, after: Option<&[u8]>, bytes: usize, most: usize) -> Result<Entries, ErrorCode> {
         let stream = self.0.read_directory()?;
-        let mut entries = Entries { named: Vec::new(), unnamed: 0, vanished: 0 };
+        let mut entries = Entries::default();
+        let (mut kept, mut held) = (BinaryHeap::new(), 0);
         loop {
-            match stream.read_directory_entry() {
-                Ok(Some(entry)) => entries.named.push(entry),
+            let entry = match stream.read_directory_entry() {
+                Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 // A name that is not UTF-8 cannot be told to the guest. It is counted, not passed over in silence.
-                Err(ErrorCode::IllegalByteSequence) => entries.unnamed += 1,
-                Err(ErrorCode::NoEntry) => entries.vanished += 1,
+                Err(ErrorCode::IllegalByteSequence) => {
+                    entries.unnamed += 1;
+                    continue;
+                }
+                Err(ErrorCode::NoEntry) => continue,
                 Err(code) => return Err(code),
+            };
+            entries.total += 1;
+            entries.ignores |= entry.name == ".gitignore";
+            let keyed = Keyed { key: key(&entry), entry };
+            if after.is_some_and(|after| keyed.key.as_slice() <= after) {
+                continue;
+            }
+            held += keyed.bytes();
+            kept.push(keyed);
+            while kept.len() > 1 && (held > bytes || kept.len() > most) {
+                held -= kept.pop().map_or(0, |last| last.bytes());
+                entries.left += 1;
             }
         }
-        entries.named.sort_by(|left, right| sort_key(left).cmp(sort_key(right)));
+        entries.named = kept.into_sorted_vec().into_iter().map(|keyed| keyed.entry).collect();
         Ok(entries)
     }
 
@@ -76,11 +96,11 @@ impl Workspace {
                 Failure::NotFound(format!("`{shown}` does not exist: a part of the path is not a directory"))
             }
             ErrorCode::NotPermitted => {
-                Failure::Refused(format!("`{shown}` leads out of the workspace through a symbolic link"))
+                Failure::Refused(format!("`{shown}` may hold secrets, and this call was not judged by it"))
             }
-            ErrorCode::Loop => Failure::Refused(format!("`{shown}` goes through too many symbolic links")),
+            ErrorCode::Loop => Failure::Refused(format!("`{shown}` is a symbolic link by now, and is not followed")),
             ErrorCode::Unsupported => {
-                let stat = self.0.stat_at(PathFlags::SYMLINK_FOLLOW, path);
+                let stat = self.0.stat_at(PathFlags::empty(), path);
                 let kind = stat.map_or("not a regular file", |stat| kind(stat.type_));
                 Failure::Refused(format!("`{shown}` is {kind}; only regular files and directories are opened"))
             }
@@ -102,18 +122,57 @@ pub(crate) enum Found {
     File(File),
 }
 
+#[derive(Default)]
 pub(crate) struct Entries {
     pub(crate) named: Vec<DirectoryEntry>,
+    /// How many named entries the directory has, and how many of them come after these.
+    pub(crate) total: u64,
+    pub(crate) left: u64,
     /// How many names are not UTF-8.
     pub(crate) unnamed: u64,
-    /// How many were gone before they could be looked at.
-    pub(crate) vanished: u64,
+    /// Whether there is a .gitignore.
+    pub(crate) ignores: bool,
 }
 
-/// A directory sorts as if its name ended in `/`, since that is what the paths below it go on with.
-fn sort_key(entry: &DirectoryEntry) -> impl Iterator<Item = u8> + '_ {
-    let slash = matches!(entry.type_, DescriptorType::Directory).then_some(b'/');
-    entry.name.bytes().chain(slash)
+struct Keyed {
+    key: Vec<u8>,
+    entry: DirectoryEntry,
+}
+
+impl Keyed {
+    /// What it takes, with what the allocator and the heap need.
+    fn bytes(&self) -> usize {
+        self.key.len() + self.entry.name.len() + 128
+    }
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Keyed {}
+
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Keyed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// What an entry is sorted by: a directory as if its name ended in `/`, since that is what the paths below it go on with.
+pub(crate) fn key(entry: &DirectoryEntry) -> Vec<u8> {
+    let mut key = entry.name.clone().into_bytes();
+    if matches!(entry.type_, DescriptorType::Directory) {
+        key.push(b'/');
+    }
+    key
 }
 
 /// What a thing is that is not a regular file.
@@ -154,8 +213,24 @@ impl File {
     }
 }
 
-/// A file with a NUL in its first bytes is taken for binary, as grep and git do.
-pub(crate) fn is_binary(beginning: &[u8]) -> bool {
-    const LOOKED_AT: usize = 8 * 1024;
-    memchr::memchr(0, beginning.get(..LOOKED_AT).unwrap_or(beginning)).is_some()
+/// What a file is by its first bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// Text, two bytes a character: these tools do not read it.
+    Utf16,
+    Binary,
 }
+
+/// A file with a NUL in its first bytes is taken for binary, as grep and git do, unless it begins as UTF-16 does.
+pub(crate) fn kind_of(beginning: &[u8]) -> Kind {
+    const LOOKED_AT: usize = 8 * 1024;
+    let looked_at = beginning.get(..LOOKED_AT).unwrap_or(beginning);
+    if looked_at.starts_with(b"\xff\xfe") || looked_at.starts_with(b"\xfe\xff") {
+        return Kind::Utf16;
+    }
+    if memchr::memchr(0, looked_at).is_some() { Kind::Binary } else { Kind::Text }
+}
+
+/// The mark some editors begin a UTF-8 file with. It is no part of the first line.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

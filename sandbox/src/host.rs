@@ -1,0 +1,92 @@
+//! What a guest asks of its host beside WASI: to keep what it has found so far, and to put content in the place of a file.
+
+use crate::bindings::ephor::tool::host;
+use crate::call::Access;
+use crate::filesystem::Grant;
+use crate::limits::LimitReached;
+use crate::locate::{Held, shown};
+use crate::replace::{self, Unreplaced};
+use crate::store::State;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of the place that a call is at.
+const PLACE_BYTES: usize = 1024;
+
+/// What a guest has found so far. It outlives the guest, however that ends.
+#[derive(Clone)]
+pub(crate) struct Emitted(Arc<Mutex<Found>>);
+
+struct Found {
+    text: String,
+    at: String,
+    limit: u64,
+}
+
+impl Emitted {
+    pub(crate) fn new(output_bytes: u64) -> Self {
+        Self(Arc::new(Mutex::new(Found { text: String::new(), at: String::new(), limit: output_bytes })))
+    }
+
+    /// The text, and what the guest was at.
+    pub(crate) fn take(&self) -> (String, String) {
+        let mut found = self.found();
+        (std::mem::take(&mut found.text), std::mem::take(&mut found.at))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.found().text.len()
+    }
+
+    fn add(&self, more: &str) -> Result<(), LimitReached> {
+        let mut found = self.found();
+        if (found.text.len() as u64).saturating_add(more.len() as u64) > found.limit {
+            return Err(LimitReached::Output { output_bytes: found.limit });
+        }
+        found.text.push_str(more);
+        Ok(())
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        // Nothing under it can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl host::Host for State {
+    fn emit(&mut self, text: String) -> wasmtime::Result<()> {
+        self.emitted.add(&text).map_err(wasmtime::Error::new)
+    }
+
+    fn at(&mut self, place: String) -> wasmtime::Result<()> {
+        let cut = place.floor_char_boundary(PLACE_BYTES);
+        self.emitted.found().at = shown(place.get(..cut).unwrap_or_default());
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        path: String,
+        content: Vec<u8>,
+    ) -> wasmtime::Result<Result<host::Replaced, host::Unreplaced>> {
+        let replaced = put(&self.grant, self.access, &path, &content);
+        Ok(match replaced {
+            Ok(replaced) => Ok(host::Replaced { old_size: replaced.old_size, lost: replaced.lost }),
+            Err(Unreplaced::Refused(why)) => Err(host::Unreplaced::Refused(why)),
+            Err(Unreplaced::Changed(why)) => Err(host::Unreplaced::Changed(why)),
+            Err(Unreplaced::Io(why)) => Err(host::Unreplaced::Io(why)),
+        })
+    }
+}
+
+fn put(grant: &Grant, access: Access, path: &str, content: &[u8]) -> Result<replace::Replaced, Unreplaced> {
+    let refused = |why: &str| Unreplaced::Refused(format!("`{}` {why}", shown(path)));
+    let Some(root) = &grant.directory else {
+        return Err(refused("cannot be changed: this call was given no workspace"));
+    };
+    if access != Access::ReadWrite {
+        return Err(refused("cannot be changed: the workspace is read-only here"));
+    }
+    let held: Option<&Held> = grant.held.iter().find(|held| held.place.path == path);
+    let held = held.ok_or_else(|| refused("is not a file that this call was judged by"))?;
+    replace::replace(root, held, content)
+}

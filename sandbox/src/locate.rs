@@ -1,0 +1,242 @@
+//! Following a path to what it names, so that it can be judged as that.
+//!
+//! The path is followed part by part, each held by a handle that opens nothing (`O_PATH`), and never through a symbolic link that was not
+//! looked at: what is found is a path free of links, with the identity of the file at its end. Opened by that handle it is the very file.
+
+use crate::open::plain_file;
+use crate::workspace::OpenWorkspace;
+use ephor_base::{Digest, FileId, Place};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::io::Errno;
+use sha2::Digest as _;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Symbolic links on the way: a longer chain is a circle. As the kernel has it.
+const MOST_LINKS: u32 = 40;
+
+/// Parts of a path, those of the links on the way among them.
+const MOST_PARTS: usize = 4096;
+
+/// Bytes of one part of a path, as Linux has it.
+const LONGEST_PART: usize = 255;
+
+/// Bytes of a path that are repeated to a model.
+const SHOWN: usize = 200;
+
+/// No link is followed, and nothing above the workspace is reached.
+pub(crate) const NO_LINKS: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// A place that a call names, held open.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The place.
+    pub place: Place,
+    /// What is there; where nothing is, the innermost folder above it.
+    pub(crate) handle: Arc<OwnedFd>,
+}
+
+/// What a path of a call leads to.
+pub(crate) struct Following<'a> {
+    root: &'a File,
+    /// As it was written, for people.
+    written: &'a str,
+    left: VecDeque<String>,
+    /// The parts so far: none of them is a link.
+    at: Vec<String>,
+    handle: OwnedFd,
+    links: u32,
+}
+
+/// Follows `written`, which by its spelling stays in the workspace. With `replaces`, what is there is read, for its digest; `go_on` is
+/// asked meanwhile.
+pub(crate) fn follow(
+    workspace: &OpenWorkspace,
+    written: &str,
+    replaces: bool,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Held, String> {
+    let root = workspace.root();
+    let handle = hold(root, ".").map_err(|error| failed(written, error))?;
+    let left = spelt(written.split('/').map(str::to_owned).collect());
+    // Those that `..` takes back are looked for by nobody.
+    if left.iter().any(|part| part.len() > LONGEST_PART) {
+        return Err(failed(written, Errno::NAMETOOLONG));
+    }
+    let following = Following { root, written, left, at: Vec::new(), handle, links: 0 };
+    following.end(replaces, go_on)
+}
+
+/// Without `.`, and with `..` taken back by the text alone, as the tools have it.
+fn spelt(parts: VecDeque<String>) -> VecDeque<String> {
+    let mut spelt = VecDeque::new();
+    for part in parts {
+        match part.as_str() {
+            "" | "." => {}
+            ".." => drop(spelt.pop_back()),
+            _ => spelt.push_back(part),
+        }
+    }
+    spelt
+}
+
+fn hold(root: &File, path: &str) -> Result<OwnedFd, Errno> {
+    openat2(root, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), NO_LINKS)
+}
+
+impl Following<'_> {
+    fn end(mut self, replaces: bool, go_on: &dyn Fn() -> bool) -> Result<Held, String> {
+        while let Some(part) = self.left.pop_front() {
+            if !go_on() {
+                return Err(given_up());
+            }
+            match part.as_str() {
+                "" | "." => {}
+                ".." => {
+                    self.at.pop().ok_or_else(|| self.outside())?;
+                    self.handle = hold(self.root, &self.path()).map_err(|error| self.failed(error))?;
+                }
+                _ => {
+                    self.at.push(part);
+                    match hold(self.root, &self.path()) {
+                        Ok(found) => self.step(found)?,
+                        Err(Errno::NOENT) => return self.absent(),
+                        Err(Errno::NOTDIR) => {
+                            return Err(self.sentence("does not exist: a part of the path is not a directory"));
+                        }
+                        Err(error) => return Err(self.failed(error)),
+                    }
+                }
+            }
+        }
+        self.present(replaces, go_on)
+    }
+
+    fn step(&mut self, found: OwnedFd) -> Result<(), String> {
+        let stat = fstat(&found).map_err(|error| self.failed(error))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            self.handle = found;
+            return Ok(());
+        }
+        self.links = self.links.saturating_add(1);
+        if self.links > MOST_LINKS {
+            return Err(self.sentence("goes through too many symbolic links"));
+        }
+        let target = readlinkat(&found, "", Vec::new()).map_err(|error| self.failed(error))?;
+        let target =
+            target.to_str().map_err(|_| self.sentence("goes through a symbolic link to a name that is not UTF-8"))?;
+        if target.starts_with('/') {
+            return Err(self.outside());
+        }
+        self.at.pop();
+        for part in target.split('/').rev() {
+            self.left.push_front(part.to_owned());
+        }
+        if self.left.len() > MOST_PARTS {
+            return Err(self.sentence("goes through too many symbolic links"));
+        }
+        Ok(())
+    }
+
+    /// Nothing is there: what is left of the path is so as it is spelt.
+    fn absent(mut self) -> Result<Held, String> {
+        let left = std::mem::take(&mut self.left);
+        if left.iter().any(|part| part == "..") {
+            return Err(self.sentence("does not exist"));
+        }
+        self.at.extend(left.into_iter().filter(|part| !matches!(part.as_str(), "" | ".")));
+        let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
+        let place = Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None };
+        Ok(Held { place, handle: Arc::new(self.handle) })
+    }
+
+    fn present(self, replaces: bool, go_on: &dyn Fn() -> bool) -> Result<Held, String> {
+        let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let content = if is_file && replaces { Some(self.content(go_on)?) } else { None };
+        let names = if is_file { stat.st_nlink } else { 1 };
+        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content };
+        Ok(Held { place, handle: Arc::new(self.handle) })
+    }
+
+    fn content(&self, go_on: &dyn Fn() -> bool) -> Result<Digest, String> {
+        let opened = plain_file(self.root, &self.path(), &self.handle);
+        let file = opened.map_err(|error| self.failed(error))?;
+        match digest(file, go_on) {
+            Ok(Some(digest)) => Ok(digest),
+            Ok(None) => Err(given_up()),
+            Err(error) => {
+                Err(format!("`{}` cannot be read, so nobody could say what is replaced: {error}", shown(self.written)))
+            }
+        }
+    }
+
+    /// From the workspace on.
+    fn path(&self) -> String {
+        if self.at.is_empty() { ".".to_owned() } else { self.at.join("/") }
+    }
+
+    fn outside(&self) -> String {
+        self.sentence("leads out of the workspace through a symbolic link")
+    }
+
+    fn sentence(&self, says: &str) -> String {
+        format!("`{}` {says}", shown(self.written))
+    }
+
+    fn failed(&self, error: Errno) -> String {
+        failed(self.written, error)
+    }
+}
+
+/// SHA-256 of the rest of a file; none if it is not to be gone on with.
+pub(crate) fn digest(mut file: File, go_on: &dyn Fn() -> bool) -> std::io::Result<Option<Digest>> {
+    let mut hash = sha2::Sha256::new();
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        if !go_on() {
+            return Ok(None);
+        }
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(Digest(hash.finalize().into()))),
+            read => hash.update(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+pub(crate) fn identity(stat: &Stat) -> FileId {
+    FileId { device: stat.st_dev, inode: stat.st_ino }
+}
+
+fn given_up() -> String {
+    "the disk did not say in time where this path leads".to_owned()
+}
+
+fn failed(written: &str, error: Errno) -> String {
+    let shown = shown(written);
+    match error {
+        Errno::XDEV => format!("`{shown}` leads out of the workspace through a symbolic link"),
+        Errno::LOOP | Errno::AGAIN => format!("`{shown}` was changed while it was looked at; call again"),
+        Errno::NAMETOOLONG => format!("`{shown}` is too long for a path"),
+        Errno::ACCESS => format!("`{shown}`: permission denied"),
+        error => format!("`{shown}`: {}", std::io::Error::from(error)),
+    }
+}
+
+/// As much of a path as a sentence bears, without what moves a cursor.
+pub(crate) fn shown(path: &str) -> String {
+    let cut = path.char_indices().nth(SHOWN).map_or(path.len(), |(at, _)| at);
+    let mut shown: String = path.get(..cut).unwrap_or_default().chars().flat_map(spell).collect();
+    if cut < path.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn spell(character: char) -> Vec<char> {
+    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+}

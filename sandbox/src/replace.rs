@@ -1,0 +1,380 @@
+//! Putting new content in the place of a file: whole or not at all, and of the very file that was judged.
+//!
+//! The new content is written to a file without a name (`O_TMPFILE`), readable by its owner alone, synced, and only then given the mode
+//! and owner of the one before. It takes the name by an exchange, so that what was displaced can be looked at: if that is not what was
+//! judged, the exchange is undone. Where the file system has no files without a name, or no exchange, it is done by names, and the look
+//! comes before.
+
+use crate::locate::{Held, NO_LINKS, digest, identity, shown};
+use crate::open::{own_descriptor, plain_file};
+use ephor_base::{Digest, FileId};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync,
+    linkat, mkdirat, openat, openat2, renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The name that new content has for a moment, where it needs one. Whatever has it is left over from a write that was cut off, and is
+/// removed by the next one in its folder.
+const PART: &str = ".ephor-part";
+
+/// How often a folder is asked for, and how long apart, while another write is at work in it.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What was replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Replaced {
+    /// The bytes of the file before; none if there was none.
+    pub(crate) old_size: Option<u64>,
+    /// What could not be kept, a sentence each.
+    pub(crate) lost: Vec<String>,
+}
+
+/// Why nothing was put in place. What was there is there.
+#[derive(Debug)]
+pub(crate) enum Unreplaced {
+    /// It may not be.
+    Refused(String),
+    /// It is not what was judged.
+    Changed(String),
+    /// The system's own words.
+    Io(String),
+}
+
+/// Puts `content` where `held` is.
+pub(crate) fn replace(root: &File, held: &Held, content: &[u8]) -> Result<Replaced, Unreplaced> {
+    let path = held.place.path.as_str();
+    if held.place.exists && held.place.content.is_none() {
+        return Err(Unreplaced::Refused(format!(
+            "`{}` is not a regular file; only regular files are written",
+            shown(path)
+        )));
+    }
+    let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let mut folders = Folders::default();
+    let outcome =
+        folders.reach(root, above, held).and_then(|parent| Writing { root, parent, held, name, content }.run());
+    if outcome.is_err() {
+        folders.remove();
+    }
+    outcome
+}
+
+/// The folders this call made, outermost first: each with the one it is in.
+#[derive(Default)]
+struct Folders(Vec<(OwnedFd, String)>);
+
+impl Folders {
+    /// Opens the folder at `path`, and makes what is missing of it below the one that was judged.
+    fn reach(&mut self, root: &File, path: &str, held: &Held) -> Result<OwnedFd, Unreplaced> {
+        let told = |error| failed(&held.place.path, error);
+        let open = |at: &OwnedFd, part: &str| {
+            openat2(
+                at,
+                part,
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+                NO_LINKS,
+            )
+        };
+        let is_judged = |at: &OwnedFd| fstat(at).map(|stat| identity(&stat) == held.place.node).map_err(told);
+        let mut at =
+            openat(root, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(told)?;
+        // A new file belongs below the folder that was judged. Others may have made folders in it since.
+        let mut is_below = held.place.exists || is_judged(&at)?;
+        for part in path.split('/').filter(|part| *part != ".") {
+            at = match open(&at, part) {
+                Ok(next) => next,
+                Err(Errno::NOENT) if is_below => {
+                    match mkdirat(&at, part, Mode::from_raw_mode(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(error) => return Err(told(error)),
+                    }
+                    let next = open(&at, part).map_err(told)?;
+                    fsync(&at).map_err(told)?;
+                    self.0.push((at, part.to_owned()));
+                    next
+                }
+                Err(error) => return Err(told(error)),
+            };
+            is_below = is_below || is_judged(&at)?;
+        }
+        if is_below { Ok(at) } else { Err(changed(held)) }
+    }
+
+    /// Takes them away again after a failure. One that something was put into stays.
+    fn remove(&self) {
+        for (at, part) in self.0.iter().rev() {
+            let _stays = unlinkat(at, part.as_str(), AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+struct Writing<'a> {
+    root: &'a File,
+    parent: OwnedFd,
+    held: &'a Held,
+    name: &'a str,
+    content: &'a [u8],
+}
+
+/// The file to be replaced, as it was looked at last.
+struct Old {
+    stat: Stat,
+}
+
+impl Writing<'_> {
+    fn run(&self) -> Result<Replaced, Unreplaced> {
+        let old = if self.held.place.exists { Some(self.old()?) } else { None };
+        let mut replaced =
+            Replaced { old_size: old.as_ref().map(|old| old.stat.st_size.unsigned_abs()), lost: Vec::new() };
+        let unnamed = self.unnamed()?;
+        if let Some(file) = &unnamed {
+            self.fill(file, old.as_ref(), &mut replaced.lost)?;
+        }
+        // From here on names are used, which another write in this folder uses too.
+        self.lock()?;
+        let part = match (&unnamed, &old) {
+            (Some(file), None) => return self.appear(file).map(|()| replaced),
+            (Some(file), Some(_)) => self.named(file)?,
+            (None, _) => {
+                let (part, file) = self.create()?;
+                let filled = self.fill(&file, old.as_ref(), &mut replaced.lost);
+                filled.inspect_err(|_| self.unlink(&part))?;
+                part
+            }
+        };
+        let taken = match &old {
+            Some(old) => self.exchange(&part, old),
+            None => renameat_with(&self.parent, part.as_str(), &self.parent, self.name, RenameFlags::NOREPLACE)
+                .map_err(|error| self.refused_new(error)),
+        };
+        taken.inspect_err(|_| self.unlink(&part))?;
+        self.sync().map(|()| replaced)
+    }
+
+    /// The file that is there: the one that was judged, with the content that was judged, and one that may be written.
+    fn old(&self) -> Result<Old, Unreplaced> {
+        let told = |error| self.failed(error);
+        let handle = self.hold(self.name).map_err(told)?;
+        let stat = fstat(&handle).map_err(told)?;
+        if identity(&stat) != self.held.place.node {
+            return Err(changed(self.held));
+        }
+        let path = shown(&self.held.place.path);
+        if stat.st_mode & 0o222 == 0 {
+            let why = format!(
+                "`{path}` is write-protected (mode {:o}); nobody may write it until that is changed",
+                stat.st_mode & 0o777
+            );
+            return Err(Unreplaced::Refused(why));
+        }
+        let writable = rustix::fs::open(
+            own_descriptor(&handle),
+            OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
+            Mode::empty(),
+        );
+        writable.map_err(|error| match error {
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+                Unreplaced::Refused(format!("`{path}` may not be written: {}", std::io::Error::from(error)))
+            }
+            error => self.failed(error),
+        })?;
+        let file = plain_file(self.root, &self.held.place.path, &handle).map_err(told)?;
+        let found: Option<Digest> =
+            digest(file, &|| true).map_err(|error| Unreplaced::Io(format!("`{path}`: {error}")))?;
+        if found != self.held.place.content {
+            return Err(changed(self.held));
+        }
+        // As it is behind the reading: whatever is written to it meanwhile shows.
+        Ok(Old {
+            stat: fstat(&handle)
+                .map_err(told)
+                .and_then(|now| if same(&now, &stat) { Ok(now) } else { Err(changed(self.held)) })?,
+        })
+    }
+
+    /// A file that has no name yet; none where the file system has no such files.
+    fn unnamed(&self) -> Result<Option<OwnedFd>, Unreplaced> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match openat(&self.parent, ".", flags, self.mode()) {
+            // It gets its name by /proc, which may not be there.
+            Ok(file) => Ok(rustix::fs::stat(own_descriptor(&file)).is_ok().then_some(file)),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// As a program of this person makes a file; in the place of one, readable by the owner alone until it has the mode of that.
+    fn mode(&self) -> Mode {
+        Mode::from_raw_mode(if self.held.place.exists { 0o600 } else { 0o666 })
+    }
+
+    /// Writes the content, makes it durable, and gives it what the file before had.
+    fn fill(&self, file: &OwnedFd, old: Option<&Old>, lost: &mut Vec<String>) -> Result<(), Unreplaced> {
+        let told = |error: std::io::Error| Unreplaced::Io(format!("`{}`: {error}", shown(&self.held.place.path)));
+        let mut file = File::from(file.try_clone().map_err(told)?);
+        file.write_all(self.content).map_err(told)?;
+        if let Some(old) = old {
+            self.dress(&file, old, lost)?;
+        }
+        // The name must not point at content that is not on the disk yet.
+        file.sync_all().map_err(told)
+    }
+
+    /// Owner first: a change of owner takes bits of the mode away.
+    fn dress(&self, file: &File, old: &Old, lost: &mut Vec<String>) -> Result<(), Unreplaced> {
+        let new = fstat(file).map_err(|error| self.failed(error))?;
+        let (uid, gid) = (Uid::from_raw(old.stat.st_uid), Gid::from_raw(old.stat.st_gid));
+        let path = shown(&self.held.place.path);
+        let mut mode = old.stat.st_mode & 0o777;
+        if new.st_gid != old.stat.st_gid && fchown(file, None, Some(gid)).is_err() {
+            lost.push(format!("`{path}` belongs to the group {} now and not to {}.", new.st_gid, old.stat.st_gid));
+            // What one group might do is not for another.
+            mode &= 0o707;
+        }
+        if new.st_uid != old.stat.st_uid && fchown(file, Some(uid), None).is_err() {
+            lost.push(format!("`{path}` belongs to the user {} now and not to {}.", new.st_uid, old.stat.st_uid));
+        }
+        if old.stat.st_nlink > 1 {
+            let others = old.stat.st_nlink.saturating_sub(1);
+            lost.push(format!("`{path}` had {others} more names (hard links), which keep what it held before."));
+        }
+        fchmod(file, Mode::from_raw_mode(mode)).map_err(|error| self.failed(error))
+    }
+
+    /// Waits until no other write is at work in this folder.
+    fn lock(&self) -> Result<(), Unreplaced> {
+        for _ in 0..TRIES {
+            match flock(&self.parent, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(()),
+                Err(Errno::AGAIN) => std::thread::sleep(PAUSE),
+                // A file system without locks: names are taken exclusively all the same.
+                Err(_) => return Ok(()),
+            }
+        }
+        Err(Unreplaced::Io(format!("the folder of `{}` is locked by another program", shown(&self.held.place.path))))
+    }
+
+    /// Gives a file without a name the name of a new one.
+    fn appear(&self, file: &OwnedFd) -> Result<(), Unreplaced> {
+        self.link(file, self.name).map_err(|error| self.refused_new(error))?;
+        self.sync()
+    }
+
+    /// Gives a file without a name one for the moment.
+    fn named(&self, file: &OwnedFd) -> Result<String, Unreplaced> {
+        self.part(|part| self.link(file, part)).map(|(part, ())| part)
+    }
+
+    /// Makes a file under a name for the moment.
+    fn create(&self) -> Result<(String, OwnedFd), Unreplaced> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+        self.part(|part| openat2(&self.parent, part, flags, self.mode(), NO_LINKS))
+    }
+
+    /// Takes a name for the moment, from what is left over of a write that was cut off, if there is any.
+    fn part<T>(&self, take: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T), Unreplaced> {
+        // Something else may have that name, such as a folder: then one that nobody can have guessed.
+        let other = format!("{PART}-{}", Digest::of_parts(&[self.held.place.path.as_bytes(), self.content]).short());
+        let mut last = Errno::EXIST;
+        for part in [PART, &other] {
+            let _none = unlinkat(&self.parent, part, AtFlags::empty());
+            match take(part) {
+                Ok(taken) => return Ok((part.to_owned(), taken)),
+                Err(Errno::EXIST) => last = Errno::EXIST,
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Err(self.failed(last))
+    }
+
+    fn link(&self, file: &OwnedFd, name: &str) -> Result<(), Errno> {
+        linkat(rustix::fs::CWD, own_descriptor(file), &self.parent, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    /// Takes the place of the old file, if it is still that.
+    fn exchange(&self, part: &str, old: &Old) -> Result<(), Unreplaced> {
+        let (parent, name) = (&self.parent, self.name);
+        match renameat_with(parent, part, parent, name, RenameFlags::EXCHANGE) {
+            Ok(()) if self.is_still(part, old) => {
+                self.unlink(part);
+                Ok(())
+            }
+            Ok(()) => {
+                let undone = renameat_with(parent, part, parent, name, RenameFlags::EXCHANGE);
+                undone.map_err(|error| self.failed(error))?;
+                Err(changed(self.held))
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if self.is_still(name, old) => {
+                renameat(parent, part, parent, name).map_err(|error| self.failed(error))
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOENT) => Err(changed(self.held)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Whether the file of this name is the old one, and was not written since it was looked at.
+    fn is_still(&self, name: &str, old: &Old) -> bool {
+        let now = self.hold(name).and_then(|handle| fstat(&handle));
+        now.is_ok_and(|now| same(&now, &old.stat))
+    }
+
+    fn hold(&self, name: &str) -> Result<OwnedFd, Errno> {
+        openat2(&self.parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty(), NO_LINKS)
+    }
+
+    fn unlink(&self, name: &str) {
+        let _gone = unlinkat(&self.parent, name, AtFlags::empty());
+    }
+
+    fn sync(&self) -> Result<(), Unreplaced> {
+        fsync(&self.parent).map_err(|error| {
+            let (path, error) = (shown(&self.held.place.path), std::io::Error::from(error));
+            Unreplaced::Io(format!("`{path}` was written, and may be lost if the machine stops now: {error}"))
+        })
+    }
+
+    fn refused_new(&self, error: Errno) -> Unreplaced {
+        if error == Errno::EXIST { changed(self.held) } else { self.failed(error) }
+    }
+
+    fn failed(&self, error: Errno) -> Unreplaced {
+        failed(&self.held.place.path, error)
+    }
+}
+
+/// Whether it is the same file, and nobody wrote to it in between.
+fn same(one: &Stat, other: &Stat) -> bool {
+    let of = |stat: &Stat| -> (FileId, i64, i64, i64) {
+        (identity(stat), stat.st_size, stat.st_mtime, stat.st_mtime_nsec as i64)
+    };
+    of(one) == of(other) && FileType::from_raw_mode(one.st_mode) == FileType::RegularFile
+}
+
+fn changed(held: &Held) -> Unreplaced {
+    Unreplaced::Changed(format!(
+        "`{}` was changed since this call was judged; nothing was written. Read it again before you write it",
+        shown(&held.place.path)
+    ))
+}
+
+fn failed(path: &str, error: Errno) -> Unreplaced {
+    let path = shown(path);
+    match error {
+        Errno::NOENT | Errno::LOOP | Errno::XDEV | Errno::NOTDIR => Unreplaced::Changed(format!(
+            "`{path}` was changed since this call was judged; nothing was written. Look at it again before you write it"
+        )),
+        Errno::NAMETOOLONG => Unreplaced::Refused(format!("`{path}` is too long for a path")),
+        Errno::ACCESS | Errno::PERM => Unreplaced::Io(format!("`{path}`: permission denied")),
+        Errno::ROFS => Unreplaced::Io(format!("`{path}`: the file system is read-only")),
+        Errno::NOSPC => Unreplaced::Io(format!("`{path}`: no space left on the disk")),
+        Errno::DQUOT => Unreplaced::Io(format!("`{path}`: the disk quota is used up")),
+        error => Unreplaced::Io(format!("`{path}`: {}", std::io::Error::from(error))),
+    }
+}
