@@ -52,7 +52,7 @@ impl Agent {
             return Ok(());
         }
         loop {
-            self.process.enter(TurnState::Idle).await;
+            self.process.enter(TurnState::Idle);
             match self.process.receive().await {
                 Incoming::Stop => return Ok(()),
                 // It is linked to nobody and monitors nobody.
@@ -72,7 +72,7 @@ impl Agent {
         let mut interrupt = None;
         loop {
             let step = turn.step(&self.process.transcript(), self.process.needs_scope(), interrupt);
-            self.process.enter(step.state).await;
+            self.process.enter(step.state);
             let broken = match step.work {
                 Work::Scope { max_output_tokens } => self.ask(Action::Scope { max_output_tokens }).await?,
                 Work::Ask { prompt, offer_tools, max_output_tokens } => {
@@ -96,12 +96,16 @@ impl Agent {
     async fn ask(&self, action: Action) -> Result<Option<Break>, String> {
         let (end, broken) = self.call(action).await?;
         Ok(match end {
-            Ok(Outcome::Cancelled) | Err(Refusal::Fenced) => Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled))),
+            Ok(Outcome::Cancelled) | Err(Refusal::Fenced | Refusal::NoTurn) => {
+                Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled)))
+            }
             Ok(_) => broken,
             Err(Refusal::Denied { .. }) => Some(Break::Turn(Interrupt::Refused)),
             Err(Refusal::BudgetSpent { exhausted, .. }) => {
                 Some(Break::Turn(Interrupt::BudgetSpent(exhausted.resource)))
             }
+            Err(Refusal::TurnLimit(limit)) => Some(Break::Turn(Interrupt::LimitHit(limit))),
+            Err(Refusal::Overlong(_)) => Some(Break::Turn(Interrupt::Overlong)),
             Err(refusal) => return Err(refusal.to_string()),
         })
     }
@@ -111,12 +115,16 @@ impl Agent {
         for index in uses {
             let action = Action::Tool(ToolAction::Chosen { by, index: *index });
             let (end, broken) = self.call(action).await?;
-            let cancelled = matches!(end, Ok(Outcome::Cancelled) | Err(Refusal::Fenced));
+            if let Err(Refusal::TurnLimit(limit)) = end {
+                return Ok(Some(broken.unwrap_or(Break::Turn(Interrupt::LimitHit(limit)))));
+            }
+            let cancelled = matches!(end, Ok(Outcome::Cancelled) | Err(Refusal::Fenced | Refusal::NoTurn));
             if cancelled || broken.is_some() {
                 return Ok(Some(broken.unwrap_or(Break::Turn(Interrupt::Cancelled))));
             }
-            if let Err(refusal @ (Refusal::Chain(_) | Refusal::Unrecorded(_) | Refusal::UnknownReference(_))) = end {
-                return Err(refusal.to_string());
+            match end {
+                Ok(_) | Err(Refusal::Denied { .. } | Refusal::BudgetSpent { .. } | Refusal::Repeated(_)) => {}
+                Err(refusal) => return Err(refusal.to_string()),
             }
         }
         Ok(None)
@@ -127,7 +135,7 @@ impl Agent {
         // A reply that was refused or not delivered still ended the turn, and the record says so.
         match call.ended().await {
             Ok(_) if self.process.is_in_turn() => Err("the reply was cut off".to_owned()),
-            Ok(_) | Err(Refusal::Denied { .. } | Refusal::Fenced) => Ok(()),
+            Ok(_) | Err(Refusal::Denied { .. } | Refusal::Fenced | Refusal::NoTurn) => Ok(()),
             Err(refusal) => Err(refusal.to_string()),
         }
     }
@@ -150,7 +158,7 @@ impl Agent {
         while let Some(state) = call.next().await {
             match state {
                 CallState::Started => {}
-                CallState::Streaming => self.process.enter(TurnState::ConsumingResponse).await,
+                CallState::Streaming => self.process.enter(TurnState::ConsumingResponse),
                 CallState::Ended(end) => return end.map(|answered| answered.outcome),
             }
         }

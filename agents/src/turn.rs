@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ephor_base::{CallId, Digest, EndReason, FailureKind, ModelAnswer, Prompt, Resource, SpanId, TurnLimit};
+use ephor_base::{
+    AnswerEnd, CallId, Digest, EndReason, Failure, FailureKind, ModelAnswer, Prompt, Resource, Retry, SpanId, TurnLimit,
+};
 use ephor_kernel::{Moment, TurnState};
 
 use crate::prompt;
@@ -29,9 +31,11 @@ impl Default for TurnLimits {
 }
 
 /// How often a model request is repeated after a failure that may pass.
-const MAX_RETRIES: usize = 2;
+const MAX_RETRIES: u32 = 2;
 /// The wait before the first repeat; each later one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait that a provider may ask for. Nobody sits and waits for longer; the failure says how long it is.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Something that stops a turn from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +48,10 @@ pub enum Interrupt {
     Refused,
     /// A budget does not cover a model request.
     BudgetSpent(Resource),
+    /// The kernel takes nothing more in this turn.
+    LimitHit(TurnLimit),
+    /// The conversation is longer than a prompt may be.
+    Overlong,
 }
 
 /// What to do next, and the state the turn is in while it is done.
@@ -96,7 +104,7 @@ pub struct Turn {
     limits: TurnLimits,
     instructions: SpanId,
     /// Failures already waited for.
-    waited_for: usize,
+    waited_for: u32,
 }
 
 /// The moments of the turn under way, looked at.
@@ -125,10 +133,10 @@ impl Turn {
                 self.waited_for = 0;
                 self.ask(transcript, &view)
             }
-            Some(Moment::ModelFailed { kind, .. }) => self.after_failure(transcript, &view, *kind),
-            Some(Moment::Answered { call, answer }) if answer.tool_uses.is_empty() => {
+            Some(Moment::ModelFailed { failure, .. }) => self.after_failure(transcript, &view, failure),
+            Some(Moment::Answered { call, answer }) if ends_turn(answer) => {
                 self.waited_for = 0;
-                reply(Some(*call), self.end_of_answer(&view))
+                reply(Some(*call), self.end_of_answer(&view, answer.end))
             }
             Some(Moment::Answered { .. } | Moment::Result { .. }) => self.after_answer(transcript, &view),
         }
@@ -145,16 +153,18 @@ impl Turn {
         Step { state: TurnState::SendingRequest, work }
     }
 
-    fn after_failure(&mut self, transcript: &[Moment], view: &View<'_>, kind: FailureKind) -> Step {
-        let failures = view.failures();
-        if failures > retries_after(kind) {
-            return reply(None, EndReason::Failed(kind));
+    fn after_failure(&mut self, transcript: &[Moment], view: &View<'_>, failure: &Failure) -> Step {
+        let (failures, most) = (view.failures(), retries_after(failure.kind.retry()));
+        let asked = Duration::from_secs(failure.retry_after.map_or(0, u64::from));
+        if failures > most || asked > LONGEST_WAIT {
+            return reply(None, EndReason::Failed(failure.kind));
         }
         if self.waited_for < failures {
             self.waited_for = failures;
-            let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-            let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(doublings));
-            return Step { state: TurnState::Errored, work: Work::Wait(wait) };
+            let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).max(asked);
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            let state = TurnState::Retrying { wait_ms, next: failures.saturating_add(1), of: most.saturating_add(1) };
+            return Step { state, work: Work::Wait(wait) };
         }
         self.ask(transcript, view)
     }
@@ -177,8 +187,13 @@ impl Turn {
         self.ask(transcript, view)
     }
 
-    fn end_of_answer(&self, view: &View<'_>) -> EndReason {
-        if view.rounds() >= self.limits.rounds { EndReason::LimitHit(TurnLimit::Rounds) } else { EndReason::Replied }
+    fn end_of_answer(&self, view: &View<'_>, end: AnswerEnd) -> EndReason {
+        match end {
+            AnswerEnd::CutOff => EndReason::CutOff,
+            AnswerEnd::Refused => EndReason::ModelRefused,
+            AnswerEnd::Complete if view.rounds() >= self.limits.rounds => EndReason::LimitHit(TurnLimit::Rounds),
+            AnswerEnd::Complete => EndReason::Replied,
+        }
     }
 }
 
@@ -205,8 +220,9 @@ impl<'a> View<'a> {
     }
 
     /// Failures of model requests since the last one that was answered.
-    fn failures(&self) -> usize {
-        self.moments.iter().rev().take_while(|moment| matches!(moment, Moment::ModelFailed { .. })).count()
+    fn failures(&self) -> u32 {
+        let failed = self.moments.iter().rev().take_while(|moment| matches!(moment, Moment::ModelFailed { .. }));
+        u32::try_from(failed.count()).unwrap_or(u32::MAX)
     }
 
     /// The tool uses of the last answer that came to nothing yet.
@@ -239,12 +255,17 @@ impl<'a> View<'a> {
     }
 }
 
-const fn retries_after(kind: FailureKind) -> usize {
-    match kind {
-        FailureKind::Throttled | FailureKind::Timeout | FailureKind::Interrupted => MAX_RETRIES,
-        FailureKind::InvalidJson => 1,
-        _ => 0,
+const fn retries_after(retry: Retry) -> u32 {
+    match retry {
+        Retry::Later => MAX_RETRIES,
+        Retry::Once => 1,
+        Retry::Never => 0,
     }
+}
+
+/// Of an answer that is not complete no tool is called, whatever it names.
+fn ends_turn(answer: &ModelAnswer) -> bool {
+    answer.tool_uses.is_empty() || answer.end != AnswerEnd::Complete
 }
 
 const fn end_of(interrupt: Interrupt) -> EndReason {
@@ -253,6 +274,8 @@ const fn end_of(interrupt: Interrupt) -> EndReason {
         Interrupt::TimeUp => EndReason::LimitHit(TurnLimit::Time),
         Interrupt::Refused => EndReason::Refused,
         Interrupt::BudgetSpent(resource) => EndReason::BudgetSpent(resource),
+        Interrupt::LimitHit(limit) => EndReason::LimitHit(limit),
+        Interrupt::Overlong => EndReason::Failed(FailureKind::Overflow),
     }
 }
 

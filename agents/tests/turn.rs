@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ephor_agents::{Interrupt, Step, Turn, TurnLimits, Work};
 use ephor_base::{
-    CallId, Digest, EndReason, FailureKind, ModelAnswer, PromptMessage, Resource, SpanId, StopReason, ToolUse,
+    AnswerEnd, CallId, Digest, EndReason, Failure, FailureKind, ModelAnswer, PromptMessage, Resource, SpanId, ToolUse,
     TurnLimit, Usage,
 };
 use ephor_kernel::{Moment, TurnState};
@@ -21,7 +21,7 @@ fn answer(call: u64, tools: &[(&str, &str)]) -> Moment {
         arguments: (*arguments).into(),
     };
     let tool_uses = tools.iter().map(tool_use).collect();
-    let answer = ModelAnswer { text: "a".into(), tool_uses, stop: StopReason::End, usage: Usage::default() };
+    let answer = ModelAnswer { text: "a".into(), tool_uses, end: AnswerEnd::Complete, usage: Usage::default() };
     Moment::Answered { call: CallId(call), answer: Arc::new(answer) }
 }
 
@@ -37,7 +37,7 @@ fn result(of: u64, index: u32, known: bool, text: &str) -> Moment {
 }
 
 fn failed(kind: FailureKind) -> Moment {
-    Moment::ModelFailed { call: CallId(1), kind }
+    Moment::ModelFailed { call: CallId(1), failure: Arc::new(Failure::new(kind, "")) }
 }
 
 fn step(transcript: &[Moment]) -> Step {
@@ -138,21 +138,55 @@ fn a_failure_that_may_pass_is_tried_again_a_bounded_number_of_times() {
         (FailureKind::Overflow, 0),
         (FailureKind::Unauthorized, 0),
         (FailureKind::Crashed, 0),
+        (FailureKind::ServerError, 2),
+        (FailureKind::Quota, 0),
+        (FailureKind::Forbidden, 0),
+        (FailureKind::Rejected, 0),
     ] {
         let mut turn = Turn::new(TurnLimits::default(), SpanId(0));
         let mut transcript = vec![said()];
         let mut waits = Vec::new();
         for _ in 0..retries {
             transcript.push(failed(kind));
-            let Step { state: TurnState::Errored, work: Work::Wait(time) } = turn.step(&transcript, false, None) else {
+            let Step { state: TurnState::Retrying { wait_ms, next, of }, work: Work::Wait(time) } =
+                turn.step(&transcript, false, None)
+            else {
                 panic!("{kind:?} is tried again after a wait")
             };
             waits.push(time);
+            let told = (Duration::from_millis(wait_ms), next as usize, of as usize);
+            assert_eq!(told, (time, waits.len() + 1, retries + 1));
             assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { .. }));
         }
         assert!(waits.windows(2).all(|pair| pair[1] == pair[0] * 2) && waits.iter().all(|wait| *wait > Duration::ZERO));
         transcript.push(failed(kind));
         assert_eq!(ends(&turn.step(&transcript, false, None)), Some(EndReason::Failed(kind)));
+    }
+}
+
+#[test]
+fn a_provider_is_waited_for_as_long_as_it_asks_and_no_longer_than_a_minute() {
+    for (asks, waits) in [(0, Some(500)), (4, Some(4000)), (60, Some(60_000)), (61, None), (u32::MAX, None)] {
+        let mut failure = Failure::new(FailureKind::Throttled, "");
+        failure.retry_after = Some(asks);
+        let transcript = [said(), Moment::ModelFailed { call: CallId(1), failure: Arc::new(failure) }];
+        let step = step(&transcript);
+        match waits {
+            Some(ms) => assert_eq!(step.work, Work::Wait(Duration::from_millis(ms))),
+            None => assert_eq!(ends(&step), Some(EndReason::Failed(FailureKind::Throttled))),
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_complete_ends_the_turn_as_what_it_is_and_no_tool_of_it_is_called() {
+    for (end, ended) in [(AnswerEnd::CutOff, EndReason::CutOff), (AnswerEnd::Refused, EndReason::ModelRefused)] {
+        for tools in [&[][..], &[("t", "{}")]] {
+            let Moment::Answered { call, answer } = answer(7, tools) else { unreachable!() };
+            let answer = Arc::new(ModelAnswer { end, ..(*answer).clone() });
+            let step = step(&[said(), Moment::Answered { call, answer }]);
+            assert_eq!(step.work, Work::Reply { answer: Some(CallId(7)), end: ended });
+        }
     }
 }
 

@@ -8,12 +8,12 @@ pub enum Error {
     /// The policy does not name this place. Nothing was sent: the caller asked for what is not configured.
     #[error("connections to `{0}` are not allowed by the configuration")]
     Forbidden(String),
+    /// The call is over that the request is for: its time is up, or its process has ended. Nothing was sent.
+    #[error("the call is over that the request was for")]
+    Over,
     /// The name leads to an address that is not allowed. Nothing was sent: either the name is misused, or the operator
     /// has to name the address.
-    #[error(
-        "`{name}` leads to {address}, which is not a public address; name that address in the configuration if this is \
-         meant to be"
-    )]
+    #[error("`{name}` leads to {address}, which is not a public address")]
     Address {
         /// The host.
         name: String,
@@ -31,7 +31,15 @@ pub enum Error {
         /// What the system says.
         why: String,
     },
-    /// Nothing came for too long. What was sent may have had its effect.
+    /// The response did not begin in time. What was sent may have had its effect.
+    #[error("`{host}` did not begin to answer within {} s", after.as_secs())]
+    Silent {
+        /// The host.
+        host: String,
+        /// How long that is.
+        after: Duration,
+    },
+    /// Nothing more came for too long. What was sent may have had its effect.
     #[error("nothing came from `{host}` for {} s", after.as_secs())]
     Idle {
         /// The host.

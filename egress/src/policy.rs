@@ -27,7 +27,9 @@ pub struct Policy {
 pub struct Limits {
     /// From the first lookup of the name to the end of the TLS handshake.
     pub connect: Duration,
-    /// The longest time without a byte, before the response and within it.
+    /// From the start to the end of the response's headers, all that a server sends before them included.
+    pub first_byte: Duration,
+    /// The longest time without a byte within the response.
     pub idle: Duration,
     /// The most bytes of a response.
     pub response_bytes: u64,
@@ -39,6 +41,7 @@ impl Default for Limits {
             // Three SYN retries take seven seconds.
             connect: Duration::from_secs(10),
             // A local model on a slow machine may read its prompt for over a minute before its first word.
+            first_byte: Duration::from_secs(120),
             idle: Duration::from_secs(120),
             // An answer of 100,000 tokens is half a megabyte of text, and twenty times that as events.
             response_bytes: 16 * 1024 * 1024,

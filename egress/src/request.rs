@@ -10,7 +10,7 @@ use ephor_base::Secret;
 use ephor_kernel::Permit;
 use reqwest::{
     Client, Proxy,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT},
     redirect,
 };
 
@@ -54,8 +54,8 @@ pub struct Response {
     pub status: u16,
     /// The `Content-Type`, or nothing.
     pub content_type: String,
-    /// The `Retry-After` header, as it came.
-    pub retry_after: Option<String>,
+    /// For how many seconds the server asks to be left alone: `Retry-After`, as RFC 9110 has it, section 10.2.3.
+    pub retry_after: Option<u32>,
     /// Where a redirect points. It is not followed.
     pub location: Option<String>,
     /// The bytes.
@@ -75,20 +75,25 @@ impl Egress {
         Self { policy, addresses, lookup, clients }
     }
 
-    /// Sends `post` for the call that `permit` permits, and returns when the response begins. Takes no longer than the
-    /// permit's time limit. Dropping the future, or the response, closes the connection.
+    /// Sends `post` for the call that `permit` permits, and returns when the response begins. It may go where the permit
+    /// names, while that is good: however many posts a call makes, they end at the same deadline. Dropping the future, or the
+    /// response, closes the connection.
     ///
     /// # Errors
     /// [`Error`] says whether anything was sent. A response of any status is no error.
     pub async fn post(&self, permit: &Permit, post: Post<'_>) -> Result<Response, Error> {
-        self.send(permit.time_limit(), post).await
+        if !permit.may_reach(&post.base.to_string()) {
+            return Err(Error::Forbidden(post.base.to_string()));
+        }
+        let left = permit.left().ok_or(Error::Over)?;
+        self.send(left, post).await
     }
 
     /// [`Egress::post`] below the permit. Private, so that no caller gets round it.
     async fn send(&self, time_limit: Duration, post: Post<'_>) -> Result<Response, Error> {
         let client = self.client(post.base)?;
         let host = post.base.host();
-        let Limits { connect, idle, response_bytes } = self.policy.limits;
+        let Limits { first_byte, idle, response_bytes, .. } = self.policy.limits;
         let mut request = client
             .post(post.base.under(post.path))
             .header(CONTENT_TYPE, "application/json")
@@ -98,16 +103,16 @@ impl Egress {
         if let Some(secret) = post.bearer {
             request = request.header(AUTHORIZATION, bearer(secret)?);
         }
-        let begun = idle.saturating_add(connect).min(time_limit);
+        let begun = first_byte.min(time_limit);
         let response = tokio::time::timeout(begun, request.send())
             .await
-            .map_err(|_| Error::Idle { host: host.clone(), after: begun })?
+            .map_err(|_| Error::Silent { host: host.clone(), after: begun })?
             .map_err(|error| Error::of(&host, &error))?;
         let text = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         Ok(Response {
             status: response.status().as_u16(),
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
-            retry_after: text(RETRY_AFTER).map(str::to_owned),
+            retry_after: text(RETRY_AFTER).and_then(|after| seconds(after, text(DATE))),
             location: text(LOCATION).map(str::to_owned),
             body: Body::new(response, host, idle, response_bytes),
         })
@@ -155,6 +160,19 @@ impl std::fmt::Debug for Egress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Egress").field("policy", &self.policy).finish_non_exhaustive()
     }
+}
+
+/// Reads `Retry-After`: seconds, or a date, which is counted from the date of the response, so that no clock is needed and none has
+/// to agree with the server's. Nothing for what says neither; what is longer than can be counted is as long as can be.
+fn seconds(after: &str, now: Option<&str>) -> Option<u32> {
+    let after = after.trim();
+    if !after.is_empty() && after.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(after.parse().unwrap_or(u32::MAX));
+    }
+    let until = httpdate::parse_http_date(after).ok()?;
+    let now = httpdate::parse_http_date(now?).ok()?;
+    let left = until.duration_since(now).map_or(0, |left| left.as_secs());
+    Some(u32::try_from(left).unwrap_or(u32::MAX))
 }
 
 fn bearer(secret: &Secret<String>) -> Result<HeaderValue, Error> {

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use ephor_base::{Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Task, Usage};
-use ephor_egress::Egress;
-use ephor_kernel::{CallContext, Driver, DriverResult, Permit, Running};
-
-use crate::{
-    OpenAi, Price, Served,
-    meter::{Meter, prompt_tokens},
-    scout, script,
+use ephor_base::{
+    Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Task, Usage, outcome::tokens_of,
 };
+use ephor_egress::Egress;
+use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Permit, Running};
+
+use crate::{OpenAi, Price, Served, meter::Meter, scout, script};
 
 /// Asks whichever model a request names.
 #[derive(Clone, Debug)]
@@ -39,10 +37,11 @@ impl Models {
 }
 
 impl Driver for Models {
-    fn estimate(&self, task: &Task) -> Budget {
-        let Task::Model(task) = task else { return Budget::ZERO };
-        let usage = Usage { input: prompt_tokens(task), output: task.max_output_tokens, estimated: true };
-        self.0.budget(&task.model, usage)
+    fn estimate(&self, of: &Estimate<'_>) -> Budget {
+        let Estimate::Model { provider, name, shown_bytes, max_output_tokens } = *of else { return Budget::ZERO };
+        let (input, output) = (tokens_of(shown_bytes), max_output_tokens);
+        let usage = Usage { input, output, estimated: true, ..Usage::default() };
+        self.0.budget(provider, name, usage)
     }
 
     fn run(&self, permit: Permit, context: CallContext) -> Running {
@@ -59,12 +58,13 @@ impl Driver for Models {
                 () = context.cancelled() => Err(Failure::new(FailureKind::Interrupted, "cancelled")),
                 end = providers.ask(&permit, &context, task, &mut meter) => end,
             };
+            let ModelRef { provider, name, .. } = &task.model;
             match end {
                 Ok(answer) => {
-                    let used = providers.budget(&task.model, answer.usage);
+                    let used = providers.budget(provider, name, answer.usage);
                     DriverResult::done(Product::Model(answer), used)
                 }
-                Err(failure) => DriverResult::failed(failure, providers.budget(&task.model, meter.partial())),
+                Err(failure) => DriverResult::failed(failure, providers.budget(provider, name, meter.partial())),
             }
         })
     }
@@ -87,13 +87,9 @@ impl Providers {
         }
     }
 
-    fn budget(&self, model: &ModelRef, usage: Usage) -> Budget {
-        let price = if model.provider == "openai" { self.openai.price(&model.name) } else { Price::FREE };
-        Budget {
-            tokens: usage.input.saturating_add(usage.output),
-            micro_usd: price.of(usage.input, usage.output),
-            ..Budget::ZERO
-        }
+    fn budget(&self, provider: &str, name: &str, usage: Usage) -> Budget {
+        let price = if provider == "openai" { self.openai.price(name) } else { Price::FREE };
+        Budget { tokens: usage.input.saturating_add(usage.output), micro_usd: price.of(&usage), ..Budget::ZERO }
     }
 }
 

@@ -4,8 +4,12 @@
 //! `openai` speaks Chat Completions to any server that does, `builtin` is a small deterministic program. All three
 //! stream through the same path and settle their use in the same way.
 //!
+//! A request has four ends: an answer that is complete, was cut off, or was refused ([`ephor_base::AnswerEnd`]), or a
+//! [`ephor_base::Failure`].
+//!
 //! What never happens here: a provider is never chosen because a key lies about, untrusted text is never sent as if it
-//! were an instruction, and a model's tool arguments are never parsed or repaired. They go to the door as they came.
+//! were an instruction, a model's tool arguments are never parsed or repaired (they go to the door as they came), and nothing that a
+//! provider says leaves with the key in it.
 //!
 //! [`parse_model`] turns what a person types into a [`ephor_base::ModelRef`]; [`Models::served`] says who will answer.
 
@@ -16,6 +20,7 @@ mod openai;
 mod price;
 mod scout;
 mod script;
+mod scrub;
 mod sink;
 #[cfg(test)]
 mod testing;
@@ -23,5 +28,5 @@ mod testing;
 pub use choice::{ModelChoice, Served, UnknownModel, parse_model, script_model};
 pub use driver::Models;
 pub use openai::OpenAi;
-pub use price::Price;
+pub use price::{BadPrice, LISTED_ON, Price, Prices};
 pub use script::{BadScript, Script};

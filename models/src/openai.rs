@@ -1,29 +1,38 @@
 //! `openai/NAME`: Chat Completions, streamed, from OpenAI or any server that speaks it.
 //!
-//! [`request`] writes the request, [`sse`] cuts the response into events, [`answer`] puts the answer together,
-//! [`failure`] says what a refusal means, [`names`] and [`fence`] fit tools and untrusted text to the wire. All of that
+//! [`request`] writes the request, [`wire`] and [`sse`] cut the response into chunks, [`chunk`] reads one, [`answer`] puts the answer
+//! together, [`failure`] says what a refusal means, [`names`] and [`fence`] fit tools and untrusted text to the wire. All of that
 //! is free of the network; this file alone holds the two together.
 
 mod answer;
+mod chunk;
 mod failure;
 mod fence;
 mod names;
 mod request;
 mod sse;
+mod wire;
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use ephor_base::{Failure, FailureKind, ModelAnswer, ModelTask, Secret};
 use ephor_egress::{BaseUrl, Egress, Error, Post, Response};
 use ephor_kernel::{CallContext, Permit};
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, future::OptionFuture};
 
 use self::{
     answer::Assembly,
-    failure::{Complaint, of_connection},
+    failure::{Complaint, Plaintiff, of_connection},
     names::Names,
     request::{Dialect, Limit},
-    sse::Events,
+    wire::Wire,
 };
-use crate::{Price, meter::Meter, sink::Sink};
+use crate::{Price, Prices, meter::Meter, scrub::Scrub, sink::Sink};
 
 /// The host of the provider itself; its dialect and its prices are known.
 const OPENAI: &str = "api.openai.com";
@@ -34,6 +43,9 @@ const SECRET: &str = "openai";
 /// How often a server is asked in another dialect: once for each thing that dialects differ in.
 const DIALECTS: u32 = 2;
 
+/// How many models the dialect is remembered of.
+const REMEMBERED: usize = 64;
+
 /// How much of a refusal is read.
 const REFUSAL_BYTES: usize = 64 * 1024;
 
@@ -41,39 +53,73 @@ const REFUSAL_BYTES: usize = 64 * 1024;
 /// would otherwise write until its context is full.
 const BYTES_PER_TOKEN: u64 = 16;
 
+/// Room in an event or a body for what is around the answer.
+const AROUND: u64 = 64 * 1024;
+
+/// How long a server may take, once an answer is complete, to say what it has used and that nothing more comes.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// How the provider `openai` is reached.
 #[derive(Clone, Debug)]
 pub struct OpenAi {
     /// The base URL; `https://api.openai.com/v1` unless configured.
     pub base_url: BaseUrl,
-    /// Whether a key is leased and sent. A server on this machine usually needs none, and should not be given one.
+    /// Whether a key is leased and sent, to whichever server the base URL names.
     pub needs_key: bool,
     /// What to do where there is no key, such as "set `OPENAI_API_KEY`": the end of a sentence.
     pub key_hint: String,
-    /// What tokens cost; the price list where nothing is configured.
-    pub price: Option<Price>,
+    /// What tokens cost, as the operator has it.
+    pub prices: Prices,
+    /// What the server has turned out to understand, by model.
+    dialects: Arc<Mutex<BTreeMap<String, Dialect>>>,
+}
+
+/// One request, as far as an answer has to do with it.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    names: Names,
+    host: String,
+    key_hint: &'a str,
+    scrub: &'a Scrub,
+    is_local: bool,
+}
+
+impl Asking<'_> {
+    fn plaintiff(&self) -> Plaintiff<'_> {
+        Plaintiff { host: &self.host, key_hint: self.key_hint }
+    }
 }
 
 impl OpenAi {
-    /// The server at `base_url`, with a key unless that is this machine.
+    /// The server at `base_url`.
     #[must_use]
-    pub fn at(base_url: BaseUrl, key_hint: impl Into<String>) -> Self {
-        Self { needs_key: !base_url.is_loopback(), base_url, key_hint: key_hint.into(), price: None }
+    pub fn at(base_url: BaseUrl, needs_key: bool, key_hint: impl Into<String>, prices: Prices) -> Self {
+        Self { base_url, needs_key, key_hint: key_hint.into(), prices, dialects: Arc::default() }
     }
 
-    /// The price of `model` here.
+    /// The price of `model` here: the operator's; or the list's, of the provider whose list it is; or a high one.
     pub(crate) fn price(&self, model: &str) -> Price {
-        match self.price {
-            Some(price) => price,
-            None if self.base_url.is_loopback() => Price::FREE,
-            None if self.base_url.host() == OPENAI => Price::listed(model),
-            None => Price::highest(),
-        }
+        let listed = || if self.base_url.host() == OPENAI { Price::listed(model) } else { Price::highest() };
+        self.prices.of(model).unwrap_or_else(listed)
     }
 
-    fn dialect(&self) -> Dialect {
+    /// What the server understands, as far as is known.
+    fn dialect(&self, model: &str) -> Dialect {
         let is_openai = self.base_url.host() == OPENAI;
-        Dialect { limit: if is_openai { Limit::MaxCompletionTokens } else { Limit::MaxTokens }, usage_in_stream: true }
+        let first = Dialect {
+            limit: if is_openai { Limit::MaxCompletionTokens } else { Limit::MaxTokens },
+            usage_in_stream: true,
+        };
+        // Without the memory it is only asked once more.
+        self.dialects.lock().ok().and_then(|known| known.get(model).copied()).unwrap_or(first)
+    }
+
+    fn remember(&self, model: &str, dialect: Dialect) {
+        if let Ok(mut known) = self.dialects.lock()
+            && (known.len() < REMEMBERED || known.contains_key(model))
+        {
+            known.insert(model.to_owned(), dialect);
+        }
     }
 
     /// Asks for `task`, which is the permit's.
@@ -86,8 +132,15 @@ impl OpenAi {
         meter: &mut Meter,
     ) -> Result<ModelAnswer, Failure> {
         let key = self.key(context).await?;
-        let names = Names::new(&task.tools);
-        let mut dialect = self.dialect();
+        let scrub = Scrub::new(key.as_ref());
+        let asking = Asking {
+            names: Names::new(&task.tools),
+            host: self.base_url.host(),
+            key_hint: &self.key_hint,
+            scrub: &scrub,
+            is_local: self.base_url.is_loopback(),
+        };
+        let mut dialect = self.dialect(&task.model.name);
         let mut tries = 1..=DIALECTS;
         loop {
             let post = Post {
@@ -95,18 +148,19 @@ impl OpenAi {
                 path: "chat/completions",
                 bearer: key.as_ref(),
                 accept: "text/event-stream",
-                json: request::body(task, &names, dialect),
+                json: request::body(task, &asking.names, dialect),
             };
             meter.sent();
-            let response = egress.post(permit, post).await.map_err(|error| self.unconnected(&error, meter))?;
+            let response = egress.post(permit, post).await.map_err(|error| unconnected(&error, &asking, meter))?;
             if response.status == 200 {
-                return self.read(task, &names, response, &mut context.preview(), meter).await;
+                self.remember(&task.model.name, dialect);
+                return read(task, &asking, response.body, &mut context.preview(), meter).await;
             }
             meter.refused();
-            let (failure, complaint) = self.refused(response).await;
+            let (failure, complaint) = refused(response, &asking).await;
             // Nothing was done yet, so asking in another dialect is still the same call.
             let may_retry = tries.next().is_some() && failure.kind == FailureKind::Rejected;
-            dialect = dialect.after(&complaint.message).filter(|_| may_retry).ok_or(failure)?;
+            dialect = dialect.after(complaint.message()).filter(|_| may_retry).ok_or(failure)?;
         }
     }
 
@@ -125,99 +179,75 @@ impl OpenAi {
             )
         })
     }
-
-    fn unconnected(&self, error: &Error, meter: &mut Meter) -> Failure {
-        match error {
-            Error::Idle { .. } | Error::Broken { .. } | Error::TooLarge { .. } => {}
-            Error::Forbidden(_) | Error::Address { .. } | Error::Setup(_) | Error::Connect { .. } => meter.refused(),
-        }
-        let mut failure = of_connection(error);
-        if matches!(error, Error::Connect { .. }) && self.base_url.is_loopback() {
-            failure.message.push_str("; is the server running, and is this its port?");
-        }
-        failure
-    }
-
-    async fn refused(&self, response: Response) -> (Failure, Complaint) {
-        let Response { status, retry_after, mut body, .. } = response;
-        let mut bytes = Vec::new();
-        while let Some(Ok(piece)) = body.next().await {
-            bytes.extend(piece);
-            if bytes.len() > REFUSAL_BYTES {
-                break;
-            }
-        }
-        let complaint = Complaint::parse(&bytes);
-        let failure = complaint.refusal(status, &self.base_url.host(), retry_after.as_deref(), &self.key_hint);
-        (failure, complaint)
-    }
-
-    async fn read(
-        &self,
-        task: &ModelTask,
-        names: &Names,
-        response: Response,
-        sink: &mut impl Sink,
-        meter: &mut Meter,
-    ) -> Result<ModelAnswer, Failure> {
-        let host = self.base_url.host();
-        if response.content_type.starts_with("application/json") {
-            read_whole(task, Assembly::new(names, &host), response.body, sink, meter).await
-        } else {
-            read_events(task, Assembly::new(names, &host), response.body, sink, meter).await
-        }
-    }
 }
 
-/// Reads an event stream to its end.
-async fn read_events(
+fn unconnected(error: &Error, asking: &Asking<'_>, meter: &mut Meter) -> Failure {
+    match error {
+        Error::Silent { .. } | Error::Idle { .. } | Error::Broken { .. } | Error::TooLarge { .. } => {}
+        Error::Forbidden(_) | Error::Over | Error::Address { .. } | Error::Setup(_) | Error::Connect { .. } => {
+            meter.refused();
+        }
+    }
+    of_connection(error, asking.is_local)
+}
+
+async fn refused(response: Response, asking: &Asking<'_>) -> (Failure, Complaint) {
+    let Response { status, retry_after, mut body, .. } = response;
+    let mut bytes = Vec::new();
+    while let Some(Ok(piece)) = body.next().await {
+        bytes.extend(piece);
+        if bytes.len() > REFUSAL_BYTES {
+            break;
+        }
+    }
+    let complaint = Complaint::parse(&bytes, asking.scrub);
+    (complaint.refusal(status, asking.plaintiff(), retry_after), complaint)
+}
+
+/// Reads an answer to its end, streamed or not. Once it is complete, nothing that becomes of its connection takes it back.
+async fn read(
     task: &ModelTask,
-    mut assembly: Assembly<'_>,
-    mut body: impl Stream<Item = Result<Vec<u8>, Error>> + Unpin + Send,
+    asking: &Asking<'_>,
+    body: impl Stream<Item = Result<Vec<u8>, Error>> + Send,
     sink: &mut impl Sink,
     meter: &mut Meter,
 ) -> Result<ModelAnswer, Failure> {
     let most = task.max_output_tokens.saturating_mul(BYTES_PER_TOKEN);
-    let mut events = Events::default();
-    while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|error| of_connection(&error))?;
-        for data in events.push(&piece) {
-            assembly.push(&data, sink, meter).await?;
+    // In JSON a character may take several times its bytes.
+    let most_of_chunk = most.saturating_mul(2).saturating_add(AROUND);
+    let mut wire = Wire::new(usize::try_from(most_of_chunk).unwrap_or(usize::MAX));
+    let mut assembly = Assembly::new(asking);
+    let mut body = pin!(body);
+    let mut last_words = pin!(OptionFuture::default());
+    let mut hurries = false;
+    while !assembly.is_done() {
+        let piece = tokio::select! {
+            biased;
+            piece = body.next() => piece,
+            Some(()) = last_words.as_mut() => break,
+        };
+        let chunks = match piece {
+            None => break,
+            Some(Err(_)) if assembly.has_finished() => break,
+            Some(Err(error)) => return Err(of_connection(&error, asking.is_local)),
+            Some(Ok(bytes)) => wire.push(&bytes),
+        };
+        for chunk in chunks.iter().flatten() {
+            assembly.push(chunk, sink, meter).await?;
             if assembly.is_done() {
                 break;
             }
         }
-        if meter.output_bytes() as u64 > most {
+        if !assembly.has_finished() && (chunks.is_err() || meter.written() > most) {
             assembly.cut();
         }
-        if assembly.is_done() {
-            return assembly.finish(task.ordinal, sink, meter).await;
+        if assembly.has_finished() && !hurries {
+            hurries = true;
+            last_words.set(Some(tokio::time::sleep(LAST_WORDS)).into());
         }
     }
-    if let Some(data) = events.finish() {
-        // Half an event at the end of a stream is a broken stream and not a broken protocol.
-        let broken = assembly.push(&data, sink, meter).await;
-        if let Err(failure) = broken
-            && failure.kind != FailureKind::Rejected
-        {
-            return Err(failure);
-        }
+    if !assembly.is_done() {
+        assembly.rest(wire.finish(), sink, meter).await?;
     }
-    assembly.finish(task.ordinal, sink, meter).await
-}
-
-/// Reads a response that comes at once, because the server does not stream.
-async fn read_whole(
-    task: &ModelTask,
-    mut assembly: Assembly<'_>,
-    mut body: impl Stream<Item = Result<Vec<u8>, Error>> + Unpin + Send,
-    sink: &mut impl Sink,
-    meter: &mut Meter,
-) -> Result<ModelAnswer, Failure> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = body.next().await {
-        bytes.extend(piece.map_err(|error| of_connection(&error))?);
-    }
-    assembly.push(&String::from_utf8_lossy(&bytes), sink, meter).await?;
     assembly.finish(task.ordinal, sink, meter).await
 }

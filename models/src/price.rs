@@ -1,15 +1,44 @@
 //! What tokens cost.
 
+use std::collections::BTreeMap;
+
+use ephor_base::Usage;
+
 /// A price, in millionths of a US dollar for a million tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Price {
     /// Tokens shown to the model.
     pub input: u64,
+    /// Those of them that the provider had in a cache.
+    pub cached: u64,
     /// Tokens written by it.
     pub output: u64,
 }
 
-/// List prices of OpenAI's chat models, cached input not deducted. A name counts with a date after it too.
+/// What an operator says that models cost, by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Prices(pub BTreeMap<String, Price>);
+
+impl Prices {
+    /// The name that stands for every model that has no price of its own.
+    pub const OTHERS: &str = "*";
+
+    /// The price of `model`, if the operator has said one.
+    #[must_use]
+    pub fn of(&self, model: &str) -> Option<Price> {
+        self.0.get(model).or_else(|| self.0.get(Self::OTHERS)).copied()
+    }
+}
+
+/// An amount that is no price.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+#[error("`{0}` is no price: one is a number of US dollars for a million tokens, 0 to 10,000")]
+pub struct BadPrice(f64);
+
+/// From which day the prices of the list are.
+pub const LISTED_ON: &str = "2026-11-21";
+
+/// List prices of OpenAI's chat models on the day [`LISTED_ON`], cached input not deducted. A name counts with a date after it too.
 const LIST: &[(&str, Price)] = &[
     ("gpt-5.2", dollars(175, 1_400)),
     ("gpt-5.1", dollars(125, 1_000)),
@@ -32,12 +61,30 @@ const LIST: &[(&str, Price)] = &[
 
 /// From US cents for a million tokens.
 const fn dollars(input: u64, output: u64) -> Price {
-    Price { input: input * 10_000, output: output * 10_000 }
+    Price { input: input * 10_000, cached: input * 10_000, output: output * 10_000 }
 }
 
 impl Price {
-    /// Nothing: the model runs on this machine.
-    pub const FREE: Self = Self { input: 0, output: 0 };
+    /// Nothing, as models that are built in cost.
+    pub const FREE: Self = Self { input: 0, cached: 0, output: 0 };
+
+    /// Millionths of a US dollar, from US dollars as a person writes them.
+    ///
+    /// # Errors
+    /// [`BadPrice`] says what is one.
+    pub fn millionths(dollars: f64) -> Result<u64, BadPrice> {
+        if !(0.0..=10_000.0).contains(&dollars) {
+            return Err(BadPrice(dollars));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is at most ten thousand millions"
+        )]
+        let millionths = (dollars * 1e6).round() as u64;
+        // What is not 0 never becomes it.
+        Ok(millionths.max(u64::from(dollars > 0.0)))
+    }
 
     /// The list price of `model`, or the highest of the list where the model is not on it: a budget must not be
     /// overdrawn because a price is not known.
@@ -52,14 +99,17 @@ impl Price {
     pub fn highest() -> Self {
         LIST.iter().fold(Self::FREE, |highest, (_, price)| Self {
             input: highest.input.max(price.input),
+            cached: highest.cached.max(price.cached),
             output: highest.output.max(price.output),
         })
     }
 
     /// What so many tokens cost, in millionths of a US dollar, rounded up.
     #[must_use]
-    pub fn of(&self, input: u64, output: u64) -> u64 {
-        let millionths = u128::from(input) * u128::from(self.input) + u128::from(output) * u128::from(self.output);
+    pub fn of(&self, usage: &Usage) -> u64 {
+        let cached = usage.cached.min(usage.input);
+        let parts = [(usage.input - cached, self.input), (cached, self.cached), (usage.output, self.output)];
+        let millionths: u128 = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price)).sum();
         u64::try_from(millionths.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 }
@@ -71,7 +121,39 @@ fn is_date(rest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Price;
+    use ephor_base::Usage;
+
+    use super::{Price, Prices};
+
+    fn usage(input: u64, output: u64) -> Usage {
+        Usage { input, output, ..Usage::default() }
+    }
+
+    #[test]
+    fn what_the_operator_says_of_a_model_goes_before_what_is_said_of_all() {
+        let price = |output| Price { output, ..Price::FREE };
+        let prices = Prices([("a".to_owned(), price(1)), ("*".to_owned(), price(2))].into());
+        assert_eq!((prices.of("a"), prices.of("b")), (Some(price(1)), Some(price(2))));
+        assert_eq!(Prices::default().of("a"), None);
+    }
+
+    #[test]
+    fn a_price_is_an_amount_of_money() {
+        for (dollars, millionths) in
+            [(0.0, 0), (0.15, 150_000), (1.25, 1_250_000), (0.000_000_1, 1), (10_000.0, 10_000_000_000)]
+        {
+            assert_eq!(Price::millionths(dollars), Ok(millionths));
+        }
+        for dollars in [-0.01, 10_000.1, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(Price::millionths(dollars).is_err(), "{dollars}");
+        }
+    }
+
+    #[test]
+    fn what_was_in_a_cache_has_its_own_price() {
+        let price = Price { input: 1_000_000, cached: 100_000, output: 0 };
+        assert_eq!(price.of(&Usage { cached: 600, ..usage(1000, 7) }), 460);
+    }
 
     #[test]
     fn an_unknown_model_costs_as_much_as_the_dearest_known_one() {
@@ -88,8 +170,9 @@ mod tests {
 
     #[test]
     fn costs_round_up_and_saturate() {
-        let price = Price { input: 150_000, output: 600_000 };
-        assert_eq!((price.of(0, 0), price.of(1, 0), price.of(1_000_000, 1_000_000)), (0, 1, 750_000));
-        assert_eq!(Price::highest().of(u64::MAX, u64::MAX), u64::MAX);
+        let price = Price { input: 150_000, cached: 150_000, output: 600_000 };
+        let of = |input, output| price.of(&usage(input, output));
+        assert_eq!((of(0, 0), of(1, 0), of(1_000_000, 1_000_000)), (0, 1, 750_000));
+        assert_eq!(Price::highest().of(&usage(u64::MAX, u64::MAX)), u64::MAX);
     }
 }

@@ -27,7 +27,7 @@ mod understand;
 mod verb;
 mod write;
 
-use ephor_base::{ModelAnswer, ModelTask, StopReason, ToolUse};
+use ephor_base::{AnswerEnd, ModelAnswer, ModelTask, ToolUse};
 use ephor_kernel::{PreviewItem, SCOPE_TOOL};
 
 use self::{conversation::Conversation, pursue::Step};
@@ -48,7 +48,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
                 sink.show(PreviewItem::ToolUse(call.tool.to_owned())).await;
                 tool_uses.push(ToolUse { id, name: call.tool.to_owned(), arguments: call.arguments });
             }
-            ModelAnswer { text: String::new(), tool_uses, stop: StopReason::ToolUse, usage: meter.whole() }
+            ModelAnswer { text: String::new(), tool_uses, end: AnswerEnd::Complete, usage: meter.free() }
         }
         Step::Say(text) => {
             let (text, is_cut) = report::bounded(text, task.max_output_tokens);
@@ -56,8 +56,8 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
                 meter.wrote(piece.len());
                 sink.show(PreviewItem::Text(piece.to_owned())).await;
             }
-            let stop = if is_cut { StopReason::Length } else { StopReason::End };
-            ModelAnswer { text, tool_uses: Vec::new(), stop, usage: meter.whole() }
+            let end = if is_cut { AnswerEnd::CutOff } else { AnswerEnd::Complete };
+            ModelAnswer { text, tool_uses: Vec::new(), end, usage: meter.free() }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{Failure, FailureKind, ModelAnswer, ModelTask, StopReason, ToolUse};
+use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ModelTask, ToolUse};
 use ephor_kernel::PreviewItem;
 use serde::Deserialize;
 
@@ -125,8 +125,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
         sink.show(PreviewItem::ToolUse(tool.name.clone())).await;
         tool_uses.push(tool);
     }
-    let stop = if tool_uses.is_empty() { StopReason::End } else { StopReason::ToolUse };
-    Ok(ModelAnswer { text: line.text.clone(), tool_uses, stop, usage: meter.whole() })
+    Ok(ModelAnswer { text: line.text.clone(), tool_uses, end: AnswerEnd::Complete, usage: meter.free() })
 }
 
 /// Shows `text` in pieces, spread over `delay`.

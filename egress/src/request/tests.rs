@@ -17,7 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Egress, Post, Response};
+use super::{Egress, Post, Response, seconds};
 use crate::{BaseUrl, Error, Limits, Policy, guard::Lookup};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -58,7 +58,8 @@ async fn accept(listener: &TcpListener) -> (TcpStream, String) {
 }
 
 fn policy(base: &BaseUrl) -> Policy {
-    let limits = Limits { connect: Duration::from_secs(2), idle: Duration::from_millis(300), response_bytes: 1000 };
+    let (first_byte, idle) = (Duration::from_secs(5), Duration::from_millis(300));
+    let limits = Limits { connect: Duration::from_secs(2), first_byte, idle, response_bytes: 1000 };
     Policy { origins: vec![base.clone()], limits, ..Policy::default() }
 }
 
@@ -212,6 +213,47 @@ async fn silence_and_a_broken_connection_are_told_apart() {
     };
     let (response, ()) = tokio::join!(egress.send(LONG, post(&base)), broken);
     assert!(matches!(whole(response.unwrap()).await, Err(Error::Broken { .. })));
+}
+
+#[tokio::test]
+async fn a_response_has_to_begin_in_time_whatever_comes_before_it() {
+    for before in ["", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nx: y\r\n"] {
+        let (listener, address) = listener().await;
+        let base: BaseUrl = format!("http://{address}").parse().unwrap();
+        let mut policy = policy(&base);
+        policy.limits.first_byte = Duration::from_millis(300);
+        let egress = Egress::new(policy);
+        let server = async {
+            let (mut stream, _) = accept(&listener).await;
+            let _closed = stream.write_all(before.as_bytes()).await;
+            stream
+        };
+        let (response, held) = tokio::join!(egress.send(LONG, post(&base)), server);
+        assert!(matches!(response, Err(Error::Silent { .. })), "{response:?}");
+        drop(held);
+    }
+}
+
+#[test]
+fn a_server_says_in_seconds_or_by_a_date_for_how_long_to_leave_it_alone() {
+    let now = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+    for (after, left) in [
+        ("0", Some(0)),
+        (" 120 ", Some(120)),
+        ("99999999999999999999", Some(u32::MAX)),
+        ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
+        ("Sunday, 06-Nov-94 08:50:37 GMT", Some(60)),
+        ("Sun Nov  6 08:49:37 1994", Some(0)),
+        ("Sat, 05 Nov 1994 08:49:37 GMT", Some(0)),
+        ("", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+    ] {
+        assert_eq!(seconds(after, now), left, "{after}");
+    }
+    assert_eq!(seconds("Sun, 06 Nov 1994 08:49:47 GMT", None), None, "a date alone says nothing without a clock");
+    assert_eq!(seconds("7", Some("yesterday")), Some(7));
 }
 
 #[tokio::test]

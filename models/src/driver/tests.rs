@@ -1,43 +1,49 @@
 //! The models' driver, asked without a permit.
 
-use ephor_base::{Budget, Message, Task};
+use ephor_base::{Budget, Usage};
 use ephor_egress::{Egress, Policy};
-use ephor_kernel::Driver;
+use ephor_kernel::{Driver, Estimate};
 
 use super::Models;
-use crate::{
-    OpenAi, Price,
-    testing::{said, task},
-};
+use crate::{OpenAi, Price, Prices, testing::task};
 
 fn models(base: &str) -> Models {
-    Models::new(OpenAi::at(base.parse().unwrap(), "set a key"), Egress::new(Policy::default()))
+    with_prices(base, Prices::default())
+}
+
+fn with_prices(base: &str, prices: Prices) -> Models {
+    let openai = OpenAi::at(base.parse().unwrap(), true, "set a key", prices);
+    Models::new(openai, Egress::new(Policy::default()))
+}
+
+fn usage(input: u64, output: u64) -> Usage {
+    Usage { input, output, ..Usage::default() }
+}
+
+fn asks<'a>(provider: &'a str, name: &'a str, shown_bytes: usize) -> Estimate<'a> {
+    Estimate::Model { provider, name, shown_bytes, max_output_tokens: 4096 }
 }
 
 #[test]
 fn an_estimate_covers_the_prompt_and_the_longest_answer() {
     let models = models("https://api.openai.com/v1");
-    let mut task = task("openai", "gpt-4.1", "", 0);
-    task.messages = vec![Message::User(vec![said(&"x".repeat(3000))])];
-    let estimate = models.estimate(&Task::Model(task.clone()));
+    let estimate = models.estimate(&asks("openai", "gpt-4.1", 3000));
     assert_eq!(estimate.tokens, 1000 + 4096);
-    assert_eq!(estimate.micro_usd, Price::listed("gpt-4.1").of(1000, 4096));
-
+    assert_eq!(estimate.micro_usd, Price::listed("gpt-4.1").of(&usage(1000, 4096)));
     for (provider, name) in [("builtin", "scout"), ("script", "x")] {
-        task.model.provider = provider.to_owned();
-        task.model.name = name.to_owned();
-        let estimate = models.estimate(&Task::Model(task.clone()));
+        let estimate = models.estimate(&asks(provider, name, 3000));
         assert_eq!(estimate, Budget { tokens: 5096, ..Budget::ZERO });
     }
 }
 
 #[test]
-fn a_model_on_this_machine_is_free_and_an_unknown_server_is_dear() {
-    let mut task = task("openai", "llama", "", 0);
-    task.messages = vec![Message::User(vec![said("hello")])];
-    assert_eq!(models("http://127.0.0.1:11434/v1").estimate(&Task::Model(task.clone())).micro_usd, 0);
-    let dear = models("https://gateway.example.com/v1").estimate(&Task::Model(task)).micro_usd;
-    assert_eq!(dear, Price::highest().of(2, 4096));
+fn a_model_whose_price_is_not_known_is_dear_wherever_it_runs_and_free_where_the_operator_says_so() {
+    let hello = asks("openai", "llama", 5);
+    for base in ["http://127.0.0.1:11434/v1", "https://gateway.example.com/v1"] {
+        assert_eq!(models(base).estimate(&hello).micro_usd, Price::highest().of(&usage(2, 4096)));
+        let free = with_prices(base, Prices([("llama".to_owned(), Price::FREE)].into()));
+        assert_eq!(free.estimate(&hello).micro_usd, 0);
+    }
 }
 
 #[test]

@@ -1,70 +1,31 @@
 //! The answer, put together from its chunks.
 
-use ephor_base::{Failure, FailureKind, ModelAnswer, StopReason, ToolUse};
+use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ToolUse};
 use ephor_kernel::PreviewItem;
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::{failure::Complaint, names::Names};
-use crate::{meter::Meter, sink::Sink};
+use super::{
+    Asking,
+    chunk::{CallPiece, Chunk, Delta},
+    failure::{Complaint, quoted},
+    wire::Rest,
+};
+use crate::{meter::Meter, scrub::Scrubbed, sink::Sink};
 
 /// The most tool calls of one answer. More than that is a server gone wrong.
 const MOST_CALLS: usize = 1024;
 
-#[derive(Deserialize)]
-struct Chunk {
-    #[serde(default)]
-    choices: Option<Vec<Choice>>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
-    #[serde(default)]
-    error: Option<Value>,
-}
+/// The status that an error in the middle of a stream stands for, if it names none: the server failed, and may do better.
+const IN_STREAM: u16 = 500;
 
-#[derive(Deserialize)]
-struct Choice {
-    /// A server that does not stream sends a whole message instead: a stream of one item.
-    #[serde(alias = "message", default)]
-    delta: Option<Delta>,
-    #[serde(default)]
-    finish_reason: Option<String>,
-}
+/// The status that an error in place of an answer stands for, if it names none: the server has looked at the request.
+const IN_PLACE: u16 = 400;
 
-#[derive(Deserialize)]
-struct Delta {
-    #[serde(default)]
-    content: Option<String>,
-    #[serde(default)]
-    refusal: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Vec<CallDelta>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta {
-    #[serde(default)]
-    index: Option<u64>,
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default)]
-    function: Option<FunctionDelta>,
-}
-
-#[derive(Deserialize)]
-struct FunctionDelta {
-    #[serde(default)]
-    name: Option<String>,
-    /// A string by the book; some servers send the object itself.
-    #[serde(default)]
-    arguments: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct WireUsage {
-    #[serde(default)]
-    prompt_tokens: Option<u64>,
-    #[serde(default)]
-    completion_tokens: Option<u64>,
+/// How the server says that the answer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Finish {
+    Said(AnswerEnd),
+    /// It failed in the middle.
+    Failed,
 }
 
 /// A tool call in the making.
@@ -74,28 +35,51 @@ struct Slot {
     id: String,
     name: String,
     arguments: String,
+    nesting: Nesting,
     announced: bool,
 }
 
 /// An answer in the making.
 #[derive(Debug)]
 pub(crate) struct Assembly<'a> {
-    names: &'a Names,
-    host: &'a str,
+    asking: &'a Asking<'a>,
     text: String,
+    /// The text, without the key.
+    clean: Scrubbed<'a>,
     slots: Vec<Slot>,
-    finish: Option<String>,
+    finish: Option<Finish>,
+    /// The model refused in words of its own.
+    refused: bool,
+    /// Pieces have come, so a whole message repeats them.
+    in_pieces: bool,
+    /// Something came that is no chunk.
+    odd: bool,
     done: bool,
 }
 
 impl<'a> Assembly<'a> {
-    pub(crate) const fn new(names: &'a Names, host: &'a str) -> Self {
-        Self { names, host, text: String::new(), slots: Vec::new(), finish: None, done: false }
+    pub(crate) const fn new(asking: &'a Asking<'a>) -> Self {
+        Self {
+            asking,
+            text: String::new(),
+            clean: asking.scrub.pieces(),
+            slots: Vec::new(),
+            finish: None,
+            refused: false,
+            in_pieces: false,
+            odd: false,
+            done: false,
+        }
     }
 
     /// Whether the server has said that nothing more comes.
     pub(crate) const fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// Whether the answer is there. What comes behind it can only be about it, and no failure takes it back.
+    pub(crate) const fn has_finished(&self) -> bool {
+        self.finish.is_some()
     }
 
     /// Takes the data of one event.
@@ -108,71 +92,151 @@ impl<'a> Assembly<'a> {
         if data.is_empty() {
             return Ok(());
         }
+        match self.read(data, IN_STREAM) {
+            Ok(chunk) => self.take(chunk, sink, meter).await,
+            Err(_) if self.has_finished() => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Takes what was left at the end of the response: perhaps half a chunk.
+    pub(crate) async fn rest(&mut self, rest: Rest, sink: &mut impl Sink, meter: &mut Meter) -> Result<(), Failure> {
+        match rest {
+            Rest::Nothing => Ok(()),
+            _ if self.has_finished() => Ok(()),
+            Rest::Page => Err(self.rejected("answers with a web page")),
+            Rest::Foreign => Err(self.not_the_protocol("it sends neither events nor JSON")),
+            Rest::Chunk(data) if data.trim() == "[DONE]" => self.push(&data, sink, meter).await,
+            Rest::Chunk(data) | Rest::Whole(data) if is_half(&data) => Ok(()),
+            Rest::Chunk(data) => self.push(&data, sink, meter).await,
+            Rest::Whole(data) => {
+                let chunk = self.read(&data, IN_PLACE)?;
+                self.take(chunk, sink, meter).await
+            }
+        }
+    }
+
+    fn read(&mut self, data: &str, otherwise: u16) -> Result<Chunk, Failure> {
         let chunk: Chunk = serde_json::from_str(data).map_err(|error| self.not_the_protocol(&error.to_string()))?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Complaint::of(&error).interruption(self.host));
+        if let Some(error) = chunk.error() {
+            let complaint = Complaint::of(&error, self.asking.scrub);
+            return Err(complaint.interruption(self.asking.plaintiff(), otherwise));
         }
-        if let Some(WireUsage { prompt_tokens: Some(input), completion_tokens }) = chunk.usage {
-            meter.report(input, completion_tokens.unwrap_or(0));
+        self.odd |= !chunk.is_one();
+        Ok(chunk)
+    }
+
+    async fn take(&mut self, chunk: Chunk, sink: &mut impl Sink, meter: &mut Meter) -> Result<(), Failure> {
+        if let Some(usage) = chunk.usage() {
+            meter.report(usage);
         }
-        // One answer was asked for, so there is one choice.
-        let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
-        if let Some(delta) = choice.delta {
-            self.delta(delta, sink, meter).await?;
+        let Some(choice) = chunk.into_choice() else { return Ok(()) };
+        let delta = choice.delta.filter(|delta| delta.says_something() || choice.message.is_none());
+        match (delta, choice.message) {
+            (Some(delta), _) => {
+                self.in_pieces |= delta.says_something();
+                self.delta(delta, sink, meter).await?;
+            }
+            (None, Some(message)) => self.message(message, sink, meter).await?,
+            (None, None) => {}
         }
         if let Some(finish) = choice.finish_reason.filter(|finish| !finish.is_empty()) {
-            self.finish = Some(finish);
+            self.finish = Some(Finish::of(&finish));
         }
         Ok(())
     }
 
-    async fn delta(&mut self, delta: Delta, sink: &mut impl Sink, meter: &mut Meter) -> Result<(), Failure> {
-        for text in [delta.content, delta.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
-            meter.wrote(text.len());
+    /// A whole message. Of one that repeats what came in pieces, that counts which did not come.
+    async fn message(&mut self, mut message: Delta, sink: &mut impl Sink, meter: &mut Meter) -> Result<(), Failure> {
+        if !self.in_pieces {
+            return self.delta(message, sink, meter).await;
+        }
+        if self.text.is_empty() && self.clean.is_empty() {
+            self.say(message.text(), sink, meter).await;
+        }
+        if self.slots.is_empty() {
+            self.calls(message.take_calls(), sink, meter).await?;
+        }
+        Ok(())
+    }
+
+    async fn delta(&mut self, mut delta: Delta, sink: &mut impl Sink, meter: &mut Meter) -> Result<(), Failure> {
+        meter.wrote(delta.unseen());
+        self.say(delta.text(), sink, meter).await;
+        if let Some(refusal) = delta.refusal.take().filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.say(refusal, sink, meter).await;
+        }
+        self.calls(delta.take_calls(), sink, meter).await
+    }
+
+    async fn say(&mut self, text: String, sink: &mut impl Sink, meter: &mut Meter) {
+        meter.wrote(text.len());
+        let text = self.clean.push(&text);
+        self.show(text, sink).await;
+    }
+
+    async fn show(&mut self, text: String, sink: &mut impl Sink) {
+        if !text.is_empty() {
             self.text.push_str(&text);
             sink.show(PreviewItem::Text(text)).await;
         }
-        for call in delta.tool_calls.unwrap_or_default() {
-            let at = self.slot(&call);
-            let names = self.names;
+    }
+
+    async fn calls(
+        &mut self,
+        pieces: impl Iterator<Item = CallPiece> + Send,
+        sink: &mut impl Sink,
+        meter: &mut Meter,
+    ) -> Result<(), Failure> {
+        for piece in pieces {
+            let at = self.slot(&piece);
             if at >= MOST_CALLS {
                 return Err(self.not_the_protocol("more tool calls than any model makes"));
             }
             let Some(slot) = self.slots.get_mut(at) else { continue };
             let before = slot.name.len() + slot.arguments.len();
-            slot.add(call);
+            slot.add(piece);
             meter.wrote((slot.name.len() + slot.arguments.len()).saturating_sub(before));
             // A name may come in pieces; once there are arguments it is whole.
             if !slot.arguments.is_empty() && !slot.announced {
                 slot.announced = true;
-                sink.show(PreviewItem::ToolUse(names.tool(&slot.name))).await;
+                let name = slot.name.clone();
+                sink.show(PreviewItem::ToolUse(self.tool(&name))).await;
             }
         }
         Ok(())
     }
 
-    /// The place of `call` among the calls, made if it is a new one.
+    /// The place of `piece` among the calls, made if it is a new one.
     ///
     /// By the book the index tells calls apart. Some servers send index 0 for every call and tell them apart by id; some
-    /// send no index, and some neither.
-    fn slot(&mut self, call: &CallDelta) -> usize {
-        let id = call.id.as_deref().filter(|id| !id.is_empty());
-        let name = call.function.as_ref().and_then(|function| function.name.as_deref()).filter(|name| !name.is_empty());
-        let other_id = |slot: &Slot| id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
-        let found = match (call.index, id) {
+    /// send no index, and some neither. A call whose arguments are whole takes no more pieces, so what names a tool again
+    /// is the next.
+    fn slot(&mut self, piece: &CallPiece) -> usize {
+        let named = !piece.name.is_empty();
+        let is_open = |slot: &Slot| !(named && slot.nesting.is_closed());
+        let other_id = |slot: &Slot| !piece.id.is_empty() && !slot.id.is_empty() && slot.id != piece.id;
+        let found = match (piece.index, piece.id.is_empty()) {
             (Some(index), _) => {
-                let at = self.slots.iter().rposition(|slot| slot.index == Some(index) && !other_id(slot));
+                let same = |slot: &Slot| slot.index == Some(index);
+                let at = self.slots.iter().rposition(|slot| same(slot) && !other_id(slot) && is_open(slot));
                 // The index is known under another id, and this one names a tool: a call of its own.
-                at.or_else(|| self.slots.iter().rposition(|slot| slot.index == Some(index) && name.is_none()))
+                at.or_else(|| self.slots.iter().rposition(|slot| same(slot) && !named))
             }
-            (None, Some(id)) => self.slots.iter().rposition(|slot| slot.id == id),
-            (None, None) if name.is_none() => self.slots.len().checked_sub(1),
-            (None, None) => None,
+            (None, false) => self.slots.iter().rposition(|slot| slot.id == piece.id && is_open(slot)),
+            (None, true) if !named => self.slots.len().checked_sub(1),
+            (None, true) => None,
         };
         found.unwrap_or_else(|| {
-            self.slots.push(Slot { index: call.index, ..Slot::default() });
+            self.slots.push(Slot { index: piece.index, ..Slot::default() });
             self.slots.len() - 1
         })
+    }
+
+    /// The tool of a name on the wire.
+    fn tool(&self, wire: &str) -> String {
+        self.asking.names.tool(&self.asking.scrub.clean(wire))
     }
 
     /// The whole answer, once the stream is over.
@@ -182,62 +246,121 @@ impl<'a> Assembly<'a> {
         sink: &mut impl Sink,
         meter: &Meter,
     ) -> Result<ModelAnswer, Failure> {
-        if self.finish.is_none() && !self.done {
-            return Err(Failure::new(
-                FailureKind::Interrupted,
-                format!("`{}` ended the stream in the middle of its answer", self.host),
-            ));
+        let rest = self.clean.finish();
+        self.show(rest, sink).await;
+        let end = self.end()?;
+        // What was to be called may be cut off too, and its arguments with it.
+        let slots = if end == AnswerEnd::Complete { std::mem::take(&mut self.slots) } else { Vec::new() };
+        for slot in slots.iter().filter(|slot| !slot.announced) {
+            sink.show(PreviewItem::ToolUse(self.tool(&slot.name))).await;
         }
-        for slot in self.slots.iter().filter(|slot| !slot.announced) {
-            sink.show(PreviewItem::ToolUse(self.names.tool(&slot.name))).await;
-        }
-        let names = self.names;
-        let mut tool_uses: Vec<ToolUse> = Vec::with_capacity(self.slots.len());
-        for (at, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
+        let mut tool_uses: Vec<ToolUse> = Vec::with_capacity(slots.len());
+        for (at, slot) in slots.into_iter().enumerate() {
+            let id = self.asking.scrub.clean(&slot.id);
             // An id that is missing or not the only one could not be answered.
-            let is_own = !slot.id.is_empty() && tool_uses.iter().all(|earlier| earlier.id != slot.id);
-            let id = if is_own { slot.id } else { format!("call-{ordinal}-{at}") };
-            tool_uses.push(ToolUse { id, name: names.tool(&slot.name), arguments: slot.arguments });
+            let is_own = !id.is_empty() && tool_uses.iter().all(|earlier| earlier.id != id);
+            let id = if is_own { id } else { format!("call-{ordinal}-{at}") };
+            let arguments = self.asking.scrub.clean(&slot.arguments);
+            tool_uses.push(ToolUse { id, name: self.tool(&slot.name), arguments });
         }
-        let stop = match self.finish.as_deref() {
-            Some("length") => StopReason::Length,
-            Some("content_filter") => StopReason::Filtered,
-            // Whatever the reason is called: "stop", "tool_calls", "function_call", or one of a server's own.
-            _ if tool_uses.is_empty() => StopReason::End,
-            _ => StopReason::ToolUse,
-        };
-        Ok(ModelAnswer { text: self.text, tool_uses, stop, usage: meter.whole() })
+        Ok(ModelAnswer { text: self.text, tool_uses, end, usage: meter.whole() })
+    }
+
+    /// How the answer ended, or why it is none.
+    fn end(&self) -> Result<AnswerEnd, Failure> {
+        let says_something = !self.text.is_empty() || !self.slots.is_empty();
+        match self.finish {
+            Some(Finish::Said(AnswerEnd::Complete)) if self.refused => Ok(AnswerEnd::Refused),
+            Some(Finish::Said(end)) => Ok(end),
+            Some(Finish::Failed) => Err(self.interrupted("failed in the middle of its answer")),
+            None if self.done && self.refused => Ok(AnswerEnd::Refused),
+            None if self.done && says_something => Ok(AnswerEnd::Complete),
+            None if says_something => Err(self.interrupted("ended the stream in the middle of its answer")),
+            None if self.odd => Err(self.not_the_protocol("it sends JSON of another kind")),
+            None => Err(self.interrupted("ended the stream without an answer")),
+        }
     }
 
     /// Ends the answer here, because it is longer than the request allows.
-    pub(crate) fn cut(&mut self) {
-        self.finish = Some("length".to_owned());
+    pub(crate) const fn cut(&mut self) {
+        self.finish = Some(Finish::Said(AnswerEnd::CutOff));
         self.done = true;
     }
 
+    fn interrupted(&self, what: &str) -> Failure {
+        Failure::new(FailureKind::Interrupted, format!("`{}` {what}", self.asking.host))
+    }
+
     fn not_the_protocol(&self, why: &str) -> Failure {
-        Failure::new(
-            FailureKind::Rejected,
-            format!("`{}` does not answer as Chat Completions does: {why}; check the base URL", self.host),
-        )
+        let why = quoted(why, self.asking.scrub);
+        self.rejected(&format!("does not answer as Chat Completions does: {why}"))
+    }
+
+    fn rejected(&self, what: &str) -> Failure {
+        Failure::new(FailureKind::Rejected, format!("`{}` {what}; check `openai.base_url`", self.asking.host))
+    }
+}
+
+/// Whether `data` is JSON that breaks off: what a connection leaves that ends early.
+fn is_half(data: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(data).is_err_and(|error| error.is_eof())
+}
+
+impl Finish {
+    fn of(reason: &str) -> Self {
+        match reason {
+            "length" | "max_tokens" | "model_length" => Self::Said(AnswerEnd::CutOff),
+            "content_filter" | "refusal" | "safety" => Self::Said(AnswerEnd::Refused),
+            "error" => Self::Failed,
+            // Whatever it is called: "stop", "tool_calls", "function_call", or one of a server's own.
+            _ => Self::Said(AnswerEnd::Complete),
+        }
     }
 }
 
 impl Slot {
-    fn add(&mut self, call: CallDelta) {
-        if let Some(id) = call.id.filter(|_| self.id.is_empty()) {
-            self.id = id;
+    fn add(&mut self, piece: CallPiece) {
+        if self.id.is_empty() {
+            self.id = piece.id;
         }
-        let Some(function) = call.function else { return };
         // Some servers repeat the name with every piece.
-        if let Some(name) = function.name.filter(|name| *name != self.name && self.arguments.is_empty()) {
-            self.name.push_str(&name);
+        if piece.name != self.name && self.arguments.is_empty() {
+            self.name.push_str(&piece.name);
         }
-        match function.arguments {
-            None | Some(Value::Null) => {}
-            Some(Value::String(piece)) => self.arguments.push_str(&piece),
-            Some(value) => self.arguments.push_str(&value.to_string()),
+        self.nesting.take(&piece.arguments);
+        self.arguments.push_str(&piece.arguments);
+    }
+}
+
+/// How deep in an object a text is that comes in pieces; each is looked at once.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    begun: bool,
+}
+
+impl Nesting {
+    fn take(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => {
+                    self.begun = true;
+                    self.depth = self.depth.saturating_add(1);
+                }
+                b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
         }
+    }
+
+    /// Whether there was an object, and it is over.
+    const fn is_closed(&self) -> bool {
+        self.begun && self.depth == 0 && !self.in_string
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{Failure, FailureKind, ModelAnswer, StopReason, ToolUse};
+use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ToolUse};
 use ephor_kernel::PreviewItem;
 
 use super::{Script, ask, pieces};
@@ -25,7 +25,7 @@ async fn the_line_of_the_ordinal_is_played() {
     );
     let (first, _) = play(script, 0).await;
     let first = first.unwrap();
-    assert_eq!(first.stop, StopReason::ToolUse);
+    assert_eq!(first.end, AnswerEnd::Complete);
     let tool_use = |id: &str, name: &str, arguments: &str| ToolUse {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -41,7 +41,7 @@ async fn the_line_of_the_ordinal_is_played() {
     );
     let (second, _) = play(script, 1).await;
     let second = second.unwrap();
-    assert_eq!((second.text.as_str(), second.stop), ("done", StopReason::End));
+    assert_eq!((second.text.as_str(), second.end), ("done", AnswerEnd::Complete));
     assert!(second.usage.estimated);
     assert_eq!(second.usage.output, 2);
 }

@@ -1,26 +1,32 @@
 //! Streams of Chat Completions, as servers really send them.
 
-use ephor_base::{Failure, FailureKind, ModelAnswer, StopReason, ToolSpec, Usage};
+use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, Secret, Usage};
 use ephor_egress::Error;
 use ephor_kernel::PreviewItem;
 use futures_util::stream;
 
-use super::Assembly;
 use crate::{
     meter::Meter,
-    openai::{names::Names, read_events, read_whole},
+    openai::{Asking, names::Names, read as read_stream},
+    scrub::Scrub,
     testing::{task, tools},
 };
 
 type End = (Result<ModelAnswer, Failure>, Vec<PreviewItem>);
 
-async fn read(pieces: Vec<Vec<u8>>) -> End {
+async fn read_pieces(pieces: Vec<Result<Vec<u8>, Error>>, scrub: &Scrub) -> (End, Usage) {
     let mut task = task("openai", "gpt-x", "", 3);
     task.tools = tools();
-    let (names, mut shown, mut meter) = (Names::new(&task.tools), Vec::new(), Meter::new(&task));
-    let body = stream::iter(pieces.into_iter().map(Ok::<_, Error>));
-    let end = read_events(&task, Assembly::new(&names, "h"), body, &mut shown, &mut meter).await;
-    (end, shown)
+    let (names, host) = (Names::new(&task.tools), "h".to_owned());
+    let asking = Asking { names, host, key_hint: "set KEY", scrub, is_local: false };
+    let (mut shown, mut meter) = (Vec::new(), Meter::new(&task));
+    meter.sent();
+    let end = read_stream(&task, &asking, stream::iter(pieces), &mut shown, &mut meter).await;
+    ((end, shown), meter.partial())
+}
+
+async fn read(pieces: Vec<Vec<u8>>) -> End {
+    read_pieces(pieces.into_iter().map(Ok).collect(), &Scrub::default()).await.0
 }
 
 async fn events(data: &[&str]) -> End {
@@ -48,7 +54,7 @@ fn calls(answer: &ModelAnswer) -> Vec<(&str, &str, &str)> {
 
 #[tokio::test]
 async fn text_streams_and_usage_comes_last() {
-    let usage = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}"#;
+    let usage = r#"{"choices":[],"usage":{"prompt_tokens":70,"completion_tokens":5.0,"total_tokens":75}}"#;
     let (end, shown) = events(&[
         &delta(r#"{"role":"assistant","content":""}"#),
         &delta(r#"{"content":"Grüße"}"#),
@@ -59,8 +65,8 @@ async fn text_streams_and_usage_comes_last() {
     ])
     .await;
     let answer = end.unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("Grüße 🦀", StopReason::End));
-    assert_eq!(answer.usage, Usage { input: 7, output: 5, estimated: false });
+    assert_eq!((answer.text.as_str(), answer.end), ("Grüße 🦀", AnswerEnd::Complete));
+    assert_eq!(answer.usage, Usage { input: 70, output: 5, ..Usage::default() });
     assert_eq!(shown, [PreviewItem::Text("Grüße".to_owned()), PreviewItem::Text(" 🦀".to_owned())]);
 }
 
@@ -97,7 +103,7 @@ async fn several_calls_are_put_together_by_index() {
     .await;
     let answer = end.unwrap();
     assert_eq!(calls(&answer), [("a", "fs.read", r#"{"path":"x"}"#), ("b", "fs.list", "{}")]);
-    assert_eq!(answer.stop, StopReason::ToolUse);
+    assert_eq!(answer.end, AnswerEnd::Complete);
     assert_eq!(shown, [PreviewItem::ToolUse("fs.read".to_owned()), PreviewItem::ToolUse("fs.list".to_owned())]);
 }
 
@@ -116,7 +122,7 @@ async fn servers_that_bend_the_rules_are_understood() {
     let (end, _) = events(&same_index).await;
     let answer = end.unwrap();
     assert_eq!(calls(&answer), [("a", "fs.read", r#"{"path":"x"}"#), ("b", "fs.read", r#"{"path":"y"}"#)]);
-    assert_eq!(answer.stop, StopReason::ToolUse);
+    assert_eq!(answer.end, AnswerEnd::Complete);
 
     // Neither index nor id, the arguments as an object, the name repeated with every piece, no arguments at all.
     let bare = delta(
@@ -172,7 +178,7 @@ async fn an_error_in_the_stream_has_its_kind() {
             r#"{"error":{"message":"slow down","type":"rate_limit_error","code":"rate_limit_exceeded"}}"#,
             FailureKind::Throttled,
         ),
-        (r#"{"error":{"message":"boom","type":"server_error","code":500}}"#, FailureKind::Interrupted),
+        (r#"{"error":{"message":"boom","type":"server_error","code":500}}"#, FailureKind::ServerError),
         (r#"{"error":"maximum context length is 4096"}"#, FailureKind::Overflow),
         (r#"{"hello"#, FailureKind::Rejected),
     ] {
@@ -196,29 +202,119 @@ async fn a_stream_that_just_ends_is_interrupted() {
 async fn a_server_that_ignores_the_limit_is_cut_off() {
     let long = delta(&format!(r#"{{"content":"{}"}}"#, "x".repeat(4096 * 17)));
     let (end, _) = events(&[&long]).await;
-    assert_eq!(end.unwrap().stop, StopReason::Length);
+    assert_eq!(end.unwrap().end, AnswerEnd::CutOff);
 }
 
 #[tokio::test]
-async fn other_reasons_to_stop_are_kept() {
-    for (reason, stop) in
-        [("length", StopReason::Length), ("content_filter", StopReason::Filtered), ("eos", StopReason::End)]
-    {
-        let (end, _) = events(&[&delta(r#"{"content":"x"}"#), &finish(reason)]).await;
+async fn every_reason_to_stop_is_one_of_the_ends() {
+    for (reason, end) in [
+        ("length", AnswerEnd::CutOff),
+        ("content_filter", AnswerEnd::Refused),
+        ("stop", AnswerEnd::Complete),
+        ("eos", AnswerEnd::Complete),
+    ] {
+        let (answer, _) = events(&[&delta(r#"{"content":"x"}"#), &finish(reason)]).await;
+        let answer = answer.unwrap();
+        assert_eq!((answer.end, answer.usage.estimated), (end, true));
+    }
+    let (end, _) = events(&[&delta(r#"{"content":"x"}"#), &finish("error")]).await;
+    assert_eq!(end.unwrap_err().kind, FailureKind::Interrupted);
+    let (answer, _) = events(&[&delta(r#"{"refusal":"no"}"#), &finish("stop")]).await;
+    assert_eq!(answer.unwrap().end, AnswerEnd::Refused);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_names_no_tool() {
+    let call = delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fs_read","arguments":"{}"}}]}"#);
+    for reason in ["length", "content_filter"] {
+        let (answer, _) = events(&[&call, &finish(reason), "[DONE]"]).await;
+        assert!(answer.unwrap().tool_uses.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_of_the_connection_does_not_take_a_complete_answer_back() {
+    let whole = format!("data: {}\n\ndata: {}\n\n", delta(r#"{"content":"all"}"#), finish("stop")).into_bytes();
+    let broken = || Error::Broken { host: "h".to_owned(), why: "reset".to_owned() };
+    for rest in [
+        vec![],
+        vec![Err(broken())],
+        vec![Ok(b"data: {\"error\":{\"message\":\"late\"}}\n\n".to_vec())],
+        vec![Ok(b"data: nonsense\n\n".to_vec())],
+        vec![Ok(b"data: {\"choices\":[{\"del".to_vec())],
+        vec![Ok(vec![b'x'; 10_000_000])],
+    ] {
+        let pieces = [vec![Ok(whole.clone())], rest].concat();
+        let ((end, _), _) = read_pieces(pieces, &Scrub::default()).await;
         let answer = end.unwrap();
-        assert_eq!((answer.stop, answer.usage.estimated), (stop, true));
+        assert_eq!((answer.text.as_str(), answer.end), ("all", AnswerEnd::Complete));
+    }
+    let task = task("openai", "gpt-x", "", 3);
+    let scrub = Scrub::default();
+    let asking = Asking { names: Names::new(&[]), host: "h".to_owned(), key_hint: "", scrub: &scrub, is_local: false };
+    let held = futures_util::StreamExt::chain(stream::iter([Ok(whole)]), stream::pending());
+    let end = read_stream(&task, &asking, held, &mut Vec::new(), &mut Meter::new(&task)).await;
+    assert_eq!(end.unwrap().text, "all");
+    let ((end, _), _) = read_pieces(vec![Err(broken())], &Scrub::default()).await;
+    assert_eq!(end.unwrap_err().kind, FailureKind::Interrupted);
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_told_from_one_that_broke_off() {
+    for (body, kind) in [
+        ("<html>", FailureKind::Rejected),
+        ("It works!", FailureKind::Rejected),
+        (r#"{"hello": 1}"#, FailureKind::Rejected),
+        (r#"[1]"#, FailureKind::Rejected),
+        (r#"{"object":"error","message":"overloaded","code":50}"#, FailureKind::Rejected),
+        (r#"{"error":{"code":500}}"#, FailureKind::ServerError),
+        ("data: {\"hello\": 1}\n\ndata: [DONE]\n\n", FailureKind::Rejected),
+        ("data: [DONE]\n\n", FailureKind::Interrupted),
+        (": ping\n\n", FailureKind::Interrupted),
+        ("", FailureKind::Interrupted),
+        (r#"{"choices":[{"mess"#, FailureKind::Interrupted),
+    ] {
+        let (end, _) = read(vec![body.as_bytes().to_vec()]).await;
+        assert_eq!(end.unwrap_err().kind, kind, "{body}");
     }
 }
 
 #[tokio::test]
+async fn what_is_not_shown_counts_all_the_same() {
+    let think = delta(&format!(r#"{{"reasoning_content":"{}"}}"#, "x".repeat(3000)));
+    let pieces = vec![Ok(format!("data: {think}\n\n").into_bytes())];
+    let ((end, shown), used) = read_pieces(pieces, &Scrub::default()).await;
+    assert!(end.is_err() && shown.is_empty() && used.output >= 1000, "{used:?}");
+}
+
+#[tokio::test]
+async fn nothing_of_an_answer_has_the_key() {
+    let key = "sk-0123456789abcdefghij";
+    let scrub = Scrub::new(Some(&Secret::new(key.to_owned())));
+    let (head, tail) = key.split_at(9);
+    let call = format!(
+        r#"{{"tool_calls":[{{"id":"{key}","function":{{"name":"{key}","arguments":"{{\"a\":\"{key}\"}}"}}}}]}}"#
+    );
+    let data = [
+        delta(&format!(r#"{{"content":"it is {head}"}}"#)),
+        delta(&format!(r#"{{"content":"{tail}!"}}"#)),
+        delta(&call),
+    ];
+    let text: String = data.iter().map(|data| format!("data: {data}\n\n")).collect();
+    let pieces = vec![Ok(format!("{text}data: {}\n\n", finish("stop")).into_bytes())];
+    let ((end, shown), _) = read_pieces(pieces, &scrub).await;
+    let answer = end.unwrap();
+    assert_eq!(answer.text, "it is [key]!");
+    assert_eq!(calls(&answer), [("[key]", "[key]", r#"{"a":"[key]"}"#)]);
+    assert!(!format!("{shown:?}").contains("0123456789"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_not_streamed_is_a_stream_of_one() {
-    let mut task = task("openai", "gpt-x", "", 0);
-    task.tools = Vec::<ToolSpec>::new();
     let body = br#"{"choices":[{"message":{"role":"assistant","content":"hello","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let (names, mut shown, mut meter) = (Names::new(&[]), Vec::new(), Meter::new(&task));
-    let (head, tail) = body.split_at(20);
-    let body = stream::iter([Ok::<_, Error>(head.to_vec()), Ok(tail.to_vec())]);
-    let end = read_whole(&task, Assembly::new(&names, "h"), body, &mut shown, &mut meter).await;
-    assert_eq!(end.unwrap().text, "hello");
-    assert_eq!(meter.partial(), Usage::default());
+    for cut in 0..body.len() {
+        let (head, tail) = body.split_at(cut);
+        let (end, _) = read(vec![head.to_vec(), tail.to_vec()]).await;
+        assert_eq!(end.unwrap().text, "hello");
+    }
 }

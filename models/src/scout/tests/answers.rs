@@ -1,6 +1,6 @@
 //! Whole conversations: what scout says once the tools have answered.
 
-use ephor_base::{Message, ModelAnswer, ModelTask, StopReason, ToolSpec};
+use ephor_base::{AnswerEnd, Message, ModelAnswer, ModelTask, ToolSpec};
 use ephor_kernel::{PreviewItem, SCOPE_TOOL};
 
 use super::asked;
@@ -57,7 +57,7 @@ async fn converse(mut task: ModelTask) -> (String, Vec<String>) {
         if answer.tool_uses.is_empty() {
             return (answer.text, calls);
         }
-        assert_eq!(answer.stop, StopReason::ToolUse);
+        assert_eq!(answer.end, AnswerEnd::Complete);
         task.ordinal += 1;
         task.messages.push(Message::Assistant { text: answer.text.clone(), tool_uses: answer.tool_uses.clone() });
         for tool_use in answer.tool_uses {
@@ -209,7 +209,7 @@ async fn an_answer_that_is_too_long_is_cut_and_says_so() {
     task.messages.push(result("call-0-0", "fs.read", false, &long));
     task.max_output_tokens = 200;
     let (answer, _) = ask(&task).await;
-    assert_eq!(answer.stop, StopReason::Length);
+    assert_eq!(answer.end, AnswerEnd::CutOff);
     assert!(
         answer.text.len() <= 620 && answer.text.contains("Cut off here") && answer.text.contains("\n```\n"),
         "{}",
