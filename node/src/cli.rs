@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Approve(Answered),
     /// Refuse a call that waits; the agent is told.
     Refuse(Answered),
-    /// List the answers that are used again, or revoke one.
+    /// List standing approvals, the answers that are used again, or revoke one.
     Precedents(Precedents),
     /// Let an agent act again that its conduct suspended. An approver does this.
     Reinstate(Reinstated),
@@ -268,7 +268,7 @@ pub(crate) enum StateCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// What you want. Piped input is added to it, as something anyone may have written.
+    /// What you want. A `-` adds what is piped in, as something anyone may have written; without any words that is the message.
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
     /// Work in this folder instead of the current one.
@@ -318,7 +318,7 @@ pub(crate) struct Approvals {
 /// Whom a signal is for.
 #[derive(Args, Debug)]
 pub(crate) struct Signalled {
-    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    /// A PID, a seat such as node/agents/1f0c92aa…, or its last name or how that begins.
     #[arg(value_name = "PID|SEAT", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) target: Option<String>,
     /// Everything below it as well.
@@ -337,7 +337,7 @@ pub(crate) struct Signalled {
 
 #[derive(Args, Debug)]
 pub(crate) struct Inspect {
-    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    /// A PID, a seat such as node/agents/1f0c92aa…, or its last name or how that begins.
     #[arg(value_name = "PID|SEAT")]
     pub(crate) target: String,
     /// Print JSON.
@@ -348,7 +348,7 @@ pub(crate) struct Inspect {
 /// Amounts are in all, or with a + so much more: 200000, +50000.
 #[derive(Args, Debug)]
 pub(crate) struct BudgetOf {
-    /// A PID, a seat such as node/agents/1f0c92aa, or its last name.
+    /// A PID, a seat such as node/agents/1f0c92aa…, or its last name or how that begins.
     #[arg(value_name = "PID|SEAT")]
     pub(crate) target: String,
     /// Model tokens, in and out together.
@@ -398,7 +398,8 @@ pub(crate) enum DeadCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Deliver dead letters again, each once: into a new session, whose answers are shown, or into one that is open.
+    /// Deliver dead letters again, each once: into a new session like the one in which it was said, whose answers are shown, or into
+    /// one that is open.
     Replay {
         /// The number of the message.
         #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
@@ -409,13 +410,13 @@ pub(crate) enum DeadCommand {
         /// Into this open session, instead of a new one.
         #[arg(long, value_name = "SESSION")]
         session: Option<SessionId>,
-        /// A new session works in this folder instead of the current one.
+        /// A new session works in this folder [default: that of the session in which it was said].
         #[arg(short = 'C', value_name = "DIR", conflicts_with = "session")]
         directory: Option<PathBuf>,
-        /// The model of a new session: builtin/scout, openai/NAME or script:FILE [default: as configured].
+        /// The model of a new session: builtin/scout, openai/NAME or script:FILE [default: that of the session in which it was said].
         #[arg(long, value_name = "MODEL", conflicts_with = "session")]
         model: Option<String>,
-        /// The agent of a new session, as `[agents.NAME]` in ephor.toml has it [default: default].
+        /// The agent of a new session, as `[agents.NAME]` in ephor.toml has it [default: that of the session in which it was said].
         #[arg(long, value_name = "NAME", conflicts_with = "session")]
         agent: Option<String>,
         /// Print JSON lines.
@@ -699,6 +700,9 @@ pub(crate) struct ChainLog {
     /// Also print private content, with the keys of this home.
     #[arg(long)]
     pub(crate) content: bool,
+    /// The entries of the chain that was moved aside into DIR, as `ephor restore` and `ephor chain accept` do.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) of: Option<PathBuf>,
 }
 
 fn change(text: &str) -> Result<Change, String> {

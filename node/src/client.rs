@@ -1,43 +1,45 @@
 //! A connection to the node of a home; starts one if none runs.
 
-use std::{
-    collections::VecDeque,
-    fs::OpenOptions,
-    io::{BufRead, BufReader, Write},
-    os::unix::{fs::OpenOptionsExt, net::UnixStream as StdStream, process::CommandExt},
-    process::{Command, Stdio},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod starting;
 
-use anyhow::{Context, bail};
+use std::{collections::VecDeque, os::unix::net::UnixStream as StdStream, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::bail;
 use ed25519_dalek::Signer;
-use ephor_base::{Decision, Digest, Seq};
+use ephor_base::{Decision, Seq};
 use ephor_chain::{Decree, Judgment};
 use ephor_kernel::Statement;
-use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
-use tokio_util::codec::{Framed, LinesCodec};
-use zeroize::Zeroizing;
 
+use self::starting::{Attempt, Starter};
 use crate::{
-    home::Home,
+    channel::{Channel, Lost, Unwelcome},
+    failure::Refused,
+    home::{Home, Wait},
     operation::{Done, Operation, Roster, Wanted},
     operator::Operator,
     passphrase,
-    protocol::{Answer, MAX_LINE, PROTOCOL, Request, to_hex},
-    serving::Report,
+    protocol::{Answer, Request, to_hex},
 };
 
-/// How long a client tries to reach a node that runs or starts. The first start on a home compiles the tools.
+/// How long a node that another client started, or that ends, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two tries.
-pub(crate) const PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a client looks where the keys do not fit, and when it looks again.
+const TRIES: u32 = 5;
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long whatever answers on the socket may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(10);
 
 /// An authenticated connection.
 pub(crate) struct Client {
-    lines: Framed<UnixStream, LinesCodec>,
-    operator: Arc<Operator>,
+    channel: Channel,
+    home: Home,
+    /// Whether a node is started where none runs.
+    starts: bool,
+    /// Whether a session belongs to this connection.
+    has_session: bool,
     /// What was seen while an answer was waited for.
     seen: VecDeque<Answer>,
 }
@@ -50,31 +52,22 @@ pub(crate) struct NodeGone;
 impl Client {
     /// Connects to the node that runs on `home`; starts one if none does.
     pub(crate) async fn reach(home: &Home) -> anyhow::Result<Self> {
-        let began = Instant::now();
-        let mut told = false;
-        let mut locked = None;
         let mut operator = known(home)?;
+        let mut starter = Starter::new(home);
+        let mut wait = Wait::new(home, PATIENCE);
         loop {
-            match Self::try_reach(home, &mut operator).await {
-                Ok(client) => return Ok(client),
+            match Self::reach_surely(home, &mut operator).await {
+                Ok(client) => return Ok(Self { starts: true, ..client }),
                 Err(Unreached::NotThere) => {}
-                Err(Unreached::Final(error)) => return Err(error),
+                Err(Unreached::Doubtful(error) | Unreached::Final(error)) => return Err(error),
             }
-            if locked.is_none() {
-                locked = Some(passphrase::unlock(home)?.words);
+            match starter.start().await? {
+                // It may take long to start, and takes its clients at once.
+                Attempt::Started => wait = Wait::new(home, PATIENCE),
+                Attempt::InUse if wait.goes_on() => {}
+                Attempt::InUse => bail!(InUse { home: home.path().to_owned(), log: home.log() }),
             }
-            match start(home, locked.as_ref().and_then(Option::as_ref)).await? {
-                Report::Ready => {}
-                Report::Locked => tokio::time::sleep(PAUSE).await,
-                Report::Failed(why) => bail!("{why}"),
-            }
-            if began.elapsed() > Duration::from_secs(1) && !told {
-                told = true;
-                eprintln!("ephor: waiting for the node on `{}` …", home.path().display());
-            }
-            if began.elapsed() > PATIENCE {
-                bail!("the node on `{}` does not answer; see `{}`", home.path().display(), home.log().display());
-            }
+            tokio::time::sleep(wait.pause()).await;
         }
     }
 
@@ -83,11 +76,22 @@ impl Client {
         if !home.socket().exists() {
             return Ok(None);
         }
-        match Self::try_reach(home, &mut known(home)?).await {
+        match Self::reach_surely(home, &mut known(home)?).await {
             Ok(client) => Ok(Some(client)),
             Err(Unreached::NotThere) => Ok(None),
-            Err(Unreached::Final(error)) => Err(error),
+            Err(Unreached::Doubtful(error) | Unreached::Final(error)) => Err(error),
         }
+    }
+
+    /// Tries again for a moment where the keys do not fit: those of the node may have changed between two looks.
+    async fn reach_surely(home: &Home, operator: &mut Option<Arc<Operator>>) -> Result<Self, Unreached> {
+        for _ in 1..TRIES {
+            match Self::try_reach(home, operator).await {
+                Err(Unreached::Doubtful(_)) => tokio::time::sleep(LOOK_AGAIN).await,
+                reached => return reached,
+            }
+        }
+        Self::try_reach(home, operator).await
     }
 
     /// The credential is had once, since a person may have to type its passphrase; on a new home the node makes it.
@@ -96,34 +100,27 @@ impl Client {
         let socket = socket.map_err(|_| Unreached::NotThere)?;
         socket.set_nonblocking(true).map_err(|_| Unreached::NotThere)?;
         let stream = UnixStream::from_std(socket).map_err(|_| Unreached::NotThere)?;
-        let mut lines = Framed::new(stream, LinesCodec::new_with_max_length(MAX_LINE));
-        // A node that is stopping may close the connection before it says anything.
-        let Some(Ok(first)) = lines.next().await else { return Err(Unreached::NotThere) };
-        let Ok(Answer::Challenge { protocol, challenge: Digest(challenge) }) = serde_json::from_str(&first) else {
-            return Err(Unreached::Final(anyhow::anyhow!("what answers on the socket of the home is not a node")));
+        let wanted = &mut *operator;
+        let known = || match wanted {
+            Some(operator) => Ok(operator.clone()),
+            None => passphrase::credential(home).map(|read| wanted.insert(Arc::new(read)).clone()),
         };
-        if protocol != PROTOCOL {
-            let why = "the node that runs is another version of Ephor; stop it first";
-            return Err(Unreached::Final(anyhow::anyhow!(why)));
-        }
-        let operator = match operator {
-            Some(operator) => operator.clone(),
-            None => operator.insert(Arc::new(passphrase::credential(home).map_err(Unreached::Final)?)).clone(),
-        };
-        let signature = to_hex(&operator.answer(&challenge));
-        let mut client = Self { lines, operator, seen: VecDeque::new() };
-        let request = Request::Authenticate { operator: client.operator.id(), signature };
-        client.say(&request).await.map_err(|_| Unreached::NotThere)?;
-        match client.hear().await {
-            Ok(Answer::Welcome { .. }) => Ok(client),
-            Ok(Answer::Refused { why }) => Err(Unreached::Final(anyhow::anyhow!(why))),
-            Ok(_) | Err(_) => Err(Unreached::NotThere),
+        let opened = tokio::time::timeout(INTRODUCTION, Channel::open(stream, home, known)).await;
+        match opened.unwrap_or(Err(Unwelcome::Gone)) {
+            Ok(channel) => {
+                let (home, starts, has_session, seen) = (home.clone(), false, false, VecDeque::new());
+                Ok(Self { channel, home, starts, has_session, seen })
+            }
+            Err(Unwelcome::Gone) => Err(Unreached::NotThere),
+            Err(why @ Unwelcome::Impostor { .. }) => Err(Unreached::Doubtful(why.into())),
+            Err(Unwelcome::Credential(why)) => Err(Unreached::Final(why)),
+            Err(why) => Err(Unreached::Final(why.into())),
         }
     }
 
     /// Says something.
     pub(crate) async fn say(&mut self, request: &Request) -> anyhow::Result<()> {
-        self.lines.send(serde_json::to_string(request)?).await.map_err(|_| NodeGone.into())
+        self.channel.say(request).await.map_err(lost)
     }
 
     /// Hears the next thing. Safe to drop while it waits.
@@ -135,22 +132,40 @@ impl Client {
     }
 
     async fn listen(&mut self) -> anyhow::Result<Answer> {
-        match self.lines.next().await {
-            Some(Ok(line)) => serde_json::from_str(&line).context("the node says something this version does not know"),
-            Some(Err(_)) | None => Err(NodeGone.into()),
-        }
+        self.channel.hear().await.map_err(lost)
     }
 
     /// Says something and hears what it is answered. What is seen in a session meanwhile is heard afterwards.
     pub(crate) async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let mut tries = 1..TRIES;
         self.say(request).await?;
         loop {
             match self.listen().await? {
-                Answer::Refused { why } => bail!("{why}"),
+                Answer::Refused { why } => bail!(Refused(why)),
+                // It was not begun, so the next node is asked the same.
+                Answer::Stopping { why } => {
+                    if self.has_session || tries.next().is_none() || !self.goes_on().await? {
+                        bail!(Refused(why));
+                    }
+                    self.say(request).await?;
+                }
                 seen @ Answer::Seen { .. } => self.seen.push_back(seen),
-                answer => return Ok(answer),
+                answer => {
+                    self.has_session |= matches!(answer, Answer::Opened { .. } | Answer::Attached { .. });
+                    return Ok(answer);
+                }
             }
         }
+    }
+
+    /// Goes on with the next node; false where there is none, and none is to be started.
+    async fn goes_on(&mut self) -> anyhow::Result<bool> {
+        let home = self.home.clone();
+        let next =
+            if self.starts { Some(Box::pin(Self::reach(&home)).await?) } else { Self::reach_running(&home).await? };
+        let Some(next) = next else { return Ok(false) };
+        *self = next;
+        Ok(true)
     }
 
     /// Has the node do or show something beside conversations.
@@ -171,7 +186,7 @@ impl Client {
 
     /// This operator's signature, in hexadecimal digits.
     pub(crate) fn sign(&self, message: &[u8]) -> String {
-        to_hex(&self.operator.key().sign(message).to_bytes())
+        to_hex(&self.channel.operator().key().sign(message).to_bytes())
     }
 
     /// Has the node record a decree with this operator's signature.
@@ -183,11 +198,12 @@ impl Client {
 
     /// A ruling with this operator's signature.
     pub(crate) fn ruling(&self, statement: Statement) -> Request {
-        let signed = statement.sign(self.operator.key());
-        let Statement { session, on, decision, arguments, policy, call, registration, always, note } = signed.statement;
+        let signed = statement.sign(self.channel.operator().key());
+        let Statement { session, on, decision, arguments, policy, call, registration, always, note, shown } =
+            signed.statement;
         let (permit, signature) = (decision == Decision::Permit, to_hex(&signed.signature));
         let always = always.map(Box::new);
-        Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, signature }
+        Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, shown, signature }
     }
 
     /// Has the node record what this operator ends, with the signature for the log of this origin.
@@ -200,6 +216,21 @@ impl Client {
     }
 }
 
+/// A home stays locked, and no node answers on it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "another process uses the home `{}` and takes no clients: wait for it, or end it; `{}` may say what it does",
+    .home.display(), .log.display()
+)]
+pub(crate) struct InUse {
+    home: PathBuf,
+    log: PathBuf,
+}
+
+fn lost(lost: Lost) -> anyhow::Error {
+    if lost == Lost::Gone { NodeGone.into() } else { lost.into() }
+}
+
 /// The credential, if there is one yet.
 fn known(home: &Home) -> anyhow::Result<Option<Arc<Operator>>> {
     let there = home.credential().exists();
@@ -209,46 +240,8 @@ fn known(home: &Home) -> anyhow::Result<Option<Arc<Operator>>> {
 enum Unreached {
     /// No node, or one that is going.
     NotThere,
+    /// Something that does not show the keys of the home: a stranger, or the node while it changes its keys.
+    Doubtful(anyhow::Error),
     /// There is one, and it will not do.
     Final(anyhow::Error),
-}
-
-/// Starts a node in a process of its own, and hears how that went.
-async fn start(home: &Home, words: Option<&Zeroizing<Vec<u8>>>) -> anyhow::Result<Report> {
-    home.create()?;
-    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(home.log());
-    let log = log.with_context(|| {
-        format!(
-            "`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home",
-            home.log().display()
-        )
-    })?;
-    let program = std::env::current_exe().context("this program cannot find itself")?;
-    let child = Command::new(program)
-        .arg("--home")
-        .arg(home.path())
-        .args(["up", "--until-idle"])
-        .args(words.map(|_| ["--passphrase-file", "/dev/stdin"]).into_iter().flatten())
-        .env_remove("EPHOR_AS")
-        // The workspace may be removed while the node runs.
-        .current_dir("/")
-        // What is typed at the client's terminal, as Ctrl-C, is for the client; it says what it means to the node.
-        .process_group(0)
-        .stdin(if words.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn();
-    let mut child = child.context("a node cannot be started")?;
-    if let (Some(words), Some(mut input)) = (words, child.stdin.take()) {
-        // A node that died is heard of below.
-        let _died = input.write_all(words);
-    }
-    let Some(out) = child.stdout.take() else { bail!("the node that was started cannot be heard") };
-    let line = tokio::task::spawn_blocking(move || {
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line).map(|_| line)
-    });
-    let line = tokio::time::timeout(PATIENCE, line).await.context("the node that was started says nothing")???;
-    let report = serde_json::from_str(&line);
-    report.with_context(|| format!("the node that was started died; see `{}`", home.log().display()))
 }

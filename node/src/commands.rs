@@ -21,6 +21,7 @@ mod state;
 mod tickets;
 mod top;
 mod up;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -31,12 +32,23 @@ use ephor_chain::Signal;
 
 use crate::{
     cli::{Chain, Cli, Command},
+    failure::{self, NoNode},
     home::Home,
 };
 
+/// The exit status where the command line makes no sense.
+const WRONG_USAGE: u8 = 2;
+
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            failure::tell_usage(&error);
+            return Ok(ExitCode::from(WRONG_USAGE));
+        }
+        Err(help) => help.exit(),
+    };
     if let Command::Chain(Chain::Check(args)) = &cli.command {
         // Whoever checks a proof need not have a home.
         return chain::check(args);
@@ -75,8 +87,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// What is said where only a node that runs can answer.
-fn no_node(home: &Home) -> String {
-    format!("no node runs on `{}`; `ephor up` starts one", home.path().display())
+fn no_node(home: &Home) -> NoNode {
+    NoNode(home.path().to_owned())
 }
 
 /// A runtime for a command that is otherwise done on this thread.

@@ -1,22 +1,24 @@
 //! `ephor.toml`: what the operator has configured. An unknown key is an error; zero means zero.
 
 mod agents;
+mod openai;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_agents::TurnLimits;
-use ephor_base::{Budget, ToolName};
+use ephor_base::{Budget, Reach, ToolName};
 use ephor_chain::Retention;
+use ephor_egress::BaseUrl;
 use ephor_governance::{Environment, OperatorPolicy};
 use ephor_kernel::{Appointments, Patience};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use crate::bytes::Bytes;
+pub(crate) use self::openai::{Key, OpenAi};
+use crate::{bytes::Bytes, files};
+
+/// The name of the secret that is the key of the provider `openai`.
+pub(crate) const OPENAI: &str = "openai";
 
 /// The whole file. Every key may be left out.
 #[derive(Deserialize, Clone, Debug)]
@@ -121,38 +123,29 @@ fn retention<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Retention, D:
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// The provider `openai`: OpenAI, or any server that speaks Chat Completions.
-#[derive(Deserialize, Clone, Debug)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct OpenAi {
-    pub(crate) base_url: String,
-    /// A file that holds the key; without it the key comes from `OPENAI_API_KEY`.
-    pub(crate) key_file: Option<PathBuf>,
-    /// A certificate authority in PEM form, for a server behind a private one.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// The proxy; the environment's are never used.
-    pub(crate) proxy: Option<String>,
-}
-
-impl Default for OpenAi {
-    fn default() -> Self {
-        Self { base_url: "https://api.openai.com/v1".to_owned(), key_file: None, ca_file: None, proxy: None }
-    }
-}
-
 impl Config {
     /// The configuration of a home; the defaults if there is no file.
     pub(crate) fn load(path: &Path) -> anyhow::Result<Self> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
-        };
-        let config: Self = toml::from_str(&text)
+        let Some(text) = files::of_home(path)? else { return Ok(Self::default()) };
+        let mut config: Self = toml::from_str(&text)
             .with_context(|| format!("`{}` is not a configuration; correct or remove the key", path.display()))?;
+        // A node may stand anywhere; the file that names another does not move.
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        for named in [&mut config.openai.key_file, &mut config.openai.ca_file].into_iter().flatten() {
+            *named = folder.join(&named);
+        }
+        if config.limits.model_seconds > config.budget.wall_seconds {
+            bail!(
+                "`limits.model_seconds` in `{}` is {}, more than `budget.wall_seconds`, which is {}: no model call could begin",
+                path.display(),
+                config.limits.model_seconds,
+                config.budget.wall_seconds
+            );
+        }
         if !config.budget.usd.is_finite() || config.budget.usd < 0.0 {
             bail!("`budget.usd` in `{}` is not an amount of money", path.display());
         }
+        config.openai.check().with_context(|| format!("`{}`", path.display()))?;
         config.appointments().with_context(|| format!("`{}`", path.display()))?;
         Ok(config)
     }
@@ -184,6 +177,19 @@ impl Config {
         }
     }
 
+    /// What the kernel bounds of a turn, whatever its agent does: each round may be asked for four times, which is itself,
+    /// two repeats behind failures, and a refusal; one round more has no tools, and one says what a request needs.
+    ///
+    /// # Errors
+    /// `limits.rounds` is more than can be counted so.
+    pub(crate) fn turn(&self) -> anyhow::Result<ephor_kernel::TurnLimits> {
+        let rounds = u32::try_from(self.limits.rounds).ok();
+        let requests = rounds.and_then(|rounds| rounds.checked_add(2)?.checked_mul(4));
+        let requests = requests.with_context(|| format!("`limits.rounds` of {} are too many", self.limits.rounds))?;
+        let time = Duration::from_secs(self.limits.turn_seconds);
+        Ok(ephor_kernel::TurnLimits { requests, time, ..ephor_kernel::TurnLimits::default() })
+    }
+
     pub(crate) fn patience(&self) -> Patience {
         Patience {
             model: Duration::from_secs(self.limits.model_seconds),
@@ -211,6 +217,14 @@ impl Config {
     }
 
     pub(crate) fn operator_policy(&self) -> OperatorPolicy {
-        OperatorPolicy { environment: self.environment, never: self.policy.never.clone(), ..OperatorPolicy::default() }
+        // One that is no base URL is told of where the models are made, and is reached by nothing.
+        let origin = self.openai.base_url.parse::<BaseUrl>().ok();
+        let key = origin.as_ref().filter(|origin| self.openai.key(origin.is_loopback()) != Key::None);
+        let models = Reach {
+            secrets: key.map(|_| OPENAI.to_owned()).into_iter().collect(),
+            origins: origin.iter().map(ToString::to_string).collect(),
+        };
+        let (environment, never) = (self.environment, self.policy.never.clone());
+        OperatorPolicy { environment, never, models, ..OperatorPolicy::default() }
     }
 }

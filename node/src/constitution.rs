@@ -1,21 +1,25 @@
 //! Where the constitution of a node comes from.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Context;
-use ephor_base::Digest;
+use ephor_base::{Digest, Seq};
 use ephor_chain::{Entries, Fact, Wanted};
 use ephor_governance::{Constitution, Environment};
 
-use crate::{home::Home, terminal::plain};
+use crate::{
+    files,
+    home::Home,
+    projections::{Answering, Filter},
+    terminal::plain,
+};
 
 /// The constitution of a home: `constitution.cedar`, or the default of its environment if there is no such file.
 pub(crate) fn of_home(home: &Home, environment: Environment) -> anyhow::Result<Constitution> {
     let path = home.constitution();
-    match std::fs::read_to_string(&path) {
-        Ok(text) => parsed(&text, &path),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => default_of(environment),
-        Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
+    match files::of_home(&path)? {
+        Some(text) => parsed(&text, &path),
+        None => default_of(environment),
     }
 }
 
@@ -23,7 +27,7 @@ pub(crate) fn of_home(home: &Home, environment: Environment) -> anyhow::Result<C
 /// says something else, that is said, and the file is not used.
 pub(crate) fn enacted(home: &Home, law: Digest, entries: impl FnOnce() -> Entries) -> anyhow::Result<Constitution> {
     let path = home.constitution();
-    let repeated = std::fs::read_to_string(&path).ok();
+    let repeated = files::of_home(&path)?;
     if let Some(text) = repeated.as_ref().filter(|text| Digest::of(text.as_bytes()) == law) {
         return parsed(text, &path);
     }
@@ -40,13 +44,18 @@ pub(crate) fn enacted(home: &Home, law: Digest, entries: impl FnOnce() -> Entrie
     Constitution::parse(&text).context("the constitution in force cannot be read by this version of Ephor")
 }
 
-/// The constitution that the record of a home says is in force, if it says one.
+/// The constitution that the record of a home says is in force, if it says one. Only the entries that put one in force are read, if
+/// there is an index.
 pub(crate) fn on_record(
     home: &Home,
     entries: impl Fn() -> anyhow::Result<Entries>,
 ) -> anyhow::Result<Option<Constitution>> {
     let mut law = None;
-    for stored in entries()? {
+    let all: Box<dyn Iterator<Item = _>> = match enactments(home) {
+        Some(places) => Box::new(entries()?.at(places)),
+        None => Box::new(entries()?),
+    };
+    for stored in all {
         match stored.context("see `ephor chain verify`")?.entry.fact {
             Fact::Enacted { terms, .. } => law = Some(terms.constitution),
             Fact::Inherited(part) => law = part.law.map(|law| law.constitution).or(law),
@@ -56,6 +65,17 @@ pub(crate) fn on_record(
     let Some(law) = law else { return Ok(None) };
     let entries = entries()?;
     enacted(home, law, || entries).map(Some)
+}
+
+/// The entries that put a constitution in force, as the index has them.
+fn enactments(home: &Home) -> Option<BTreeSet<Seq>> {
+    let mut answering = Answering::at_once(home).ok()?;
+    let mut places = BTreeSet::new();
+    for kind in ["enacted", "inherited"] {
+        let of = Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+        places.extend(answering.entries(&of, usize::MAX).ok()?);
+    }
+    Some(places)
 }
 
 /// A text that stands on the record in parts.
@@ -71,8 +91,7 @@ fn document(entries: Entries, wanted: Digest) -> anyhow::Result<Option<String>> 
 
 /// The constitution in a file.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<Constitution> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-    parsed(&text, path)
+    parsed(&files::named(path, files::MOST_TEXT)?, path)
 }
 
 /// The one that comes with Ephor.

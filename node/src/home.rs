@@ -4,11 +4,19 @@ use std::{
     ffi::OsString,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        net::UnixStream,
+    },
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
+use ephor_chain::disk::{self, Whose};
+use rustix::fs::OFlags;
+
+use crate::{serving, terminal};
 
 /// The places in a home, and where the passphrase for its keys may be read.
 #[derive(Clone, Debug)]
@@ -25,10 +33,47 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// Another process writes this home.
+/// How long what is just ending, beginning or looking is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Another process uses this home.
 #[derive(Debug, thiserror::Error)]
-#[error("another node runs on the home `{0}`; stop it first, or use it")]
+#[error("another process uses the home `{0}`: `ephor ps` shows the node, if one runs; stop it first, or wait for it")]
 pub(crate) struct Locked(PathBuf);
+
+/// A wait for another process that uses a home: bounded, with longer pauses each time, and told of after a second.
+pub(crate) struct Wait<'a> {
+    home: &'a Home,
+    began: Instant,
+    patience: Duration,
+    pause: Duration,
+    told: bool,
+}
+
+impl<'a> Wait<'a> {
+    /// The first pause, and the longest.
+    const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+    pub(crate) fn new(home: &'a Home, patience: Duration) -> Self {
+        Self { home, began: Instant::now(), patience, pause: Self::PAUSES.0, told: false }
+    }
+
+    /// Whether there is time left.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.began.elapsed() < self.patience
+    }
+
+    /// How long to wait before the next try.
+    pub(crate) fn pause(&mut self) -> Duration {
+        if !self.told && self.began.elapsed() > Duration::from_secs(1) {
+            self.told = true;
+            terminal::tell(&format!("ephor: waiting for the process that uses `{}` …\n", self.home.path().display()));
+        }
+        let pause = self.pause;
+        self.pause = pause.saturating_mul(2).min(Self::PAUSES.1);
+        pause
+    }
+}
 
 impl Home {
     /// The home at `path`, or the default one. Nothing is made yet.
@@ -78,6 +123,11 @@ impl Home {
         &self.path
     }
 
+    /// A path in this home, below it.
+    pub(crate) fn below(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.path).unwrap_or(path).to_owned()
+    }
+
     pub(crate) fn config(&self) -> PathBuf {
         self.path.join("ephor.toml")
     }
@@ -111,10 +161,6 @@ impl Home {
         self.keys().join("operator")
     }
 
-    pub(crate) fn cache_key(&self) -> PathBuf {
-        self.keys().join("compiled")
-    }
-
     pub(crate) fn chain(&self) -> PathBuf {
         self.path.join("chain")
     }
@@ -129,10 +175,6 @@ impl Home {
 
     pub(crate) fn state(&self) -> PathBuf {
         self.path.join("state")
-    }
-
-    pub(crate) fn tools(&self) -> PathBuf {
-        self.path.join("tools")
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -180,14 +222,52 @@ impl Home {
         })
     }
 
-    /// Takes the home for this process.
+    /// Takes the home for this process alone, to write it. What is just ending, beginning or looking is waited for; a node that
+    /// answers clients is not.
     pub(crate) fn lock(&self) -> anyhow::Result<Lock> {
-        let path = self.path.join("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let mut wait = Wait::new(self, PATIENCE);
+        loop {
+            match self.try_lock() {
+                Err(error) if error.is::<Locked>() && !self.is_served() && wait.goes_on() => {
+                    std::thread::sleep(wait.pause());
+                }
+                locked => return locked,
+            }
+        }
+    }
+
+    /// Whether a node takes clients here.
+    fn is_served(&self) -> bool {
+        serving::short_path(&self.socket(), |path| UnixStream::connect(path)).is_ok()
+    }
+
+    /// The same without waiting.
+    pub(crate) fn try_lock(&self) -> anyhow::Result<Lock> {
+        self.locked("lock", |file| file.try_lock())
+    }
+
+    /// Keeps writers out while this process looks. Others may look as well.
+    pub(crate) fn try_look(&self) -> anyhow::Result<Lock> {
+        self.locked("lock", |file| file.try_lock_shared())
+    }
+
+    /// Makes this process the one that has the projections of a home on which no node runs: sled has one owner.
+    pub(crate) fn try_project(&self) -> anyhow::Result<Lock> {
+        self.locked("projecting", |file| file.try_lock())
+    }
+
+    /// Makes this process the one client that starts a node.
+    pub(crate) fn try_start(&self) -> anyhow::Result<Lock> {
+        self.locked("starting", |file| file.try_lock())
+    }
+
+    fn locked(&self, name: &str, lock: impl FnOnce(&File) -> Result<(), TryLockError>) -> anyhow::Result<Lock> {
+        let path = self.path.join(name);
+        let file = disk::open(&path, Whose::Home, OFlags::WRONLY | OFlags::CREATE);
         let file = file.with_context(|| {
             format!("`{}` cannot be written; set EPHOR_HOME to a folder you may write, or pass --home", path.display())
         })?;
-        match file.try_lock() {
+        match lock(&file) {
             Ok(()) => Ok(Lock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(Locked(self.path.clone()).into()),
             Err(TryLockError::Error(error)) => Err(error).context("the home cannot be locked"),
@@ -204,17 +284,12 @@ fn default_home() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Reads a small private file; makes it with `make`, mode 0600, if it is not there.
-pub(crate) fn read_or_create(path: &Path, make: impl FnOnce() -> Vec<u8>) -> anyhow::Result<Vec<u8>> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let bytes = make();
-            write_private(path, &bytes).with_context(|| format!("`{}` cannot be written", path.display()))?;
-            Ok(bytes)
-        }
-        Err(error) => Err(error).with_context(|| format!("`{}` cannot be read", path.display())),
-    }
+/// Where compiled tools are kept: in the user's own cache, outside of every home, so that no copy of a home brings code. Nothing
+/// if the user has none; then tools are compiled at each start.
+pub(crate) fn compiled_tools() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    cache.map(|cache| cache.join("ephor/compiled"))
 }
 
 /// Writes a private file, mode 0600, whole or not at all.

@@ -5,13 +5,17 @@
 //! environment and the configuration, and only it has real clocks and randomness.
 
 mod bytes;
+mod channel;
 mod cli;
 mod client;
 mod commands;
 mod config;
 mod constitution;
+mod failure;
+mod files;
 mod home;
 mod host;
+mod node_log;
 mod operation;
 mod operator;
 mod passphrase;
@@ -25,10 +29,13 @@ mod timetable;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    host::keep_little_memory();
     match commands::run() {
         Ok(code) => code,
+        // The person knows.
+        Err(error) if terminal::was_interrupted(&error) => ExitCode::from(terminal::INTERRUPTED),
         Err(error) => {
-            eprintln!("ephor: {error:#}");
+            failure::tell(&error);
             ExitCode::FAILURE
         }
     }

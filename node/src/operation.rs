@@ -1,12 +1,21 @@
 //! What an operator asks a running node to do or to show, beside conversations: signals, budgets, dead letters, schedules.
 
 use ephor_base::{
-    ActionKind, Arguments, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Receipt, Seat, Seq,
-    SessionId, Timestamp, ToolName,
+    ActionKind, Arguments, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Reach, Receipt, Seat,
+    Seq, SessionId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{Decree, Hold, HoldKind, Judgment, Missed, Role, Signal, record::Pin, state::SeatLife};
 use ephor_kernel::{ProcessInfo, Question, Suspended};
 use serde::{Deserialize, Serialize};
+
+/// How many rows an answer has at most. Each has a bounded size, so that a page fits a line.
+pub(crate) const PAGE: usize = 128;
+
+/// The same, of rows that are short.
+pub(crate) const ROWS: usize = 1000;
+
+/// How much of what people wrote is in a page, in bytes: with the first row it fits a line in any case.
+pub(crate) const WORDS: usize = 1 << 20;
 
 /// Something to do or to show. The operator is the one who answered the challenge of the connection.
 #[derive(Serialize, Deserialize, Debug)]
@@ -32,8 +41,12 @@ pub(crate) enum Operation {
         /// Why, for the record.
         note: String,
     },
-    /// Shows everything that runs.
-    Survey {},
+    /// Shows everything that runs, a page of processes at a time: at most [`ROWS`], in the order of their PIDs.
+    Survey {
+        /// Only the processes behind this one.
+        #[serde(default)]
+        behind: Option<Pid>,
+    },
     /// Shows all that is known of one process.
     Inspect {
         /// A PID, a seat or the name of a session's seat.
@@ -86,12 +99,24 @@ pub(crate) enum Operation {
         /// Its name.
         name: String,
     },
-    /// Lists the schedules.
-    Schedules {},
-    /// Shows what waits for a person.
-    Approvals {},
-    /// Lists the answers that are used again.
-    Precedents {},
+    /// Lists the schedules, a page at a time: at most [`ROWS`], by name.
+    Schedules {
+        /// Only those behind this name.
+        #[serde(default)]
+        behind: Option<String>,
+    },
+    /// Shows what waits for a person, a page at a time: at most [`PAGE`], in the order of the tickets.
+    Approvals {
+        /// Only what was asked behind this ticket.
+        #[serde(default)]
+        behind: Option<TicketId>,
+    },
+    /// Lists the answers that are used again, a page at a time: at most [`PAGE`], in the order of the record.
+    Precedents {
+        /// Only those behind this entry.
+        #[serde(default)]
+        behind: Option<Seq>,
+    },
     /// Shows which seats of open sessions their conduct suspended, or whether it has that of one session.
     Suspended {
         /// Which, if one is meant.
@@ -289,6 +314,9 @@ pub(crate) enum Done {
     Schedules {
         /// By name.
         schedules: Vec<ScheduleView>,
+        /// Whether there are others behind these.
+        #[serde(default)]
+        more: bool,
     },
     /// What waits for a person.
     Approvals {
@@ -338,6 +366,7 @@ pub(crate) struct DraftView {
     pub(crate) environment: String,
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) never: Vec<ToolName>,
+    pub(crate) models: Reach,
 }
 
 /// A question that waits for a person.
@@ -466,7 +495,12 @@ pub(crate) struct Survey {
     /// How many entries the chain has.
     pub(crate) entries: u64,
     pub(crate) processes: Vec<ProcessView>,
+    /// Whether there are other processes behind these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) more: bool,
+    /// Calls of these processes.
     pub(crate) flights: Vec<FlightView>,
+    /// What operators hold, with the first page.
     pub(crate) holds: Vec<Hold>,
     pub(crate) dead_letters: usize,
     pub(crate) schedules: usize,

@@ -1,9 +1,9 @@
-//! An operator's credential: proves to a node who is there, and signs rulings and decrees.
+//! An operator's credential: signs requests, rulings and decrees.
 
-use std::path::Path;
+use std::{fs::File, path::Path};
 
 use anyhow::Context;
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::SigningKey;
 use ephor_base::{OperatorId, Random};
 use ephor_chain::{
     Protection,
@@ -11,17 +11,20 @@ use ephor_chain::{
     protection::{SEED, load_seed, save_seed},
 };
 use ephor_kernel::operator_id;
+use rustix::fs::{Mode, OFlags, open};
 use zeroize::Zeroizing;
-
-/// Signed before the challenge, so that the answer can be taken for nothing else.
-const DOMAIN: &[u8] = b"ephor client v1\n";
 
 /// The operator's Ed25519 key.
 pub(crate) struct Operator(SigningKey);
 
 impl Operator {
-    /// A new credential, in a new file.
+    /// A new credential, in a new file. Credentials of one folder are made one at a time, so that none takes the place of another.
     pub(crate) fn make(path: &Path, protection: &Protection, random: &dyn Random) -> anyhow::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = open(folder, flags, Mode::empty());
+        let folder = File::from(opened.with_context(|| format!("`{}` cannot be opened", folder.display()))?);
+        folder.lock().context("the folder of the credential cannot be locked")?;
         let mut seed = Zeroizing::new([0; SEED]);
         random.fill(&mut *seed);
         save_seed(path, &seed, &Disk, protection, random)
@@ -43,14 +46,4 @@ impl Operator {
     pub(crate) fn id(&self) -> OperatorId {
         operator_id(&self.0.verifying_key())
     }
-
-    /// Answers a node's challenge.
-    pub(crate) fn answer(&self, challenge: &[u8]) -> Vec<u8> {
-        self.0.sign(&challenged(challenge)).to_bytes().to_vec()
-    }
-}
-
-/// What is signed to answer `challenge`.
-pub(crate) fn challenged(challenge: &[u8]) -> Vec<u8> {
-    [DOMAIN, challenge].concat()
 }

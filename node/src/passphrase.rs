@@ -5,12 +5,18 @@
 
 use std::{
     io::Read,
+    os::fd::AsFd,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use anyhow::{Context, bail};
-use ephor_chain::{KeyError, Protection, SigningKeys, VaultKey, disk::Disk, protection::is_locked};
+use ephor_chain::{
+    KeyError, Protection, SigningKeys, VaultKey,
+    disk::{self, Disk, Whose},
+    protection::is_locked,
+};
+use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
 use crate::{home::Home, operator::Operator, terminal};
@@ -61,7 +67,7 @@ pub(crate) fn unlock(home: &Home) -> anyhow::Result<Unlocked> {
         match check(home, &unlocked.protection) {
             Ok(()) => return Ok(unlocked),
             Err(error) if matches!(error.downcast_ref(), Some(KeyError::WrongPassphrase(_))) => {
-                eprintln!("ephor: that is not the passphrase");
+                terminal::tell("ephor: that is not the passphrase\n");
             }
             Err(error) => return Err(error),
         }
@@ -91,7 +97,7 @@ pub(crate) fn of_credential(home: &Home, path: &Path) -> anyhow::Result<Protecti
         if Operator::load(path, &protection).is_ok() {
             return Ok(protection);
         }
-        eprintln!("ephor: that is not the passphrase");
+        terminal::tell("ephor: that is not the passphrase\n");
     }
     bail!(
         "the credential `{}` is locked: name a file that holds its passphrase with --as-passphrase-file FILE, or use another \
@@ -136,11 +142,17 @@ fn given(home: &Home) -> anyhow::Result<Option<Zeroizing<Vec<u8>>>> {
     }
 }
 
-/// The first line of a file.
+/// The first line of a file; `/dev/stdin` is standard input, whatever that is.
 fn read(file: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let mut words = Zeroizing::new(Vec::with_capacity(8192));
-    let opened = std::fs::File::open(file).and_then(|opened| opened.take(MOST).read_to_end(&mut words));
-    opened.with_context(|| format!("the passphrase cannot be read from `{}`", file.display()))?;
+    let opened = if file == Path::new("/dev/stdin") {
+        std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from)
+    } else {
+        disk::open(file, Whose::Named, OFlags::RDONLY)
+    };
+    // Not through a buffer that stays in memory.
+    let read = opened.and_then(|opened| opened.take(MOST).read_to_end(&mut words));
+    read.with_context(|| format!("the passphrase cannot be read from `{}`", file.display()))?;
     let end = words.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(words.len());
     words.truncate(end);
     Ok(words)

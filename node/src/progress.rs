@@ -1,9 +1,11 @@
 //! How far something long is: a bar on the terminal, once it has taken a second.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     time::{Duration, Instant},
 };
+
+use crate::terminal::tell_over;
 
 /// Before this nothing is shown: most things are done by then.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,8 +41,7 @@ impl Bar {
         };
         if due && self.terminal {
             self.shown = Some(Instant::now());
-            eprint!("\r{:<79}", line(done, total.max(done), what));
-            let _unshown = std::io::stderr().flush();
+            tell_over(&line(done, total.max(done), what));
         }
     }
 }
@@ -49,7 +50,7 @@ impl Drop for Bar {
     /// Leaves the line to what follows.
     fn drop(&mut self) {
         if self.shown.is_some() {
-            eprint!("\r{:79}\r", "");
+            tell_over("");
         }
     }
 }

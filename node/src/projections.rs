@@ -1,34 +1,32 @@
 //! Questions to the projections of the record: answered by the node that runs, or under the lock of the home.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{CallId, Decision, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, files::Files};
+use ephor_base::{CallId, Pid, Seat, Seq, SessionId, Timestamp, files::Files};
 use ephor_chain::{
-    Entry, Fact, Head, ReadError, RulingOn, State, Unanswered, VerifierKeys,
+    Entry, Fact, Head, ReadError, State, Unanswered,
     disk::Disk,
     state::{
         Broken, CaughtUp, Day, Dead, Figures, List, Order, Page, Progress, Reading, SeatLife, Session, Source,
-        StateError, Ticket, View,
+        StateError, Ticket, View, Waiting,
     },
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::{Client, PAUSE},
+    client::Client,
     commands::runtime,
-    home::{Home, Lock, Locked},
+    failure::{NoChain, Refused},
+    files,
+    home::{Home, Lock, Locked, PATIENCE, Wait},
     progress::Bar,
     protocol::{Answer, Request},
 };
-
-/// How long a node that is leaving or begins is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most rows in one answer, so that a line stays far below its limit.
 const MOST: usize = 2000;
@@ -63,7 +61,6 @@ pub(crate) struct Filter {
     pub(crate) pid: Option<Pid>,
     pub(crate) call: Option<CallId>,
     pub(crate) kind: Option<String>,
-    pub(crate) seat: Option<Seat>,
     /// Those of the day of this time are all given.
     pub(crate) since: Option<Timestamp>,
 }
@@ -166,56 +163,15 @@ impl Projections {
     }
 }
 
-/// A ticket that waits for a person while no node runs.
-#[derive(Clone, Serialize, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) ticket: TicketId,
-    pub(crate) session: SessionId,
-    pub(crate) seat: Option<Seat>,
-    pub(crate) call: Option<CallId>,
-    pub(crate) tool: String,
-    pub(crate) expires: Timestamp,
-    /// How many different people have to permit it.
-    pub(crate) quorum: u32,
-    /// Those who have.
-    pub(crate) permitted: BTreeSet<OperatorId>,
-}
-
 impl Projections {
-    /// The tickets that nothing has settled at `head`: the next node goes on with them. Reads the whole record.
-    fn waiting(&self, head: Head) -> Result<Vec<Waiting>, ReadError> {
+    /// The tickets that nothing has settled at `head`, in the order of their numbers: the next node goes on with them.
+    fn waiting(&self, head: Head, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Waiting>, StateError> {
         let files: Arc<dyn Files> = Arc::new(Disk);
         let chain = Reading::up_to(&self.chain, &files, head);
-        let mut open: BTreeMap<TicketId, Waiting> = BTreeMap::new();
-        for stored in chain.entries(Seq(chain.first()?)) {
-            let Entry { subject, fact, .. } = stored?.entry;
-            match (fact, subject.session) {
-                (Fact::Ticket { id, target, expires, quorum, .. }, Some(session)) => {
-                    let (seat, call, permitted) = (subject.seat, subject.call, BTreeSet::new());
-                    let quorum = quorum.unwrap_or(1);
-                    open.insert(
-                        id,
-                        Waiting { ticket: id, session, seat, call, tool: target, expires, quorum, permitted },
-                    );
-                }
-                (Fact::Ruling { on: RulingOn::Ticket(id), decision, how, .. }, _) => {
-                    let is_settled = open.get_mut(&id).is_none_or(|one| {
-                        one.permitted.extend(subject.operator);
-                        let people = u32::try_from(one.permitted.len()).unwrap_or(u32::MAX);
-                        how != "answered" || decision != Decision::Permit || people >= one.quorum
-                    });
-                    if is_settled {
-                        open.remove(&id);
-                    }
-                }
-                // Whoever asked got no answer any more.
-                (Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Erase { .. }, Some(session)) => {
-                    open.retain(|_, one| one.session != session);
-                }
-                _ => {}
-            }
-        }
-        Ok(open.into_values().collect())
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Waiting> = state.ask(&chain, progress, |view| view.waiting()?.collect())?;
+        all.sort_by_key(|one| one.ticket);
+        Ok(all)
     }
 }
 
@@ -262,10 +218,9 @@ fn count(view: &View<'_>) -> Result<Statistics, Broken> {
 
 impl Filter {
     fn lists(&self) -> Vec<List> {
-        let Self { session, pid, call, kind, seat, since: _ } = self;
+        let Self { session, pid, call, kind, since: _ } = self;
         let kind = kind.clone().map(List::Kind);
-        let seat = seat.clone().map(List::Seat);
-        let lists = [session.map(List::Session), pid.map(List::Pid), call.map(List::Call), kind, seat];
+        let lists = [session.map(List::Session), pid.map(List::Pid), call.map(List::Call), kind];
         lists.into_iter().flatten().collect()
     }
 
@@ -275,20 +230,20 @@ impl Filter {
     }
 }
 
-/// Whoever can answer: the node that runs on a home, or this process while it holds the lock.
+/// Whoever can answer: the node that runs on a home, or this process while it keeps writers out.
 pub(crate) enum Answering {
     Node(tokio::runtime::Runtime, Box<Client>),
-    Here { projections: Box<Projections>, head: Head, _lock: Lock },
+    Here { projections: Box<Projections>, head: Head, _locks: [Lock; 2] },
 }
 
 impl Answering {
     /// Finds the node, or takes the lock. One that is leaving has no socket any more and holds the lock still, and so does
     /// one that begins: either is waited for.
     pub(crate) fn find(home: &Home) -> anyhow::Result<Self> {
-        let began = Instant::now();
+        let mut wait = Wait::new(home, PATIENCE);
         loop {
             match Self::at_once(home) {
-                Err(error) if error.is::<Locked>() && began.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                Err(error) if error.is::<Locked>() && wait.goes_on() => std::thread::sleep(wait.pause()),
                 found => return found,
             }
         }
@@ -297,21 +252,20 @@ impl Answering {
     /// The same without waiting, for whoever can do without.
     pub(crate) fn at_once(home: &Home) -> anyhow::Result<Self> {
         if !home.exists() {
-            bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
+            bail!(NoChain(home.path().to_owned()));
         }
         let runtime = runtime(1)?;
         if let Some(client) = runtime.block_on(Client::reach_running(home))? {
             return Ok(Self::Node(runtime, Box::new(client)));
         }
-        let lock = home.lock()?;
+        let locks = [home.try_look()?, home.try_project()?];
         let path = home.public_keys();
-        let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-        let keys: VerifierKeys = keys.parse().with_context(|| format!("`{}`", path.display()))?;
+        let keys = files::public_keys(&path)?;
         let files: Arc<dyn Files> = Arc::new(Disk);
         let whole = Reading::whole(&home.chain(), &files);
         let head = whole.context("the chain cannot be read; see `ephor chain verify`")?.head();
         let projections = Box::new(Projections::new(home, keys.origin()));
-        Ok(Self::Here { projections, head, _lock: lock })
+        Ok(Self::Here { projections, head, _locks: locks })
     }
 
     /// The messages that a node left unanswered which ended without a word. A node that runs is answering them.
@@ -326,7 +280,19 @@ impl Answering {
     pub(crate) fn waiting(&self) -> anyhow::Result<Option<Vec<Waiting>>> {
         match self {
             Self::Node(..) => Ok(None),
-            Self::Here { projections, head, .. } => Ok(Some(projections.waiting(*head)?)),
+            Self::Here { projections, head, .. } => {
+                let mut bar = Bar::new("entries applied");
+                Ok(Some(projections.waiting(*head, &mut |Progress { applied, of }| bar.show(applied, of))?))
+            }
+        }
+    }
+
+    /// Why the chain cannot be published, as the node that runs has it.
+    pub(crate) fn trouble(&mut self) -> anyhow::Result<Option<String>> {
+        let Self::Node(runtime, client) = self else { return Ok(None) };
+        match runtime.block_on(client.ask(&Request::Space {}))? {
+            Answer::Space { trouble, .. } => Ok(trouble),
+            _ => bail!("the node answered something else"),
         }
     }
 
@@ -346,11 +312,24 @@ impl Answering {
                 }
                 match answer {
                     Answer::Found { found } => Ok(found),
-                    Answer::Refused { why } => bail!("{why}"),
+                    Answer::Refused { why } | Answer::Stopping { why } => bail!(Refused(why)),
                     _ => bail!("the node answered something else"),
                 }
             }),
         }
+    }
+
+    /// The places of these entries, newest first, as far as there are so many.
+    pub(crate) fn entries(&mut self, of: &Filter, most: usize) -> anyhow::Result<Vec<Seq>> {
+        self.pages(
+            most,
+            |behind, most| Question::Entries { of: of.clone(), behind, most },
+            |found| match found {
+                Found::Entries { entries } => Some(entries),
+                _ => None,
+            },
+            |place: &Seq| place.0,
+        )
     }
 
     /// Asks page after page, newest first, until there are `most` rows or no more.

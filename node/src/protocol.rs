@@ -1,12 +1,13 @@
-//! What a client and a node say to each other: JSON, one object a line, over the socket of the home.
+//! What a client and a node say to each other, as JSON, over the channel between them (`channel`).
 //!
-//! The node speaks first, with a challenge; nothing else is taken until the client has answered it with an operator's
-//! signature. A session belongs to the connection that opened it or came back to it last, and goes on without one as long as
+//! Nothing is taken until the client has said which operator it speaks for, and each request is signed by that operator. A session belongs to the connection that opened it or came back to it last, and goes on without one as long as
 //! it has anything to do.
 
 use std::path::PathBuf;
 
-use ephor_base::{CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp};
+use ephor_base::{
+    CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp, ToolName,
+};
 use ephor_chain::{Always, Plan, RulingOn, Space, record::Pin, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
 use serde::{Deserialize, Serialize};
@@ -16,32 +17,39 @@ use crate::{
     projections::{Found, Question},
 };
 
-/// The version of this protocol. Client and node must have the same.
-pub(crate) const PROTOCOL: u32 = 2;
-
-/// The longest line either side takes, in bytes: room for piped input and scripts.
-pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
+/// The version of this protocol: a number that the build makes of all sources. Client and node must have the same.
+pub(crate) const PROTOCOL: u32 = match u32::from_str_radix(env!("EPHOR_PROTOCOL"), 16) {
+    Ok(number) => number,
+    Err(_) => 0,
+};
 
 /// What a client says.
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Answers the challenge.
+    /// Says who speaks, before anything else.
     Authenticate {
         /// Who.
         operator: OperatorId,
-        /// Ed25519 over the challenge, in hexadecimal digits.
-        signature: String,
     },
     /// Opens a session with an agent.
     Open {
-        /// The folder it works in; absolute.
-        workspace: PathBuf,
+        /// The folder it works in; absolute. Only for a dead letter it need not be named.
+        workspace: Option<PathBuf>,
         /// The model; the configured one if none is named.
         model: Option<ModelRef>,
         /// The agent, as the configuration of the node names it; the default one if none is named.
         #[serde(default)]
         agent: Option<String>,
+        /// The dead letter that it is for: what is not named is as in the session in which that was said.
+        #[serde(default)]
+        letter: Option<MessageId>,
+        /// The tools that the operator is going to permit in it.
+        #[serde(default)]
+        allow: Vec<ToolName>,
+        /// The tools that the operator is going to pin in it.
+        #[serde(default)]
+        pins: Vec<ToolName>,
         /// Whether a person is there who can be asked.
         answers: bool,
     },
@@ -74,6 +82,9 @@ pub(crate) enum Request {
         /// The operator's words.
         #[serde(default)]
         note: Option<String>,
+        /// The digest of the question as it was shown, on a ticket.
+        #[serde(default)]
+        shown: Option<Digest>,
         /// Ed25519 over the statement, in hexadecimal digits.
         signature: String,
     },
@@ -137,13 +148,6 @@ pub(crate) enum Request {
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(tag = "say", rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The first line of a connection.
-    Challenge {
-        /// [`PROTOCOL`].
-        protocol: u32,
-        /// Random bytes, in hexadecimal digits.
-        challenge: Digest,
-    },
     /// The client is known.
     Welcome {
         /// The version of the node.
@@ -224,6 +228,8 @@ pub(crate) enum Answer {
     Space {
         /// Nothing if there is no quota.
         space: Option<Space>,
+        /// Why the chain cannot be published; nothing while it can.
+        trouble: Option<String>,
     },
     /// Everything up to here is published.
     Published {
@@ -244,6 +250,11 @@ pub(crate) enum Answer {
     Operated {
         /// What.
         done: Done,
+    },
+    /// The node stops. What it was asked and has not answered was not begun.
+    Stopping {
+        /// Why.
+        why: String,
     },
     /// It was not done, and why, with what to do.
     Refused {

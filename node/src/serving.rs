@@ -9,6 +9,7 @@ mod console;
 mod judging;
 mod keys;
 mod operating;
+mod restoring;
 mod rests;
 mod schedules;
 mod secrets;
@@ -16,6 +17,7 @@ mod signals;
 mod upkeep;
 
 use std::{
+    fs::OpenOptions,
     io::Write,
     sync::{
         Arc,
@@ -26,12 +28,19 @@ use std::{
 
 use anyhow::Context;
 use ephor_kernel::runtime::LOST_THREADS;
+use rustix::stdio;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use zeroize::Zeroizing;
 
-use crate::{home::Home, passphrase};
+use crate::{
+    home::Home,
+    passphrase::{self, Unlocked},
+    terminal,
+};
 
-pub(crate) use boot::{accept_loss, migrate_chain, restore};
+pub(crate) use boot::{accept_loss, migrate_chain};
+pub(crate) use restoring::{Restored, restore};
 pub(crate) use upkeep::Upkeep;
 
 /// How long a node that was started for a client waits for the first one.
@@ -104,20 +113,23 @@ impl Drop for Client {
 }
 
 /// How a node ended that had been started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     /// It was told to, or nobody was left.
     Stopped,
-    /// Processes that do not yield hold its threads, and it had better begin anew.
-    ThreadsLost,
+    /// Processes that do not yield hold its threads, and it had better begin anew, with the passphrase that it was given.
+    ThreadsLost(Option<Zeroizing<Vec<u8>>>),
 }
 
 /// Runs a node on `home` until it has to stop, and leaves the home in good order.
 pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
+    // A client looks after its own time, and may be better served by the node that is there already.
+    let lock = match stay {
+        Stay::UntilStopped => home.lock()?,
+        Stay::UntilIdle => home.try_lock()?,
+    };
     let mut signals = signals::Signals::listen()?;
-    let lock = home.lock()?;
     boot::check_quota(&home)?;
-    let protection = passphrase::unlock(&home)?.protection;
+    let Unlocked { protection, words } = passphrase::unlock(&home)?;
     let node = Arc::new(boot::boot(&home, protection).await?);
     if let Err(full) = node.can_begin() {
         node.stop().await?;
@@ -128,11 +140,15 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
     let mut patience = FIRST_CLIENT;
     match stay {
         // Whoever started it is gone, and others that come too late for this node start one of their own.
-        Stay::UntilIdle if !report(&Report::Ready) => patience = Duration::ZERO,
-        Stay::UntilIdle => {}
+        Stay::UntilIdle => {
+            if !report(&Report::Ready) {
+                patience = Duration::ZERO;
+            }
+            let_go()?;
+        }
         Stay::UntilStopped => {
             node.start_schedules().await?;
-            eprintln!("ephor: a node runs on `{}`; Ctrl-C stops it", home.path().display());
+            terminal::tell(&format!("ephor: a node runs on `{}`; Ctrl-C stops it\n", home.path().display()));
         }
     }
     let idle = async {
@@ -141,6 +157,8 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
             Stay::UntilIdle => loop {
                 clients.all_gone(patience).await;
                 node.kernel.at_rest().await;
+                // The next node would have to begin it again.
+                node.compiled().await;
                 if clients.here.load(Ordering::SeqCst) == 0 {
                     break;
                 }
@@ -155,18 +173,25 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
         () = idle => Ok(Ended::Stopped),
         () = node.full() => node.can_begin().context("the node has stopped").map(|()| Ended::Stopped),
         // Its sender lives as long as the kernel.
-        _ = too_many => Ok(Ended::ThreadsLost),
+        _ = too_many => Ok(Ended::ThreadsLost(words)),
         reason = over => Err(anyhow::anyhow!("the tree of the node gave up: {reason:?}")),
     };
     // A client that comes from here on finds no socket and starts a node of its own.
     let _gone = std::fs::remove_file(home.socket());
     let closed = match ended {
         // What spins cannot be stopped, and the next boot finds out what it left open.
-        Ok(Ended::ThreadsLost) => tokio::time::timeout(LAST_STOP, node.stop()).await.unwrap_or(Ok(())),
+        Ok(Ended::ThreadsLost(_)) => tokio::time::timeout(LAST_STOP, node.stop()).await.unwrap_or(Ok(())),
         _ => node.stop().await,
     };
     drop(lock);
     closed.and(ended)
+}
+
+/// Holds nothing any more that came from the client which started this node.
+fn let_go() -> anyhow::Result<()> {
+    let nothing =
+        OpenOptions::new().read(true).write(true).open("/dev/null").context("`/dev/null` cannot be opened")?;
+    stdio::dup2_stdin(&nothing).and_then(|()| stdio::dup2_stdout(&nothing)).context("the node cannot leave its client")
 }
 
 /// Tells whoever started this node how it went; false if nobody listens.

@@ -10,33 +10,108 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
+use ephor_base::{Digest, legible};
 use ephor_kernel::Question;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr},
+    termios::{LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr},
 };
 use zeroize::Zeroizing;
 
-/// Text that a terminal shows as it is: nothing in it moves the cursor, rings or turns the direction of writing round.
+/// A name or value of others, for a place within a line: nothing in it ends the line or is hidden.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if is_harmless(c) { c } else { '\u{FFFD}' }).collect()
+    legible::line(text)
 }
 
-fn is_harmless(c: char) -> bool {
-    let turns = matches!(c, '\u{061C}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}');
-    matches!(c, '\n' | '\t') || !(c.is_control() || turns)
+/// The most characters of a value that is shown within a line.
+const VALUE: usize = 300;
+
+/// A value of others, for a place within a line: one that is long is cut in the middle, with how long it is and its digest.
+pub(crate) fn bounded(text: &str) -> String {
+    let shown: Vec<char> = plain(text).chars().collect();
+    if shown.len() <= VALUE {
+        return shown.into_iter().collect();
+    }
+    let (front, back) = (VALUE * 2 / 3, VALUE / 3);
+    let head: String = shown.iter().take(front).collect();
+    let tail: String = shown.iter().skip(shown.len().saturating_sub(back)).collect();
+    format!("{head} … {} bytes, sha256 {} … {tail}", text.len(), Digest::of(text.as_bytes()))
 }
 
 /// What is said when standard output takes nothing more.
 pub(crate) const UNWRITTEN: &str = "standard output cannot be written";
 
-/// Writes to standard output at once. A reader that closed the pipe has had enough, which is no error.
+/// Writes to standard output at once, with what a terminal would obey or hide spelt out; JSON stays the same JSON. A reader
+/// that closed the pipe has had enough, which is no error.
 pub(crate) fn write(text: &str) -> io::Result<()> {
+    write_exactly(&legible::text(text))
+}
+
+/// Writes a document to standard output: to a file as it is, and to a terminal as [`write()`] does.
+pub(crate) fn write_document(text: &str) -> io::Result<()> {
+    if io::stdout().is_terminal() { write(text) } else { write_exactly(text) }
+}
+
+fn write_exactly(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
+}
+
+/// Writes line after line to standard output, as many as its reader wants: one that closed the pipe has had enough, wherever
+/// that shows.
+///
+/// # Errors
+/// The first line that could not be had, or why standard output takes nothing more.
+pub(crate) fn write_lines(lines: impl IntoIterator<Item = anyhow::Result<String>>) -> anyhow::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut failed = None;
+    let mut written = Ok(());
+    for line in lines {
+        match line {
+            Ok(line) => written = writeln!(out, "{}", legible::text(&line)),
+            Err(error) => failed = Some(error),
+        }
+        if written.is_err() || failed.is_some() {
+            break;
+        }
+    }
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context(UNWRITTEN),
+        _ => failed.map_or(Ok(()), Err),
+    }
+}
+
+/// Tells the person something on standard error. What is told there is never what the command was for, so a command goes on
+/// where nobody can read it any more. What a terminal would obey or hide is spelt out.
+pub(crate) fn tell(text: &str) {
+    tell_exactly(&legible::text(text));
+}
+
+/// Tells a line that is beside the point.
+pub(crate) fn tell_dimly(line: &str) {
+    tell_exactly(&format!("\x1b[2m{}\x1b[0m\n", legible::text(line)));
+}
+
+/// Tells a line in place of the one before it.
+pub(crate) fn tell_over(line: &str) {
+    tell_exactly(&format!("\r{:<79}\r", plain(line)));
+}
+
+fn tell_exactly(text: &str) {
+    let _unread = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// The exit status of a command that the person interrupted, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Whether a person at the terminal ended a question with Ctrl-C.
+pub(crate) fn was_interrupted(error: &anyhow::Error) -> bool {
+    let is = |cause: &io::Error| cause.kind() == io::ErrorKind::Interrupted;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is))
 }
 
 /// Whether a person can be asked: there is a terminal of this process, whatever its input and output are.
@@ -56,7 +131,7 @@ pub(crate) fn is_shown() -> bool {
 /// Asks for a `yes` at the terminal; false if there is none or the answer is another.
 pub(crate) fn confirm(words: &str) -> io::Result<bool> {
     let Ok(mut terminal) = terminal() else { return Ok(false) };
-    write!(terminal, "{}\nGo on? [yes/no] ", plain(words))?;
+    write!(terminal, "{}\nGo on? [yes/no] ", legible::text(words))?;
     terminal.flush()?;
     let never = AtomicBool::new(false);
     let line = read_line(&mut terminal, Duration::from_secs(300), &never).unwrap_or_default();
@@ -67,7 +142,7 @@ pub(crate) fn confirm(words: &str) -> io::Result<bool> {
 pub(crate) fn ask_secret(words: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     let Ok(mut terminal) = terminal() else { return Ok(None) };
     let _quiet = Quiet::on(&terminal)?;
-    write!(terminal, "{words}: ")?;
+    write!(terminal, "{}: ", plain(words))?;
     terminal.flush()?;
     let mut line = Zeroizing::new(Vec::with_capacity(256));
     let mut byte = Zeroizing::new([0u8]);
@@ -77,6 +152,10 @@ pub(crate) fn ask_secret(words: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> 
         }
         match *byte {
             [b'\n'] => break,
+            [INTERRUPT | QUIT] => {
+                writeln!(terminal)?;
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "it was interrupted"));
+            }
             // A vector that grows leaves a copy of what it held behind.
             [_] if line.len() == line.capacity() => return Err(io::ErrorKind::InvalidData.into()),
             [other] => line.push(other),
@@ -86,7 +165,11 @@ pub(crate) fn ask_secret(words: &str) -> io::Result<Option<Zeroizing<Vec<u8>>>> 
     Ok(Some(line))
 }
 
-/// While this is there, the terminal does not show what is typed.
+/// What Ctrl-C and Ctrl-\ are as bytes.
+const INTERRUPT: u8 = 0x03;
+const QUIT: u8 = 0x1C;
+
+/// While this is there, the terminal does not show what is typed, and makes no signals of it.
 struct Quiet {
     terminal: File,
     before: Termios,
@@ -96,7 +179,10 @@ impl Quiet {
     fn on(terminal: &File) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO);
+        // A signal would end the process and leave the terminal like this; as the end of a line, Ctrl-C is an answer like any other.
+        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        quiet.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
+        quiet.special_codes[SpecialCodeIndex::VEOL2] = QUIT;
         tcsetattr(terminal, OptionalActions::Flush, &quiet)?;
         Ok(Self { terminal: terminal.try_clone()?, before })
     }
@@ -133,7 +219,8 @@ fn ask_blocking(question: &Question, time: Duration, over: &AtomicBool) -> io::R
     let mut terminal = terminal()?;
     // What was typed before the question was there is no answer to it.
     tcflush(&terminal, QueueSelector::IFlush)?;
-    write!(terminal, "{}", words(question, time))?;
+    // The text fits the screen and ends with what decides; behind it stands nothing that others have written.
+    write!(terminal, "\n{}It is refused in {} s.\n", question.text.as_str(), time.as_millis().div_ceil(1000))?;
     for _ in 0..3 {
         write!(terminal, "Permit it? [y/n] ")?;
         terminal.flush()?;
@@ -150,19 +237,6 @@ fn ask_blocking(question: &Question, time: Duration, over: &AtomicBool) -> io::R
         }
     }
     Ok(Some(false))
-}
-
-fn words(question: &Question, time: Duration) -> String {
-    let effects: Vec<String> =
-        question.verdict.effects.components().iter().map(|(name, value)| format!("{name} {}", value.value())).collect();
-    format!(
-        "\nThe agent wants to run {} on\n  {}\nIt was deferred: {}.\nEffects, per mille: {}.\nIt is refused in {} s.\n",
-        question.tool,
-        plain(&question.arguments),
-        question.verdict.why(),
-        effects.join(", "),
-        time.as_millis().div_ceil(1000)
-    )
 }
 
 /// One line, waited for in short steps so that the wait can end.
@@ -187,14 +261,4 @@ fn read_line(terminal: &mut File, time: Duration, over: &AtomicBool) -> io::Resu
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn nothing_moves_the_cursor_or_turns_the_writing_round() {
-        assert_eq!(plain("a\x1b[2Jb\u{202E}c\rd\ne"), "a\u{FFFD}[2Jb\u{FFFD}c\u{FFFD}d\ne");
-    }
 }

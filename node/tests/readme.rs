@@ -45,6 +45,7 @@ fn the_transcript_in_the_readme_is_what_really_happens() {
         .arg(format!("timeout 120 '{program}' {typed} 2>&1"))
         .current_dir(root)
         .env("EPHOR_HOME", home.path().join("home"))
+        .env("XDG_CACHE_HOME", home.path().join("cache"))
         .env_remove("OPENAI_API_KEY")
         .stdin(Stdio::null())
         .output()

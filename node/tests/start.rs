@@ -12,6 +12,7 @@ const RUNS: usize = 21;
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ephor"));
+    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command.env_remove("OPENAI_API_KEY").stdin(Stdio::null()).stderr(Stdio::null());
     command
 }

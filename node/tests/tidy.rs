@@ -13,6 +13,16 @@ const SKIPPED: [&str; 3] = [".git", "target", "node_modules"];
 const CLOCKS: [&str; 2] = ["Instant::now", "SystemTime::now"];
 const MAY_READ_A_CLOCK: [(&str, &str); 0] = [];
 
+/// What opens a file. In `node/src` that is the business of `files`, and below it of `ephor_chain::disk`, which wait for no pipe and read
+/// nothing without end; but for these, each with the reason why it may.
+const OPENERS: [&str; 4] = ["fs::read(", "read_to_string(", "File::open(", "OpenOptions::new"];
+const MAY_OPEN: [(&str, &str); 4] = [
+    ("node/src/home.rs", "writes what is then renamed, and waits for its folder"),
+    ("node/src/serving/api.rs", "opens the folder of the socket, to name it shorter"),
+    ("node/src/serving.rs", "opens /dev/null"),
+    ("node/src/terminal.rs", "opens /dev/tty"),
+];
+
 /// Words that name something which only looks like the thing.
 const HOLLOW: [&str; 7] = ["stub", "stubs", "mock", "mocks", "noop", "placeholder", "placeholders"];
 
@@ -211,6 +221,20 @@ fn only_the_node_reads_a_clock() {
         product.filter(|source| !may(source)).flat_map(|source| {
             let reads = |line: &str| comment(line).is_none() && CLOCKS.iter().any(|clock| line.contains(clock));
             let found = source.product_lines().filter(|(_, line)| reads(line));
+            found.map(|(number, line)| format!("{}:{number}: {}", source.path, line.trim())).collect::<Vec<_>>()
+        }),
+    );
+}
+
+#[test]
+fn the_node_opens_files_in_one_place() {
+    let product = sources().into_iter().filter(|source| source.is_product() && source.path.starts_with("node/src/"));
+    let may = |source: &Source| MAY_OPEN.iter().any(|(path, _)| source.path == *path);
+    none(
+        "a file is opened past `files`, which refuses what is no regular file",
+        product.filter(|source| !may(source)).flat_map(|source| {
+            let opens = |line: &str| comment(line).is_none() && OPENERS.iter().any(|opener| line.contains(opener));
+            let found = source.product_lines().filter(|(_, line)| opens(line));
             found.map(|(number, line)| format!("{}:{number}: {}", source.path, line.trim())).collect::<Vec<_>>()
         }),
     );

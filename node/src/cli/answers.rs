@@ -9,14 +9,14 @@ pub(crate) struct Answered {
     /// The number of the ticket, or the beginning of the session that asks, if it asks one thing only.
     #[arg(value_name = "ID")]
     pub(crate) ticket: String,
-    /// Use the answer again, for this agent: for the same tool with the same arguments, asked for the same reasons. With
-    /// --always=ARG,… whatever those arguments are.
+    /// Use the answer again for 8 hours, or as long as --for says, in this session alone: for the same tool with the same arguments,
+    /// asked for the same reasons. With --always=ARG,… whatever those arguments are.
     #[arg(long, value_name = "ARG", value_delimiter = ',', num_args = 0.., require_equals = true)]
     pub(crate) always: Option<Vec<String>>,
     /// Use it again for so long, such as 30m, 8h or 7d; 90 days at most.
     #[arg(long = "for", value_name = "TIME", default_value = "8h", value_parser = duration, requires = "always")]
     pub(crate) time: Duration,
-    /// Use it again for every agent of this node, and not for this one alone.
+    /// Use it again for every agent of this node, and not in this session alone.
     #[arg(long, requires = "always")]
     pub(crate) all_agents: bool,
     /// Why, for the record: public for good.

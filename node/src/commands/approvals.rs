@@ -4,31 +4,34 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_base::{Decision, SessionId, TicketId};
-use ephor_kernel::{Question, Statement, all_agents};
+use ephor_kernel::{Question, Statement, Suspended, all_agents};
 use serde_json::json;
 
 use super::{
     precedents::{suspended, suspensions},
     resting, runtime,
-    sessions::{json_lines, short},
+    sessions::short,
+    waits::Waits,
 };
 use crate::{
     cli::{Answered, Approvals},
-    client::Client,
+    client::{Client, NodeGone},
     home::Home,
     host,
-    operation::{AnswerView, Approval, Done, Operation},
+    operation::{AnswerView, Approval, Done, Operation, PAGE},
     protocol::Answer,
     terminal::{self, plain},
 };
 
+/// How many tickets a message names.
+const FEW: usize = 20;
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Shows what waits. Where no node runs, what the record says: to look starts none.
 pub(crate) fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
     if let Some(waiting) = resting::waiting(home)? {
-        let text = if args.json { json_lines(&waiting)? } else { resting::told(&waiting) };
+        let text = if args.json { Waits::resting(waiting).line()? } else { resting::told(&waiting) };
         terminal::write(&text).context(terminal::UNWRITTEN)?;
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
@@ -38,20 +41,23 @@ pub(crate) fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCod
 }
 
 async fn watched(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
-    let mut client = loop {
-        match Client::reach_running(home).await? {
-            Some(client) => break client,
-            None => tokio::time::sleep(LOOK).await,
-        }
-    };
     let mut shown = None;
     loop {
-        let approvals = open(&mut client).await?;
-        let (_, held) = suspended(&mut client, None).await?;
+        let (approvals, held) = match look(home).await {
+            Ok(Some(found)) => found,
+            Err(error) if !error.is::<NodeGone>() => return Err(error),
+            Ok(None) | Err(_) => {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+        };
         let state = |one: &Approval| (one.question.ticket, one.answers.len());
         let tickets: (Vec<_>, Vec<_>) = (approvals.iter().map(state).collect(), held.clone());
         if shown.as_ref() != Some(&tickets) {
-            let text = if args.json { json_lines(&approvals)? } else { told(&approvals) + &suspensions(&held) };
+            let text = match args.json {
+                true => Waits::running(approvals, held).line()?,
+                false => told(&approvals) + &suspensions(&held),
+            };
             terminal::write(&text).context(terminal::UNWRITTEN)?;
             shown = Some(tickets);
         }
@@ -60,6 +66,15 @@ async fn watched(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// What waits, and who is suspended, on the node that runs. A connection that stays would keep a node from ending that was started
+/// for another client.
+async fn look(home: &Home) -> anyhow::Result<Option<(Vec<Approval>, Vec<Suspended>)>> {
+    let Some(mut client) = Client::reach_running(home).await? else { return Ok(None) };
+    let approvals = open(&mut client).await?;
+    let (_, held) = suspended(&mut client, None).await?;
+    Ok(Some((approvals, held)))
 }
 
 /// Answers. Only what waits, or may, is worth a node.
@@ -77,7 +92,8 @@ async fn said(home: &Home, args: &Answered, decision: Decision) -> anyhow::Resul
     let question = &meant(&args.ticket, &approvals)?.question;
     let always = args.always.as_ref().map(|free| {
         let seat = if args.all_agents { all_agents() } else { question.seat.clone() };
-        question.always(seat, free.clone(), host::now().plus(args.time))
+        // The clock of this machine may lie behind the time of the record.
+        question.always(seat, free.clone(), host::now().max(question.asked).plus(args.time))
     });
     let until = always.as_ref().map(|always| always.until);
     let said = Statement { always, note: args.note.clone(), ..Statement::on_ticket(question, decision) };
@@ -91,8 +107,15 @@ async fn said(home: &Home, args: &Answered, decision: Decision) -> anyhow::Resul
         });
         said.to_string() + "\n"
     } else {
-        let again = until.map(|until| format!("it is used again until {}; `ephor precedents`\n", short(until)));
-        answered(question, decision, missing) + &again.unwrap_or_default()
+        let whom = if args.all_agents { "every agent of this node" } else { "this session alone" };
+        let again = until.map(|until| {
+            format!(
+                "The answer stands for {whom} until {} UTC: the same call, asked for the same reasons, is answered likewise. \
+                 `ephor precedents` lists it and ends it.\n",
+                short(until)
+            )
+        });
+        question.text.as_str().to_owned() + &answered(question, decision, missing) + &again.unwrap_or_default()
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
@@ -115,9 +138,17 @@ fn answered(question: &Question, decision: Decision, missing: u32) -> String {
 }
 
 async fn open(client: &mut Client) -> anyhow::Result<Vec<Approval>> {
-    match client.operate(Operation::Approvals {}).await? {
-        Done::Approvals { approvals } => Ok(approvals),
-        _ => bail!("the node answered something else"),
+    let mut all: Vec<Approval> = Vec::new();
+    loop {
+        let behind = all.last().map(|one| one.question.ticket);
+        let Done::Approvals { approvals } = client.operate(Operation::Approvals { behind }).await? else {
+            bail!("the node answered something else");
+        };
+        let is_last = approvals.len() < PAGE;
+        all.extend(approvals);
+        if is_last {
+            return Ok(all);
+        }
     }
 }
 
@@ -135,20 +166,23 @@ fn named(text: &str, open: &[(TicketId, SessionId)]) -> anyhow::Result<TicketId>
     }
     let begins = |(_, session): &&(TicketId, SessionId)| text.len() >= 4 && session.to_string().starts_with(text);
     let found: Vec<&(TicketId, SessionId)> = open.iter().filter(begins).collect();
-    let numbers: Vec<String> = open.iter().map(|(ticket, _)| ticket.to_string()).collect();
-    let open = if numbers.is_empty() { "nothing waits".to_owned() } else { format!("open are {}", numbers.join(", ")) };
+    let mut numbers: Vec<String> = open.iter().take(FEW).map(|(ticket, _)| ticket.to_string()).collect();
+    numbers.extend(open.len().checked_sub(FEW).filter(|more| *more > 0).map(|more| format!("and {more} more")));
+    let waits = match open.len() {
+        0 => "Nothing waits for an answer.".to_owned(),
+        1 => format!("Ticket {} is open.", numbers.join("")),
+        _ => format!("Tickets {} are open.", numbers.join(", ")),
+    };
     match found.as_slice() {
         [(ticket, _)] => Ok(*ticket),
-        [] => bail!(
-            "no ticket `{text}` is open, {open}: it was answered, its time is up, or it never was; `ephor tickets` tells"
-        ),
-        more => bail!("session `{text}` asks {} things; name the ticket: {open}", more.len()),
+        [] => bail!("Ticket {} is not open. {waits} `ephor tickets` shows what became of others.", plain(text)),
+        more => bail!("Session {} asks {} things: name the ticket. {waits}", plain(text), more.len()),
     }
 }
 
 fn told(approvals: &[Approval]) -> String {
     if approvals.is_empty() {
-        return "nothing waits for an answer\n".to_owned();
+        return "Nothing waits for an answer.\n".to_owned();
     }
     approvals.iter().map(one).collect()
 }
@@ -158,30 +192,20 @@ fn people(answers: &[AnswerView], may: &[String]) -> String {
     let said = |AnswerView { name, operator, permits, note }: &AnswerView| {
         let name = name.as_ref().map_or_else(|| format!("{operator}, no approver any more"), |name| plain(name));
         let note = note.as_ref().map(|note| format!(": {}", plain(note))).unwrap_or_default();
-        format!("\n  answered   {name} {}{note}", if *permits { "permits it" } else { "refuses it" })
+        format!("{name} {}{note}.\n", if *permits { "permits it" } else { "refuses it" })
     };
     let answered: String = answers.iter().map(said).collect();
-    format!(
-        "{answered}\n  may answer {}",
-        if may.is_empty() { "nobody else".to_owned() } else { plain(&may.join(", ")) }
-    )
+    let may = if may.is_empty() { "nobody".to_owned() } else { plain(&may.join(", ")) };
+    format!("{answered}Who may still answer: {may}.\n")
 }
 
 fn one(Approval { question, left_ms, answers, may }: &Approval) -> String {
-    let Question { ticket, session, seat, tool, arguments, verdict, quorum, .. } = question;
-    let people = if *quorum > 1 {
-        format!("\n  takes      {quorum} different people{}", people(answers, may))
-    } else {
-        String::new()
-    };
-    let effects: Vec<String> =
-        verdict.effects.components().iter().map(|(name, value)| format!("{name} {}", value.value())).collect();
+    let Question { ticket, text, quorum, .. } = question;
+    let people = if *quorum > 1 { people(answers, may) } else { String::new() };
     format!(
-        "ticket {ticket}, {} s left: {tool}\n  asked by   {seat} in session {session}\n  arguments  {}\n  deferred   {}\n  \
-         effects    {} (per mille){people}\n  a yes runs exactly this, once: ephor approve {ticket}; a no: ephor refuse {ticket}; either for good: --always\n",
+        "{people}{}Run exactly this, once: ephor approve {ticket}. Refuse it: ephor refuse {ticket}. With --always the answer stands \
+         for 8 h, for this session alone. {} s are left.\n\n",
+        text.as_str(),
         left_ms.div_ceil(1000),
-        plain(arguments),
-        plain(&verdict.why()),
-        effects.join(", "),
     )
 }

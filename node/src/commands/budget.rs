@@ -5,6 +5,7 @@ use std::{fmt::Write as _, process::ExitCode};
 use anyhow::{Context, bail};
 use ephor_base::Resource;
 
+use super::no_node;
 use crate::{
     cli::BudgetOf,
     client::Client,
@@ -19,16 +20,14 @@ const BAR: u64 = 20;
 pub(crate) async fn budget(home: &Home, args: BudgetOf) -> anyhow::Result<ExitCode> {
     let BudgetOf { target, tokens, usd, wall_seconds, tool_calls, messages, note, json } = args;
     let changes = Changes { tokens, micro_usd: usd, wall_ms: wall_seconds, tool_calls, messages };
-    let Some(mut client) = Client::reach_running(home).await? else {
-        bail!("no node runs on `{}`, and budgets belong to agents that run", home.path().display());
-    };
+    let mut client = Client::reach_running(home).await?.with_context(|| no_node(home))?;
     let done = client.operate(Operation::Budget { target, changes, note }).await?;
     let Done::Budget { seat, account, seq } = &done else { bail!("the node answered something else") };
     let text = if json {
         serde_json::to_string(&done)? + "\n"
     } else {
         let place = seq.map_or_else(String::new, |seq| format!(", set by entry {seq}"));
-        format!("{seat}{place}\n{}", table(account))
+        format!("{seat}{place}\n{}{}", table(account), spent(account))
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
@@ -56,6 +55,25 @@ pub(super) fn table(account: &AccountView) -> String {
     text
 }
 
+/// Of what nothing is left, if there is such a thing: it is not said that the agent goes on.
+fn spent(account: &AccountView) -> String {
+    let amounts = account.limit.amounts().into_iter().zip(account.used.amounts());
+    let spent = amounts.filter(|((resource, limit), (_, used))| is_bound(*resource) && used >= limit);
+    let names: Vec<&str> = spent.map(|((resource, _), _)| resource.name()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "  spent: {}. What needs more of it is refused, and ends the turn, until there is more.\n",
+        names.join(", ")
+    )
+}
+
+/// Whether it is something that is used up, and not a bound on the tree below.
+const fn is_bound(resource: Resource) -> bool {
+    !matches!(resource, Resource::Depth | Resource::Children)
+}
+
 /// What is used and set aside of a limit, in characters that need no colour.
 pub(super) fn bar(limit: u64, used: u64, reserved: u64) -> String {
     let part = |amount: u64| {
@@ -70,8 +88,8 @@ pub(super) fn bar(limit: u64, used: u64, reserved: u64) -> String {
 /// The fullest of the things that run out, of a hundred.
 pub(super) fn fullest(account: &AccountView) -> u64 {
     let parts = account.limit.amounts().into_iter().zip(account.used.amounts());
-    let parts = parts.filter(|((resource, limit), _)| *limit > 0 && *resource != Resource::Depth);
-    parts.map(|((_, limit), (_, used))| used.saturating_mul(100) / limit).max().unwrap_or(0)
+    let parts = parts.filter(|((resource, limit), (_, used))| is_bound(*resource) && (*limit > 0 || *used > 0));
+    parts.map(|((_, limit), (_, used))| used.saturating_mul(100).checked_div(limit).unwrap_or(100)).max().unwrap_or(0)
 }
 
 fn amount(resource: Resource, amount: u64) -> String {

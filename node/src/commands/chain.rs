@@ -23,7 +23,7 @@ pub(crate) use log::entries;
 
 use self::keep::Erasure;
 use super::runtime;
-use crate::{cli::Chain, home::Home, passphrase, serving, terminal};
+use crate::{cli::Chain, failure::NoChain, files, home::Home, passphrase, serving, terminal};
 
 pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
     match args {
@@ -48,14 +48,14 @@ pub(crate) fn chain(home: &Home, args: Chain) -> anyhow::Result<ExitCode> {
 /// A home that was used, or what to do.
 pub(crate) fn used(home: &Home) -> anyhow::Result<&Home> {
     if !home.exists() {
-        bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
+        bail!(NoChain(home.path().to_owned()));
     }
     Ok(home)
 }
 
 fn key(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
     let path = used(home)?.public_keys();
-    let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+    let keys = files::of_home(&path)?.with_context(|| format!("`{}` is not there", path.display()))?;
     let text = if json { format!("{}\n", json!({ "keys": keys.lines().collect::<Vec<_>>() })) } else { keys };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use ephor_base::{MessageId, PartKind};
 use ephor_chain::{Unanswered, Undelivered, state::Dead as Letter};
 use serde_json::json;
@@ -15,10 +15,11 @@ use super::{
 use crate::{
     cli::{Dead, DeadCommand},
     client::{Client, NodeGone},
+    failure,
     home::Home,
     operation::{Done, Operation},
     projections::{Answering, Found, Question},
-    terminal::{self, plain},
+    terminal,
 };
 
 pub(crate) fn dead(home: &Home, args: Dead) -> anyhow::Result<ExitCode> {
@@ -64,11 +65,11 @@ fn each(
             Err(error) => {
                 failed = failed.saturating_add(1);
                 let error = error.context(format!("message {message} was not replayed"));
-                let error = format!("{error:#}; if it is a dead letter still, `ephor dead drop {message}` drops it");
+                let error = anyhow!("{error:#}; if it is a dead letter still, `ephor dead drop {message}` drops it");
                 if all == 1 {
-                    bail!(error);
+                    return Err(error);
                 }
-                eprintln!("ephor: {error}");
+                failure::tell(&error);
             }
         }
     }
@@ -163,8 +164,8 @@ async fn show(home: &Home, message: MessageId, json: bool) -> anyhow::Result<Exi
     tell(&done, json, |done| {
         let Done::Letter { parts, .. } = done else { return None };
         let part = |part: &ephor_base::Part| match part.kind {
-            PartKind::Typed => plain(&part.text),
-            PartKind::Piped => format!("(piped)\n{}", plain(&part.text)),
+            PartKind::Typed => part.text.clone(),
+            PartKind::Piped => format!("(piped)\n{}", part.text),
         };
         Some(parts.iter().map(part).collect::<Vec<_>>().join("\n") + "\n")
     })?;

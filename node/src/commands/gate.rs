@@ -1,24 +1,18 @@
 //! `ephor gate`: asks the gate without running anything.
 
-use std::{
-    io::{BufRead, BufReader},
-    path::Path,
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Context;
 use ephor_governance::{Environment, OperatorPolicy, replay::Replay};
 
-use crate::{cli::Gate, constitution, terminal};
+use crate::{cli::Gate, constitution, files, terminal};
 
 pub(crate) fn gate(args: Gate) -> anyhow::Result<ExitCode> {
     match args {
         Gate::Replay { trace, environment, policy } => {
             let mut replay = replay(environment.into(), policy.as_deref())?;
-            let file = std::fs::File::open(&trace).with_context(|| format!("`{}` cannot be read", trace.display()))?;
-            for line in BufReader::new(file).lines() {
-                let line = line.with_context(|| format!("`{}` is not text", trace.display()))?;
-                if let Some(answer) = replay.take(&line).with_context(|| format!("`{}`", trace.display()))? {
+            for line in files::named(&trace, files::MOST_SCRIPT)?.lines() {
+                if let Some(answer) = replay.take(line).with_context(|| format!("`{}`", trace.display()))? {
                     let text = serde_json::to_string(&answer).context("the answer cannot be written")?;
                     terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
                 }

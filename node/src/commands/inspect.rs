@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use ephor_base::{Pid, ToolName};
 use ephor_kernel::{Posted, Suspended};
 
-use super::budget;
+use super::{budget, no_node, ps::state};
 use crate::{
     cli::Inspect,
     client::Client,
@@ -16,9 +16,7 @@ use crate::{
 };
 
 pub(crate) async fn inspect(home: &Home, args: &Inspect) -> anyhow::Result<ExitCode> {
-    let Some(mut client) = Client::reach_running(home).await? else {
-        bail!("no node runs on `{}`; `ephor up` starts one", home.path().display());
-    };
+    let mut client = Client::reach_running(home).await?.with_context(|| no_node(home))?;
     let Done::Inspected { inspection } = client.operate(Operation::Inspect { target: args.target.clone() }).await?
     else {
         bail!("the node answered something else");
@@ -31,9 +29,8 @@ pub(crate) async fn inspect(home: &Home, args: &Inspect) -> anyhow::Result<ExitC
 fn told(found: &Inspection) -> Result<String, std::fmt::Error> {
     let (info, mut text) = (&found.process.info, String::new());
     writeln!(text, "process {}  {}", info.pid, info.seat)?;
-    let held = found.process.held.map_or_else(String::new, |held| format!(", {held:?}").to_lowercase());
-    let state = format!("{:?}", info.state).to_lowercase();
-    writeln!(text, "  state        {state}{held}, up {} s, {} restarts", info.uptime_ms / 1000, info.restarts)?;
+    let state = state(&found.process);
+    writeln!(text, "  state        {state}, up {} s, {} restarts", info.uptime_ms / 1000, info.restarts)?;
     if let Some(parent) = info.parent {
         writeln!(text, "  supervised   by {parent}")?;
     }
@@ -45,14 +42,12 @@ fn told(found: &Inspection) -> Result<String, std::fmt::Error> {
         let of = found.tools.as_ref().map_or_else(String::new, |tools| format!(", with {}", names(tools)));
         writeln!(text, "  agent        {}, {} in {}{of}", plain(name), plain(role), plain(namespace))?;
     }
-    if let Some(waiting_for) = &found.process.waiting_for {
+    // What holds it is its state.
+    if let Some(waiting_for) = found.process.waiting_for.as_ref().filter(|_| found.process.held.is_none()) {
         writeln!(text, "  waits for    {}", plain(waiting_for))?;
     }
     if let Some(Suspended { session, since, calls, bad, .. }) = &found.process.suspended {
-        writeln!(
-            text,
-            "  suspended    for its conduct since entry {since}: of {calls} tool calls {bad} were refused or failed"
-        )?;
+        writeln!(text, "  suspended    for its conduct since entry {since}: of {calls} tool calls {bad} were refused")?;
         writeln!(text, "               `ephor reinstate {session}` lets it act again")?;
     }
     writeln!(text, "  mailbox      {} waiting", info.waiting)?;

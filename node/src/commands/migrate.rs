@@ -6,11 +6,11 @@ use anyhow::{Context, bail};
 use ephor_chain::{migrate::Migrated, segment::FORMAT_VERSION};
 use serde_json::json;
 
-use crate::{cli::Migrate, home::Home, passphrase, progress::Bar, serving, terminal};
+use crate::{cli::Migrate, failure::NoChain, home::Home, passphrase, progress::Bar, serving, terminal};
 
 pub(crate) fn migrate(home: &Home, args: &Migrate) -> anyhow::Result<ExitCode> {
     if !home.exists() {
-        bail!("there is no chain yet on `{}`; `ephor run` begins one", home.path().display());
+        bail!(NoChain(home.path().to_owned()));
     }
     if !home.chain().is_dir() {
         bail!("there is no chain in `{}`; `ephor chain verify` says what is missing", home.path().display());

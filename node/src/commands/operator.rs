@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, bail};
-use ephor_base::Digest;
+use ephor_base::{Digest, files::Files as _};
 use ephor_chain::{Protection, Role, disk::Disk, operators::is_name, protection::relock};
 use serde_json::json;
 
@@ -76,6 +76,9 @@ impl New<'_> {
             Some(text) => (text.trim().parse().ok().context("--public: a key is 64 hexadecimal digits")?, None),
             None => {
                 let file = home.credential_of(self.name);
+                if file.exists() {
+                    bail!(in_the_way(&file));
+                }
                 let operator = self.make(&file)?;
                 (Digest(operator.key().verifying_key().to_bytes()), Some(file))
             }
@@ -112,10 +115,18 @@ impl New<'_> {
     fn make(&self, file: &Path) -> anyhow::Result<Operator> {
         let protection = protection(self.new_file, self.is_unprotected())?;
         if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("`{}` cannot be made", folder.display()))?;
+            Disk.create_folder(folder).with_context(|| format!("`{}` cannot be made", folder.display()))?;
         }
         Operator::make(file, &protection, &SystemRandom)
     }
+}
+
+/// What another enrolment has made just now, or one left that was cut short.
+fn in_the_way(file: &Path) -> String {
+    format!(
+        "there is a credential `{}` already, and none is overwritten: if no operator uses it, remove it and try again",
+        file.display()
+    )
 }
 
 fn protection(new_file: Option<&Path>, unprotected: bool) -> anyhow::Result<Protection> {

@@ -11,27 +11,31 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Decision, Seq};
+use ephor_base::{Decision, Digest, Seq};
 use ephor_governance::{Constitution, Environment};
 
-use super::{chain::entries, gate, runtime};
-use crate::{cli::Policy, config::Config, constitution, home::Home, terminal};
+use super::{chain::entries, gate};
+use crate::{cli::Policy, config::Config, constitution, files, home::Home, terminal};
 
 pub(crate) fn policy(home: &Home, args: Policy) -> anyhow::Result<ExitCode> {
     if let Policy::Apply { file, yes, json } = &args {
-        return runtime(1)?.block_on(apply::apply(home, file, *yes, *json));
+        return apply::apply(home, file, *yes, *json);
     }
     let (text, code) = match args {
         Policy::Apply { .. } => (String::new(), ExitCode::SUCCESS),
         Policy::Check { file } => (check(&constitution::of_file(&file)?), ExitCode::SUCCESS),
-        Policy::Show { schema: true } => (Constitution::schema_text().to_owned(), ExitCode::SUCCESS),
-        Policy::Show { schema: false } => (in_force(home)?.text().to_owned(), ExitCode::SUCCESS),
+        Policy::Show { schema } => {
+            let text = if schema { Constitution::schema_text().to_owned() } else { in_force(home)?.text().to_owned() };
+            terminal::write_document(&text).context(terminal::UNWRITTEN)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Policy::Diff { file } => (diff(&in_force(home)?, &constitution::of_file(&file)?), ExitCode::SUCCESS),
         Policy::Explain { seq: Some(seq), json, .. } => (explain::one(home, Seq(seq), json)?, ExitCode::SUCCESS),
         Policy::Explain { seq: None, json, .. } => explain::all(home, json)?,
         Policy::Backtest { policy, environment, json } => {
             let environment = environment.map(Into::into);
-            (backtest::backtest(home, constitution::of_file(&policy)?, environment, json)?, ExitCode::SUCCESS)
+            let table = backtest::backtest(home, constitution::of_file(&policy)?, environment)?;
+            (if json { format!("{}\n", table.as_json()) } else { table.as_text() }, ExitCode::SUCCESS)
         }
         Policy::Test { table, environment, policy } => test(&table, environment.into(), policy.as_deref())?,
     };
@@ -51,8 +55,13 @@ fn check(constitution: &Constitution) -> String {
     format!(
         "It is a constitution of {} articles; its digest is {}.\n",
         constitution.articles().count(),
-        constitution.digest()
+        digest(constitution)
     )
+}
+
+/// The name of a constitution, as the record has it: the digest of its text.
+fn digest(constitution: &Constitution) -> Digest {
+    Digest::of(constitution.text().as_bytes())
 }
 
 /// The articles that come, go or change.
@@ -73,7 +82,7 @@ fn diff(old: &Constitution, new: &Constitution) -> String {
 
 /// Holds a table against the gate. A row is a trace, the id of a call in it and the decision that is wanted.
 fn test(table: &Path, environment: Environment, policy: Option<&Path>) -> anyhow::Result<(String, ExitCode)> {
-    let text = std::fs::read_to_string(table).with_context(|| format!("`{}` cannot be read", table.display()))?;
+    let text = files::named(table, files::MOST_TEXT)?;
     let (mut out, mut failed, mut rows) = (String::new(), 0_usize, 0_usize);
     for row in text.lines().map(str::trim).filter(|row| !row.is_empty() && !row.starts_with('#')) {
         let cells: Vec<&str> = row.split_whitespace().collect();
@@ -98,7 +107,7 @@ fn decision(
     environment: Environment,
     policy: Option<&Path>,
 ) -> anyhow::Result<Option<Decision>> {
-    let text = std::fs::read_to_string(trace).with_context(|| format!("`{}` cannot be read", trace.display()))?;
+    let text = files::named(trace, files::MOST_SCRIPT)?;
     let mut replay = gate::replay(environment, policy)?;
     for line in text.lines() {
         let answer = replay.take(line).with_context(|| format!("`{}`", trace.display()))?;

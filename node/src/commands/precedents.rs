@@ -13,33 +13,47 @@ use crate::{
     cli::{Precedent, Precedents, Reinstated},
     client::Client,
     home::Home,
-    operation::{Done, Operation, PrecedentView},
-    terminal::{self, plain},
+    operation::{Done, Operation, PAGE, PrecedentView},
+    terminal::{self, bounded, plain},
 };
 
 pub(crate) async fn precedents(home: &Home, args: Precedents) -> anyhow::Result<ExitCode> {
     let mut client = Client::reach(home).await?;
-    let Done::Precedents { origin, precedents } = client.operate(Operation::Precedents {}).await? else {
-        bail!("the node answered something else");
-    };
+    let (origin, precedents) = standing(&mut client).await?;
     let text = match args.act {
         None if args.json => json_lines(&precedents)?,
         None => told(&precedents),
         Some(Precedent::Revoke { ruling, note, json }) => {
             let ruling = Seq(ruling);
             if !precedents.iter().any(|one| one.precedent == ruling) {
-                bail!("no answer of entry {ruling} is used again; `ephor precedents` shows those that are");
+                bail!("No standing approval {ruling}. `ephor precedents` lists those that stand.");
             }
             let seq = client.judge(&origin, Judgment::Revoke { ruling }, note).await?;
             if json {
                 json!({"precedent": ruling, "seq": seq}).to_string() + "\n"
             } else {
-                format!("the answer of entry {ruling} is used no more (entry {seq})\n")
+                format!("Standing approval {ruling} is revoked (entry {seq}).\n")
             }
         }
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the log, and all answers that are used again.
+async fn standing(client: &mut Client) -> anyhow::Result<(String, Vec<PrecedentView>)> {
+    let mut all: Vec<PrecedentView> = Vec::new();
+    loop {
+        let behind = all.last().map(|one| one.precedent);
+        let Done::Precedents { origin, precedents } = client.operate(Operation::Precedents { behind }).await? else {
+            bail!("the node answered something else");
+        };
+        let is_last = precedents.len() < PAGE;
+        all.extend(precedents);
+        if is_last {
+            return Ok((origin, all));
+        }
+    }
 }
 
 pub(crate) async fn reinstate(home: &Home, args: Reinstated) -> anyhow::Result<ExitCode> {
@@ -85,7 +99,7 @@ pub(super) async fn suspended(
 pub(super) fn suspensions(suspended: &[Suspended]) -> String {
     let line = |Suspended { session, seat, since, calls, bad }: &Suspended| {
         format!(
-            "{seat} is suspended for its conduct since entry {since}: of {calls} tool calls {bad} were refused or failed; \
+            "{seat} is suspended for its conduct since entry {since}: of {calls} tool calls {bad} were refused; \
              ephor reinstate {session}\n"
         )
     };
@@ -94,7 +108,7 @@ pub(super) fn suspensions(suspended: &[Suspended]) -> String {
 
 fn told(precedents: &[PrecedentView]) -> String {
     if precedents.is_empty() {
-        return "no answer is used again\n".to_owned();
+        return "No standing approvals.\n".to_owned();
     }
     precedents.iter().map(one).collect()
 }
@@ -105,7 +119,7 @@ fn one(view: &PrecedentView) -> String {
     } = view;
     let answer = if *permits { "permits" } else { "refuses" };
     let arguments =
-        arguments.as_ref().map_or_else(|| "cannot be read any more".to_owned(), |same| plain(&same.to_json()));
+        arguments.as_ref().map_or_else(|| "cannot be read any more".to_owned(), |same| bounded(&same.to_json()));
     let free = if free.is_empty() { String::new() } else { format!(", whatever {} is", plain(&free.join(", "))) };
     let by = by.clone().unwrap_or_else(|| operator.to_string());
     let note = note.as_ref().map(|note| format!("\n  note       {}", plain(note))).unwrap_or_default();

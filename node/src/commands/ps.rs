@@ -1,10 +1,12 @@
 //! `ephor ps`: the processes of the running node, as a tree.
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, io::IsTerminal, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use ephor_base::Pid;
+use ephor_base::{Pid, Seat};
+use ephor_chain::{Hold, HoldKind, Space};
 use ephor_kernel::{Appointments, Posted};
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{budget, no_node};
@@ -36,17 +38,19 @@ pub(crate) async fn ps(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
 async fn look(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     let mut client = Client::reach_running(home).await?.with_context(|| no_node(home))?;
     loop {
-        let survey = survey(&mut client).await?;
-        let text = if !args.json {
-            tree(&survey.processes) + &quota(&mut client).await?
-        } else if args.watch {
+        let found = Standing { survey: survey(&mut client).await?, room: room(&mut client).await? };
+        let text = match (args.json, args.watch) {
+            (false, _) => told(&found),
             // One line a look.
-            serde_json::to_string(&survey.processes)? + "\n"
-        } else {
-            serde_json::to_string_pretty(&survey.processes)? + "\n"
+            (true, true) => serde_json::to_string(&found)? + "\n",
+            (true, false) => serde_json::to_string_pretty(&found)? + "\n",
         };
         // From the top of the screen, and nothing of the last look below.
-        let text = if args.watch && !args.json { format!("\x1b[H\x1b[J{text}") } else { text };
+        let text = if args.watch && !args.json && std::io::stdout().is_terminal() {
+            format!("\x1b[H\x1b[J{text}")
+        } else {
+            text
+        };
         terminal::write(&text).context(terminal::UNWRITTEN)?;
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
@@ -55,19 +59,81 @@ async fn look(home: &Home, args: &Ps) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// How much of the quota is used; nothing where there is none.
-async fn quota(client: &mut Client) -> anyhow::Result<String> {
-    let Answer::Space { space } = client.ask(&Request::Space {}).await? else {
-        bail!("the node answered something else");
-    };
-    Ok(space.map(|space| format!("\nquota   {}\n", bytes::of_quota(space))).unwrap_or_default())
+/// How a node stands.
+#[derive(Serialize)]
+struct Standing {
+    #[serde(flatten)]
+    survey: Survey,
+    #[serde(flatten)]
+    room: Room,
 }
 
-/// Everything that runs.
-pub(super) async fn survey(client: &mut Client) -> anyhow::Result<Survey> {
-    match client.operate(Operation::Survey {}).await? {
-        Done::Survey { survey } => Ok(survey),
+/// How the record of a node that runs stands.
+#[derive(Serialize)]
+pub(super) struct Room {
+    /// How much of the quota is used; nothing where there is none.
+    quota: Option<Space>,
+    /// Why the chain cannot be published; nothing while it can.
+    pub(super) trouble: Option<String>,
+}
+
+pub(super) async fn room(client: &mut Client) -> anyhow::Result<Room> {
+    match client.ask(&Request::Space {}).await? {
+        Answer::Space { space, trouble } => Ok(Room { quota: space, trouble }),
         _ => bail!("the node answered something else"),
+    }
+}
+
+/// The tree, and below it what holds agents, how much of the quota is used, and what is wrong with the chain.
+fn told(Standing { survey, room }: &Standing) -> String {
+    let quota = room.quota.map(|space| format!("\nquota   {}\n", bytes::of_quota(space)));
+    let trouble = room.trouble.as_deref().map(unpublished).map(|told| format!("\nchain   {told}\n"));
+    tree(&survey.processes) + &held(&survey.holds) + &quota.unwrap_or_default() + &trouble.unwrap_or_default()
+}
+
+/// What an operator holds, and what ends that.
+fn held(holds: &[Hold]) -> String {
+    let line = |Hold { seat, kind, tree: _ }: &Hold| {
+        let (who, target) = match *seat == Seat::root("node") {
+            true => ("every agent".to_owned(), "--all".to_owned()),
+            false => (plain(seat.as_str()), plain(seat.as_str())),
+        };
+        match kind {
+            HoldKind::Stopped => format!("{who} is stopped; `ephor resume {target}` lets it begin again\n"),
+            HoldKind::Suspended => format!("{who} is suspended; `ephor resume {target}` lets it go on\n"),
+            HoldKind::Spent => {
+                format!("the budget of {who} is spent; `ephor budget {target}` shows of what, and gives more\n")
+            }
+        }
+    };
+    holds.iter().map(line).map(|line| format!("\nheld    {line}")).collect()
+}
+
+/// What is wrong with a chain that cannot be published.
+pub(super) fn unpublished(why: &str) -> String {
+    format!("cannot be published: {}. What was acknowledged is in its journal; see to the disk.", plain(why))
+}
+
+/// Everything that runs, page by page.
+pub(super) async fn survey(client: &mut Client) -> anyhow::Result<Survey> {
+    let mut whole: Option<Survey> = None;
+    loop {
+        let behind = whole.as_ref().and_then(|survey| survey.processes.last()).map(|last| last.info.pid);
+        let Done::Survey { survey: page } = client.operate(Operation::Survey { behind }).await? else {
+            bail!("the node answered something else");
+        };
+        let is_last = !page.more || page.processes.is_empty();
+        match &mut whole {
+            Some(whole) => {
+                whole.processes.extend(page.processes);
+                whole.flights.extend(page.flights);
+            }
+            None => whole = Some(page),
+        }
+        match whole {
+            Some(whole) if is_last => return Ok(Survey { more: false, ..whole }),
+            more => whole = more,
+        }
     }
 }
 
@@ -92,10 +158,9 @@ fn branch(all: &BTreeMap<Option<Pid>, Vec<&ProcessView>>, parent: Option<Pid>, l
             (Some(_), false) => ("├─ ", "│  "),
         };
         let info = &process.info;
-        let state = format!("{:?}", info.state).to_lowercase();
+        let state = state(process);
         let up = format!("{} s", info.uptime_ms / 1000);
-        let used =
-            process.account.as_ref().map_or_else(|| "-".to_owned(), |account| format!("{}%", budget::fullest(account)));
+        let used = process.account.as_ref().map_or_else(|| "-".to_owned(), |account| used(budget::fullest(account)));
         let idle = if process.suspended.is_some() { "reinstate: its conduct" } else { "-" };
         let waits: String = plain(process.waiting_for.as_deref().unwrap_or(idle)).chars().take(22).collect();
         let agent = info.agent.as_ref().map_or_else(String::new, posted);
@@ -107,6 +172,17 @@ fn branch(all: &BTreeMap<Option<Pid>, Vec<&ProcessView>>, parent: Option<Pid>, l
         ));
         branch(all, Some(info.pid), &format!("{lead}{below}"), text);
     }
+}
+
+/// What a process does, or what holds it from doing anything.
+pub(super) fn state(process: &ProcessView) -> String {
+    let state = process.held.map_or_else(|| format!("{:?}", process.info.state), |held| format!("{held:?}"));
+    state.to_lowercase()
+}
+
+/// How much of a budget is used, of a hundred.
+pub(super) fn used(percent: u64) -> String {
+    if percent < 100 { format!("{percent}%") } else { "spent".to_owned() }
 }
 
 /// What agent it is, where the configuration names one.

@@ -1,18 +1,19 @@
 //! What a home says while no node runs on it, read from the record: to look begins nothing and writes nothing.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use ephor_base::{Digest, files::Files};
-use ephor_chain::{Config, VerifierKeys, disk::Disk};
+use ephor_chain::{Config, disk::Disk, state::Waiting};
 
 use super::sessions::short;
 use crate::{
-    client::{Client, PAUSE},
-    home::{Home, Lock, Locked},
+    client::Client,
+    files,
+    home::{Home, Lock, Locked, PATIENCE, Wait},
     host,
     operation::OperatorView,
-    projections::{Answering, PATIENCE, Waiting},
+    projections::Answering,
     terminal::plain,
 };
 
@@ -29,7 +30,7 @@ pub(crate) fn waiting(home: &Home) -> anyhow::Result<Option<Vec<Waiting>>> {
 /// For a person.
 pub(crate) fn told(waiting: &[Waiting]) -> String {
     if waiting.is_empty() {
-        return "nothing waits for an answer\n".to_owned();
+        return "Nothing waits for an answer.\n".to_owned();
     }
     let one = |one: &Waiting| {
         let Waiting { ticket, session, tool, expires, .. } = one;
@@ -49,8 +50,7 @@ pub(crate) async fn operators(home: &Home) -> anyhow::Result<Option<Vec<Operator
     }
     let Some(_lock) = lock(home).await? else { return Ok(None) };
     let path = home.public_keys();
-    let keys = std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-    let keys: VerifierKeys = keys.parse().with_context(|| format!("`{}`", path.display()))?;
+    let keys = files::public_keys(&path)?;
     let files: Arc<dyn Files> = Arc::new(Disk);
     let standing = ephor_chain::standing(&Config::in_home(home.path()), &files, &keys);
     let standing = standing.context("the chain cannot be read; see `ephor chain verify`")?;
@@ -65,14 +65,14 @@ pub(crate) async fn operators(home: &Home) -> anyhow::Result<Option<Vec<Operator
 
 /// The lock of a home on which no node runs. One that is leaving, or begins, is waited for.
 async fn lock(home: &Home) -> anyhow::Result<Option<Lock>> {
-    let began = Instant::now();
+    let mut wait = Wait::new(home, PATIENCE);
     loop {
-        match home.lock() {
+        match home.try_look() {
             Ok(lock) => return Ok(Some(lock)),
             Err(error) if !error.is::<Locked>() => return Err(error),
             Err(_) if Client::reach_running(home).await?.is_some() => return Ok(None),
-            Err(error) if began.elapsed() > PATIENCE => return Err(error),
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(error) if !wait.goes_on() => return Err(error),
+            Err(_) => tokio::time::sleep(wait.pause()).await,
         }
     }
 }

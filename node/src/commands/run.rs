@@ -16,11 +16,13 @@ use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::screen::Screen;
+use self::screen::{NOBODY, SUSPENDED, Screen};
 use crate::{
     bytes,
     cli::Run,
     client::Client,
+    failure::Refused,
+    files,
     home::Home,
     host,
     operation::Operation,
@@ -28,8 +30,17 @@ use crate::{
     terminal,
 };
 
-/// The exit status after Ctrl-C, as shells have it.
-const CANCELLED: u8 = 130;
+/// The exit status behind SIGTERM, as shells have it.
+const TERMINATED: u8 = 143;
+
+/// The exit status after an answer that was cut off.
+const CUT_OFF: u8 = 3;
+
+/// The exit status after an answer that the model, or its provider, refused.
+const MODEL_REFUSED: u8 = 4;
+
+/// The exit status after a turn in which a call was refused because nobody was there to be asked.
+const NOBODY_ASKED: u8 = 5;
 
 pub(crate) async fn run(home: &Home, args: Run) -> anyhow::Result<ExitCode> {
     let mut screen = Screen::new(args.json);
@@ -72,17 +83,50 @@ struct Turn<'a> {
     home: &'a Home,
     client: Client,
     session: SessionId,
-    interrupt: Signal,
+    stops: Stops,
     /// The question that waits for the person at the terminal.
     question: Option<Question>,
     /// What was said to the node and not answered yet, oldest first.
     said: VecDeque<Said>,
     cancelled: bool,
+    /// Whether a call was refused because the conduct of the agent has suspended it.
+    suspended: bool,
+    /// Whether a call was refused because nobody was there to be asked.
+    unasked: bool,
     end: Option<EndReason>,
     /// How many turns end before this is over.
     ends: usize,
     /// Of one who came back into a turn: how the one before ended. The reply may have been said before he came.
     before: Option<Before>,
+}
+
+/// The signals that end a run, from here on as something to be told. Before there is a turn, they end this process.
+struct Stops {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+/// What a signal asks for.
+enum Stop {
+    /// Ctrl-C: the turn is cancelled.
+    Cancel,
+    /// SIGTERM: this process ends, and the turn goes on.
+    Leave,
+}
+
+impl Stops {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be handled");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    /// The next of them. Safe to drop while it waits.
+    async fn next(&mut self) -> Stop {
+        tokio::select! {
+            _ = self.interrupt.recv() => Stop::Cancel,
+            _ = self.terminate.recv() => Stop::Leave,
+        }
+    }
 }
 
 /// What was said in a session before somebody came back to it.
@@ -97,42 +141,39 @@ enum Said {
 
 impl<'a> Turn<'a> {
     async fn prepare(home: &'a Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
         if let Some(session) = args.session {
-            return Self::come_back(home, args, session, interrupt, screen).await;
+            return Self::come_back(home, args, session, screen).await;
         }
         let parts = message::read(&args.message)?;
+        message::unread(&args.message, screen);
         let model = args.model.as_deref().map(model).transpose()?;
         let workspace = workspace(args.directory.as_deref(), home)?;
-        screen.mention_found_key(model.as_ref());
         let mut client = Client::reach(home).await?;
-        if let Answer::Space { space: Some(space) } = client.ask(&Request::Space {}).await?
+        if let Answer::Space { space: Some(space), .. } = client.ask(&Request::Space {}).await?
             && space.is_short()
         {
             screen.note(&format!("the chain and the vault have used {}", bytes::of_quota(space)));
         }
         let answers = args.wait || terminal::has_terminal();
         let agent = args.agent.clone();
-        let opened = client.ask(&Request::Open { workspace, model, agent, answers }).await?;
+        let pins = args.scope.iter().flatten().map(|pin| pin.tool.clone()).collect();
+        let (workspace, letter, allow) = (Some(workspace), None, args.allow.clone());
+        let opened = client.ask(&Request::Open { workspace, model, agent, letter, allow, pins, answers }).await?;
         screen.opened(&opened);
-        let Answer::Opened { session, policy, .. } = opened else { bail!("the node answered something else") };
+        let Answer::Opened { session, policy, model, .. } = opened else { bail!("the node answered something else") };
+        screen.mention_found_key(&model);
         if !args.allow.is_empty() {
-            allow(&mut client, session, &args.allow, policy).await?;
+            permit(&mut client, session, &args.allow, policy).await?;
         }
+        let stops = Stops::listen()?;
         client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { said, ..Self::new(home, client, session, interrupt) })
+        Ok(Self { said, ..Self::new(home, client, session, stops) })
     }
 
     /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
-    async fn come_back(
-        home: &'a Home,
-        args: &Run,
-        session: SessionId,
-        interrupt: Signal,
-        screen: &mut Screen,
-    ) -> anyhow::Result<Self> {
-        let parts = message::read_any(&args.message)?;
+    async fn come_back(home: &'a Home, args: &Run, session: SessionId, screen: &mut Screen) -> anyhow::Result<Self> {
+        let parts = message::read_any(&args.message, message::Unnamed::Leave)?;
         if parts.is_none() && args.scope.is_some() {
             bail!("--scope says what a message needs, and there is none");
         }
@@ -142,9 +183,9 @@ impl<'a> Turn<'a> {
         screen.attached(&attached);
         let Answer::Attached { works, last, policy, .. } = attached else { bail!("the node answered something else") };
         if !args.allow.is_empty() {
-            allow(&mut client, session, &args.allow, policy).await?;
+            permit(&mut client, session, &args.allow, policy).await?;
         }
-        let mut turn = Self::new(home, client, session, interrupt);
+        let mut turn = Self::new(home, client, session, Stops::listen()?);
         match (parts, works, last) {
             (Some(parts), _, _) => {
                 // What was under way is answered first, and told of as it comes.
@@ -163,28 +204,30 @@ impl<'a> Turn<'a> {
         Ok(turn)
     }
 
-    fn new(home: &'a Home, client: Client, session: SessionId, interrupt: Signal) -> Self {
+    fn new(home: &'a Home, client: Client, session: SessionId, stops: Stops) -> Self {
         let said = VecDeque::new();
-        let (question, cancelled, end, ends, before) = (None, false, None, 1, None);
-        Self { home, client, session, interrupt, question, said, cancelled, end, ends, before }
+        let (question, cancelled, suspended, unasked, end, ends, before) = (None, false, false, false, None, 1, None);
+        Self { home, client, session, stops, question, said, cancelled, suspended, unasked, end, ends, before }
     }
 
     async fn replay(home: &'a Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
         let model = replay.model.as_deref().map(model).transpose()?;
-        let workspace = workspace(replay.directory.as_deref(), home)?;
+        let named = replay.directory.as_deref();
+        let workspace = named.map(|folder| workspace(Some(folder), home)).transpose()?;
         let mut client = Client::reach(home).await?;
         // No session is opened for one that is no dead letter, or cannot be read.
         client.operate(Operation::Letter { message: replay.message }).await?;
         let answers = terminal::has_terminal();
         let agent = replay.agent.clone();
-        let opened = client.ask(&Request::Open { workspace, model, agent, answers }).await?;
+        let (letter, allow, pins) = (Some(replay.message), Vec::new(), Vec::new());
+        let opened = client.ask(&Request::Open { workspace, model, agent, letter, allow, pins, answers }).await?;
         screen.opened(&opened);
         let Answer::Opened { session, .. } = opened else { bail!("the node answered something else") };
+        let stops = Stops::listen()?;
         let operation = Operation::Replay { message: replay.message, session };
         client.say(&Request::Operate { operation }).await?;
         let said = VecDeque::from([Said::Message]);
-        Ok(Self { said, ..Self::new(home, client, session, interrupt) })
+        Ok(Self { said, ..Self::new(home, client, session, stops) })
     }
 
     async fn carry_through(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
@@ -203,9 +246,12 @@ impl<'a> Turn<'a> {
                     }
                 }
                 said = put(question) => self.rule(said).await?,
-                _ = self.interrupt.recv() => {
-                    if self.cancelled {
-                        return Ok(ExitCode::from(CANCELLED));
+                stop = self.stops.next() => {
+                    if self.cancelled || matches!(stop, Stop::Leave) {
+                        let session = self.session;
+                        screen.note(&format!("the node goes on with the turn; `ephor run --session {session}` comes back to it"));
+                        let status = if self.cancelled { terminal::INTERRUPTED } else { TERMINATED };
+                        return Ok(ExitCode::from(status));
                     }
                     self.cancelled = true;
                     self.question = None;
@@ -238,7 +284,7 @@ impl<'a> Turn<'a> {
     fn take(&mut self, answer: Answer, screen: &mut Screen) -> anyhow::Result<Option<ExitCode>> {
         let seen = match answer {
             Answer::Seen { seen } => seen,
-            Answer::Refused { why } => return self.refused(why, screen),
+            Answer::Refused { why } | Answer::Stopping { why } => return self.refused(why, screen),
             Answer::Ruled { missing: missing @ 1.. } => {
                 self.said.pop_front();
                 let people =
@@ -255,18 +301,32 @@ impl<'a> Turn<'a> {
         screen.seen(&seen);
         match seen {
             Seen::Deferred(question) => self.question = Some(*question),
-            Seen::Refused { .. } | Seen::Started { .. } => self.question = None,
+            Seen::Refused { reasons, .. } => {
+                self.question = None;
+                self.suspended |= reasons.iter().any(|code| code == SUSPENDED);
+                self.unasked |= reasons.iter().any(|code| code == NOBODY);
+            }
+            Seen::Started { .. } => self.question = None,
             Seen::Reply(reply) => self.end = Some(reply.end),
             Seen::Over { why } => bail!("{why}"),
             // The end of a turn that was over when this one came: the node takes a message before it tells how its turn ends.
             Seen::TurnEnded { .. } if self.ends == 1 && self.said.iter().any(|said| matches!(said, Said::Message)) => {}
             Seen::TurnEnded { .. } => {
                 self.ends = self.ends.saturating_sub(1);
-                return Ok((self.ends == 0).then(|| status(self.end)));
+                return Ok((self.ends == 0).then(|| self.status()));
             }
             _ => {}
         }
         Ok(None)
+    }
+
+    /// A reply does not make up for work that the agent was kept from.
+    fn status(&self) -> ExitCode {
+        match self.end {
+            Some(EndReason::Replied) if self.suspended => ExitCode::FAILURE,
+            Some(EndReason::Replied) if self.unasked => ExitCode::from(NOBODY_ASKED),
+            end => status(end),
+        }
     }
 
     /// Something the node would not do. Only a message that was not taken, or a node that stops, ends the run.
@@ -278,8 +338,8 @@ impl<'a> Turn<'a> {
                 Ok(None)
             }
             // There is no turn yet, or no more. Leaving ends whatever there is.
-            Some(Said::Cancel) => Ok(Some(ExitCode::from(CANCELLED))),
-            Some(Said::Message) | None => bail!("{why}"),
+            Some(Said::Cancel) => Ok(Some(ExitCode::from(terminal::INTERRUPTED))),
+            Some(Said::Message) | None => bail!(Refused(why)),
         }
     }
 
@@ -294,12 +354,12 @@ impl<'a> Turn<'a> {
 }
 
 /// Lets these tools run in a session without asking.
-async fn allow(client: &mut Client, session: SessionId, tools: &[ToolName], policy: Digest) -> anyhow::Result<()> {
+async fn permit(client: &mut Client, session: SessionId, tools: &[ToolName], policy: Digest) -> anyhow::Result<()> {
     let (on, arguments) = (RulingOn::Tools(tools.to_vec()), Digest::of(&[]));
     let (decision, call, registration) = (Decision::Permit, None, None);
-    let (always, note) = (None, None);
+    let (always, note, shown) = (None, None, None);
     let ruling =
-        client.ruling(Statement { session, on, decision, arguments, policy, call, registration, always, note });
+        client.ruling(Statement { session, on, decision, arguments, policy, call, registration, always, note, shown });
     client.ask(&ruling).await.context("--allow").map(drop)
 }
 
@@ -319,7 +379,9 @@ async fn put(question: Option<Question>) -> Option<bool> {
 fn status(end: Option<EndReason>) -> ExitCode {
     match end {
         Some(EndReason::Replied) => ExitCode::SUCCESS,
-        Some(EndReason::Cancelled) => ExitCode::from(CANCELLED),
+        Some(EndReason::Cancelled) => ExitCode::from(terminal::INTERRUPTED),
+        Some(EndReason::CutOff) => ExitCode::from(CUT_OFF),
+        Some(EndReason::ModelRefused) => ExitCode::from(MODEL_REFUSED),
         Some(_) | None => ExitCode::FAILURE,
     }
 }
@@ -329,7 +391,7 @@ fn model(text: &str) -> anyhow::Result<ModelRef> {
     match parse_model(text)? {
         ModelChoice::Ready(model) => Ok(model),
         ModelChoice::Script(file) => {
-            let lines = std::fs::read_to_string(&file).with_context(|| format!("the script `{}`", file.display()))?;
+            let lines = files::named(&file, files::MOST_SCRIPT).context("the script")?;
             Ok(script_model(&file, &lines)?)
         }
     }
@@ -341,6 +403,7 @@ pub(super) fn workspace(directory: Option<&Path>, home: &Home) -> anyhow::Result
         Some(path) => path.to_owned(),
         None => std::env::current_dir().context("the current folder is gone; name one with -C")?,
     };
+    let path = std::path::absolute(path).context("the current folder is gone; name one with -C")?;
     let path = ephor_sandbox::OpenWorkspace::resolve(&path)?;
     let opened = ephor_sandbox::OpenWorkspace::open(&path)?;
     opened.keep_apart_from(home.path()).context("choose a folder apart from Ephor's home, with -C")?;

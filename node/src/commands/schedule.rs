@@ -31,9 +31,9 @@ pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result
     } else {
         Client::reach(home).await?
     };
-    let text = match client.operate(operation).await? {
-        Done::Schedules { schedules } if json => json_lines(&schedules)?,
-        Done::Schedules { schedules } => table(&schedules),
+    let text = match answer(&mut client, operation).await? {
+        Done::Schedules { schedules, .. } if json => json_lines(&schedules)?,
+        Done::Schedules { schedules, .. } => table(&schedules),
         done if json => serde_json::to_string(&done)? + "\n",
         Done::Recorded { seq } if adds => format!(
             "recorded as entry {seq}; messages are sent while `ephor up` runs. Each is answered in a session of its own: \
@@ -44,6 +44,22 @@ pub(crate) async fn schedule(home: &Home, args: cli::Schedule) -> anyhow::Result
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What it answers; a list with all of its pages.
+async fn answer(client: &mut Client, operation: Operation) -> anyhow::Result<Done> {
+    let mut answer = client.operate(operation).await?;
+    let Done::Schedules { schedules: all, more } = &mut answer else { return Ok(answer) };
+    while *more {
+        let behind = all.last().map(|last| last.name.clone());
+        let Done::Schedules { schedules, more: further } = client.operate(Operation::Schedules { behind }).await?
+        else {
+            bail!("the node answered something else");
+        };
+        *more = further && !schedules.is_empty();
+        all.extend(schedules);
+    }
+    Ok(answer)
 }
 
 fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, bool)> {
@@ -59,7 +75,7 @@ fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, boo
             let model = model.map(absolute).transpose()?;
             (Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent, scope }, json)
         }
-        cli::Schedule::List { json } => (Operation::Schedules {}, json),
+        cli::Schedule::List { json } => (Operation::Schedules { behind: None }, json),
         cli::Schedule::Remove { name, json } => (Operation::Unschedule { name }, json),
     })
 }

@@ -52,7 +52,9 @@ pub(crate) async fn signal(home: &Home, signal: Signal, args: Signalled) -> anyh
 fn still(hold: &Hold) -> String {
     let Hold { seat, kind, tree: _ } = hold;
     match kind {
-        HoldKind::Spent => format!("the budget of `{seat}` is spent; `ephor budget {seat} --tokens +N` gives it more"),
+        HoldKind::Spent => {
+            format!("the budget of `{seat}` is spent; `ephor budget {seat}` shows of what, and gives more")
+        }
         _ if *seat == Seat::root("node") => format!("it is still held by `{seat}`; `ephor resume --all`"),
         _ => format!("it is still held by `{seat}`; `ephor resume {seat}`"),
     }

@@ -145,6 +145,7 @@ fn heading(look: &Look) -> Vec<Line<'static>> {
     let (suspended, stopped) = (held(HoldKind::Suspended), held(HoldKind::Stopped));
     let out = held(HoldKind::Spent);
     let spent = survey.processes.iter().filter_map(|process| process.account.as_ref()).map(fullest).max().unwrap_or(0);
+    let spent = ps::used(spent);
     vec![
         Line::styled(format!("ephor  {}", survey.time), Style::new().add_modifier(Modifier::BOLD)),
         Line::raw(format!(
@@ -156,7 +157,7 @@ fn heading(look: &Look) -> Vec<Line<'static>> {
         )),
         Line::raw(format!(
             "{suspended} suspended   {stopped} stopped   {out} out of budget   {waiting} messages wait (longest queue {longest})   {} dead letters   {} schedules   \
-             fullest budget {spent}%",
+             fullest budget {spent}",
             survey.dead_letters, survey.schedules
         )),
     ]
@@ -188,6 +189,7 @@ mod tests {
             entries,
             processes: Vec::new(),
             flights: Vec::new(),
+            more: false,
             holds: Vec::new(),
             dead_letters: 2,
             schedules: 1,

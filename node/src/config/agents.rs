@@ -37,7 +37,7 @@ pub(super) struct Agent {
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Role {
-    /// How many of 1,000 tool calls of a seat may be refused or fail before that counts against it.
+    /// How many of 1,000 tool calls of a seat may be refused before that counts against it.
     bad_calls_per_mille: Option<u16>,
 }
 

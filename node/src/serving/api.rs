@@ -1,6 +1,9 @@
 //! The door of the node for its clients: a socket in the home, which only the operator's user can open.
+//!
+//! A connection is a stranger until it has proved an operator's credential. Strangers are few, have no process and are on no record.
 
 use std::{
+    collections::BTreeMap,
     io,
     os::{
         fd::AsRawFd,
@@ -11,14 +14,35 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use anyhow::Context;
 use ephor_kernel::{Body, Life, Process};
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, Abortable, BoxFuture, FutureExt},
+    stream::FuturesUnordered,
+};
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{Clients, boot::Node, connection};
-use crate::home::Home;
+use crate::{
+    channel::{Admitted, Room, admit},
+    home::Home,
+};
+
+/// How long a stranger may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// How many strangers there may be at once. One more, and the one that has been there longest goes: whoever has a credential proves
+/// it within milliseconds.
+const MOST_STRANGERS: usize = 32;
+/// How many of the descriptors that the process may have are not for connections, but for tools, models and the chain.
+const DESCRIPTORS_KEPT: u64 = 24;
+
+/// How often the socket is looked for.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Takes connections and starts a process for each.
 pub(crate) struct Api(Arc<Shared>);
@@ -27,6 +51,8 @@ struct Shared {
     node: Arc<Node>,
     listener: UnixListener,
     clients: Arc<Clients>,
+    /// Where all connections have room for long messages.
+    room: Room,
     count: AtomicU64,
 }
 
@@ -63,7 +89,7 @@ pub(crate) fn short_path<T>(path: &Path, with: impl FnOnce(&Path) -> io::Result<
 
 impl Api {
     pub(crate) fn new(node: Arc<Node>, listener: UnixListener, clients: Arc<Clients>) -> Self {
-        Self(Arc::new(Shared { node, listener, clients, count: AtomicU64::new(1) }))
+        Self(Arc::new(Shared { node, listener, clients, room: Room::default(), count: AtomicU64::new(1) }))
     }
 }
 
@@ -71,15 +97,31 @@ impl Body for Api {
     fn run(&self, process: Process) -> Life {
         let shared = self.0.clone();
         Life::new(async move {
+            let home = &shared.node.home;
+            let mut replaced: Option<UnixListener> = None;
+            let mut strangers = Strangers::default();
             loop {
+                let listener = replaced.as_ref().unwrap_or(&shared.listener);
                 tokio::select! {
+                    // One that was sent away gives its descriptor back before another is taken.
+                    biased;
                     () = process.stopping() => return Ok(()),
-                    accepted = shared.listener.accept() => match accepted {
-                        Ok((stream, _)) => shared.receive(stream).await?,
+                    Some((number, admitted)) = strangers.introduced.next() => {
+                        strangers.there.remove(&number);
+                        if let Some(admitted) = admitted {
+                            shared.receive(number, admitted).await;
+                        }
+                    }
+                    () = process.sleep(LOOK) => if !home.socket().exists() {
+                        // Without it nobody reaches this node, and nobody else can start one.
+                        replaced = Some(bind(home).map_err(|error| format!("{error:#}"))?);
+                    },
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => shared.hear(stream, &mut strangers),
                         Err(error) => {
                             // Out of descriptors, say: the next client may have more luck.
                             tracing::warn!(%error, "a connection could not be taken");
-                            process.sleep(std::time::Duration::from_millis(100)).await;
+                            process.sleep(Duration::from_millis(100)).await;
                         }
                     },
                 }
@@ -88,11 +130,51 @@ impl Body for Api {
     }
 }
 
+/// Those who have not said yet who they are.
+#[derive(Default)]
+struct Strangers {
+    /// By when they came.
+    there: BTreeMap<u64, AbortHandle>,
+    introduced: FuturesUnordered<BoxFuture<'static, (u64, Option<Admitted>)>>,
+}
+
 impl Shared {
-    async fn receive(&self, stream: UnixStream) -> Result<(), String> {
-        let name = format!("client-{}", self.count.fetch_add(1, Ordering::Relaxed));
-        let body = connection::Connection::new(self.node.clone(), stream, self.clients.arrive());
-        let started = self.node.kernel.start_task(&name, Arc::new(body)).await;
-        started.map(|_| ()).map_err(|error| error.to_string())
+    /// Has a connection say who it is.
+    fn hear(&self, stream: UnixStream, strangers: &mut Strangers) {
+        let is_scarce = leaves_too_few(&stream);
+        if is_scarce || strangers.there.len() >= MOST_STRANGERS {
+            match strangers.there.pop_first() {
+                Some((_, longest)) => longest.abort(),
+                None => return,
+            }
+        }
+        let (node, number) = (self.node.clone(), self.count.fetch_add(1, Ordering::Relaxed));
+        let room = self.room.clone();
+        let introduction = async move {
+            let keys = node.identity.borrow().clone();
+            let is_signed =
+                |operator, statement: &[u8], signature: &[u8]| node.kernel.is_signed_by(operator, statement, signature);
+            tokio::time::timeout(INTRODUCTION, admit(stream, &keys, room, is_signed)).await.ok().flatten()
+        };
+        let (handle, registration) = AbortHandle::new_pair();
+        let introduction = Abortable::new(introduction, registration);
+        strangers.there.insert(number, handle);
+        strangers.introduced.push(introduction.map(move |admitted| (number, admitted.ok().flatten())).boxed());
     }
+
+    /// Gives a client a process.
+    async fn receive(&self, number: u64, admitted: Admitted) {
+        let body = connection::Connection::new(self.node.clone(), admitted, self.clients.arrive());
+        let started = self.node.kernel.start_client(number, Arc::new(body)).await;
+        if let Err(error) = started {
+            // It hears nothing, and looks for a node again.
+            tracing::warn!(%error, "a client could not be served");
+        }
+    }
+}
+
+/// Whether a connection has one of the last descriptors: the system gives the lowest that is free.
+fn leaves_too_few(stream: &UnixStream) -> bool {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    u64::try_from(stream.as_raw_fd()).is_ok_and(|number| number >= most.saturating_sub(DESCRIPTORS_KEPT))
 }

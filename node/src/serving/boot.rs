@@ -5,11 +5,11 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, bail};
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, OperatorId, Random, Registration, SessionId,
-    ToolName, Workspace, files::Files,
+    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, OperatorId, Random, Reach, Registration, Secret,
+    Seq, SessionId, ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, Space, Step, VerifierKeys,
+    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, SigningKeys, Space, VerifierKeys,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
@@ -20,16 +20,18 @@ use ephor_chain::{
     verify::Progress as Verified,
 };
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
-use ephor_governance::{Gate, Registry};
+use ephor_governance::{Gate, Registry, sensitive::may_hold_secrets};
 use ephor_kernel::{
     AgentSpec, Appointments, Attached, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process,
     SessionSpec, Watchers, found,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
+use tokio::sync::watch;
 
 use super::{
     Clients, api,
+    authority::{Anothers, Refusals},
     console::Console,
     keys::{self, Keys},
     rests,
@@ -38,10 +40,10 @@ use super::{
     upkeep::Upkeep,
 };
 use crate::{
-    config::Config,
-    constitution,
-    home::{Home, read_or_create},
-    host::{SystemClock, SystemRandom},
+    config::{Config, Key},
+    constitution, files,
+    home::{Home, compiled_tools},
+    host::{self, SystemClock, SystemRandom},
     operator::Operator,
     passphrase,
     projections::{Found, Projections, Question},
@@ -61,7 +63,11 @@ pub(crate) struct Node {
     pub(crate) projections: Arc<Projections>,
     /// What is known of schedules beside the record.
     pub(crate) scheduling: Arc<Scheduling>,
+    /// The keys that sign the log, for clients to know the node by.
+    pub(super) identity: watch::Sender<Arc<SigningKeys>>,
+    pub(super) refusals: Refusals,
     tools: Vec<ToolName>,
+    guest: Guest,
     log: Log,
     protection: Arc<Protection>,
 }
@@ -80,32 +86,54 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     refuse_restoring(home, &*files)?;
-    let (log, recovered, origin) = open_chain(home, &config, &protection, &files, &clock, &random)?;
+    let Opened { log, recovered, origin, seal } = open_chain(home, &config, &protection, &files, &clock, &random)?;
     enrol_first(home, &log, &*random).await?;
-    let models = models(&config)?;
+    let (models, key) = models(&config)?;
     let engine = Engine::new()?;
-    let Driven { drivers, tools, guest, watchers } = drivers(home, &engine, &models, &*random)?;
+    let Driven { drivers, tools, guest, watchers } = drivers(seal, &engine, &models)?;
     let names: Vec<ToolName> = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let parts = DoorParts {
         log: log.clone(),
         gate: gate(home, &config, &log, registry)?,
         drivers,
-        secrets: Arc::new(secrets::Keyring { openai_file: config.openai.key_file.clone() }),
+        secrets: Arc::new(secrets::Keyring { openai: key }),
         clock,
         watchers,
         patience: config.patience(),
+        turn: config.turn()?,
         appointments: appointments(&config, &names)?,
     };
     let first =
         FirstNumbers { call: recovered.next_call, message: recovered.next_message, ticket: recovered.next_ticket };
     let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await?;
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
-    kernel.start_task("wasm-compiler", Arc::new(Compiler(guest))).await?;
+    kernel.start_task("wasm-compiler", Arc::new(Compiler(guest.clone()))).await?;
     take_up(&kernel, &config).await?;
     let home = home.clone();
     let projections = Arc::new(Projections::new(&home, &origin));
-    Ok(Node { kernel, models, config, home, projections, scheduling: Arc::default(), tools: names, log, protection })
+    let (identity, scheduling) = (watch::Sender::new(Arc::new(signing(&home, &protection)?)), Arc::default());
+    let refusals = Refusals::default();
+    Ok(Node {
+        kernel,
+        models,
+        config,
+        home,
+        projections,
+        scheduling,
+        identity,
+        refusals,
+        tools: names,
+        guest,
+        log,
+        protection,
+    })
+}
+
+/// The keys that sign the log of a home, once its files say what its record says.
+fn signing(home: &Home, protection: &Arc<Protection>) -> anyhow::Result<SigningKeys> {
+    let file = KeyFile { path: home.signing_keys(), protection: protection.clone() };
+    Ok(file.load(&Disk)?)
 }
 
 /// What agents there are. A tool that there is not would be missed by nobody but the agent.
@@ -173,7 +201,7 @@ pub(super) fn open_log(home: &Home, protection: &Arc<Protection>) -> anyhow::Res
     let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let config = Config::load(&home.config())?;
-    Ok(open_chain(home, &config, protection, &files, &clock, &random)?.0)
+    Ok(open_chain(home, &config, protection, &files, &clock, &random)?.log)
 }
 
 /// The gate under the constitution that an owner put in force. Before anybody did, it is that of the home: `constitution.cedar`,
@@ -186,6 +214,15 @@ fn gate(home: &Home, config: &Config, log: &Log, registry: Registry) -> anyhow::
     Gate::new(constitution, config.operator_policy(), registry).context("the constitution")
 }
 
+/// The open record of a home.
+struct Opened {
+    log: Log,
+    recovered: Recovered,
+    origin: String,
+    /// Seals the code that was compiled for this home. A locked home has it only once it is unlocked.
+    seal: Secret<[u8; 32]>,
+}
+
 fn open_chain(
     home: &Home,
     config: &Config,
@@ -193,12 +230,13 @@ fn open_chain(
     files: &Arc<dyn Files>,
     clock: &Arc<dyn Clock>,
     random: &Arc<dyn Random>,
-) -> anyhow::Result<(Log, Recovered, String)> {
+) -> anyhow::Result<Opened> {
     refuse_restoring(home, &**files)?;
     let Keys { signing, vault, unused } = Keys::open(home, &**files, &**random, protection)?;
     let (quota, keep) = (config.quota(), config.keep());
     let config = ChainConfig { may_begin: unused, quota, keep, ..ChainConfig::in_home(home.path()) };
     let version = env!("CARGO_PKG_VERSION");
+    let seal = vault.derive("compiled tools");
     let vault = Arc::new(vault);
     let (log, recovered) = Log::open(config, signing, vault, files.clone(), clock.clone(), random.clone(), version)?;
     let public = log.keys().context("the chain has no keys")?;
@@ -209,38 +247,34 @@ fn open_chain(
     if !recovered.indeterminate.is_empty() {
         tracing::warn!(calls = recovered.indeterminate.len(), "calls were cut off; their outcome is indeterminate");
     }
-    Ok((log, recovered, public.origin().to_owned()))
+    Ok(Opened { log, recovered, origin: public.origin().to_owned(), seal })
 }
 
-fn models(config: &Config) -> anyhow::Result<Models> {
+/// The models, and where the key of their server is.
+fn models(config: &Config) -> anyhow::Result<(Models, Key)> {
     let base_url: BaseUrl = config.openai.base_url.parse().context("`openai.base_url` in the configuration")?;
     let authorities = match &config.openai.ca_file {
         Some(file) => {
-            let pem = std::fs::read(file).with_context(|| format!("`openai.ca_file`: `{}`", file.display()))?;
+            let pem = files::named_bytes(file, files::MOST_TEXT).context("`openai.ca_file`")?;
             Authorities::parse(&pem).with_context(|| format!("`openai.ca_file`: `{}`", file.display()))?
         }
         None => Authorities::default(),
     };
     let proxy = config.openai.proxy.as_deref().map(str::parse).transpose().context("`openai.proxy`")?;
-    let policy = EgressPolicy { origins: vec![base_url.clone()], proxy, authorities, ..EgressPolicy::default() };
-    let hint = match &config.openai.key_file {
-        Some(file) => format!("put the key into `{}`", file.display()),
-        None => format!("set `{}` where the node starts, or `openai.key_file` in ephor.toml", secrets::OPENAI_KEY),
-    };
-    Ok(Models::new(OpenAi::at(base_url, hint), Egress::new(policy)))
+    let (origins, addresses, limits) =
+        (vec![base_url.clone()], config.openai.addresses.clone(), config.openai.limits());
+    let egress = Egress::new(EgressPolicy { origins, addresses, proxy, authorities, limits });
+    let key = config.openai.key(base_url.is_loopback());
+    let openai = OpenAi::at(base_url, key != Key::None, key.hint(), config.openai.prices()?);
+    Ok((Models::new(openai, egress), key))
 }
 
-fn drivers(home: &Home, engine: &Engine, models: &Models, random: &dyn Random) -> anyhow::Result<Driven> {
-    let key = read_or_create(&home.cache_key(), || {
-        let mut key = vec![0; 32];
-        random.fill(&mut key);
-        key
-    })?;
-    // A key of another length is damaged; then nothing is cached, which is slow and safe.
-    let cache = <[u8; 32]>::try_from(key).ok().map(|key| CompiledCache::new(home.tools(), key));
+fn drivers(seal: Secret<[u8; 32]>, engine: &Engine, models: &Models) -> anyhow::Result<Driven> {
+    let cache = compiled_tools().map(|folder| CompiledCache::new(folder, seal));
     let tools = builtin_tools()?;
     let guest = Guest::builtin(engine.clone(), cache)?;
-    let wasm = WasmDriver::new(engine.clone(), tools.iter().map(|tool| (tool.name.clone(), guest.clone())));
+    let served = tools.iter().map(|tool| (tool.name.clone(), guest.clone()));
+    let wasm = WasmDriver::new(engine.clone(), served, may_hold_secrets);
     let wasm: Arc<dyn Driver> = Arc::new(wasm);
     let watchers = Arc::new(Watchers::default());
     let drivers = Drivers {
@@ -251,7 +285,9 @@ fn drivers(home: &Home, engine: &Engine, models: &Models, random: &dyn Random) -
     Ok(Driven { drivers, tools, guest, watchers })
 }
 
-/// What the operator says of a built-in tool. What files hold is untrusted, and stays with the person and their models.
+/// What the operator says of a built-in tool. What files hold is untrusted, and stays with the person and their models. Those that
+/// look may look again. A write that was cut off is not made again by itself: it may be done, and what somebody else has made of the
+/// file since would be lost.
 fn registration(tool: BuiltinTool) -> Registration {
     let effects = match tool.capability {
         ephor_base::Capability::FsWrite => EffectVector::new(500, 0, 0, 0, 300),
@@ -272,6 +308,7 @@ fn registration(tool: BuiltinTool) -> Registration {
         limits: tool.limits,
         nested: Vec::new(),
         flow: if tool.capability == ephor_base::Capability::FsWrite { Flow::acts() } else { Flow::looks() },
+        reach: Reach::default(),
     }
 }
 
@@ -281,7 +318,11 @@ struct Compiler(Guest);
 impl Body for Compiler {
     fn run(&self, _: Process) -> Life {
         let guest = self.0.clone();
-        Life::new(async move { guest.ready().await.map(|_| ()).map_err(|error| error.to_string()) })
+        Life::new(async move {
+            let ready = guest.ready().await.map(|_| ()).map_err(|error| error.to_string());
+            host::give_memory_back();
+            ready
+        })
     }
 }
 
@@ -302,6 +343,13 @@ impl Body for Ticker {
 }
 
 impl Node {
+    /// Resolves when the built-in tools are compiled, or cannot be.
+    pub(crate) async fn compiled(&self) {
+        if let Err(error) = self.guest.ready().await {
+            tracing::warn!(%error, "the built-in tools cannot be compiled");
+        }
+    }
+
     /// Takes clients from here on.
     pub(crate) async fn start_api(self: &Arc<Self>, home: &Home, clients: Arc<Clients>) -> anyhow::Result<()> {
         let listener = api::bind(home)?;
@@ -331,8 +379,7 @@ impl Node {
             None => match parse_model(&self.config.model).context("`model` in the configuration")? {
                 ModelChoice::Ready(model) => model,
                 ModelChoice::Script(file) => {
-                    let lines = std::fs::read_to_string(&file)
-                        .with_context(|| format!("`model` in the configuration: `{}`", file.display()))?;
+                    let lines = files::named(&file, files::MOST_SCRIPT).context("`model` in the configuration")?;
                     ephor_models::script_model(&file, &lines)?
                 }
             },
@@ -391,7 +438,7 @@ impl Node {
         let attached = self.kernel.attach(session, body).await?;
         if attached.operator != operator {
             rests::look_after(&self.kernel, session).await;
-            bail!("session {session} belongs to another operator");
+            return Err(Anothers(session).into());
         }
         Ok(attached)
     }
@@ -411,9 +458,21 @@ impl Node {
         Upkeep::new(self.home.clone(), self.log.clone(), self.protection.clone())
     }
 
+    /// Signs the log with new keys; where the record names them, and which they are.
+    pub(crate) async fn rotate(&self, operator: OperatorId) -> anyhow::Result<(Seq, VerifierKeys)> {
+        let rotated = self.upkeep().rotate(operator).await?;
+        self.identity.send_replace(Arc::new(signing(&self.home, &self.protection)?));
+        Ok(rotated)
+    }
+
     /// The bytes of the chain and the vault, if there is a quota for them.
     pub(crate) fn space(&self) -> Option<Space> {
         self.log.space()
+    }
+
+    /// Why the chain cannot be published; nothing while it can.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.log.trouble()
     }
 
     /// Whether the quota leaves room for anything to begin.
@@ -462,38 +521,20 @@ pub(crate) fn accept_loss(home: &Home, protection: &Arc<Protection>) -> anyhow::
     refuse_restoring(home, &*files)?;
     let public = keys::public(home);
     let (file, unused) = keys::place(home, protection);
-    let vault = keys::open_vault(home, &*files, &*random, protection)?;
+    let (vault, is_new) = keys::succeeding_vault(home, &*files, &*random, protection)?;
+    let vault = Arc::new(vault);
     let config = ChainConfig::in_home(home.path());
     let version = env!("CARGO_PKG_VERSION");
     let accepted =
-        accept(&config, file.clone(), public.as_ref(), Arc::new(vault), &files, clock, random.clone(), version);
+        accept(&config, file.clone(), public.as_ref(), vault.clone(), &files, clock, random.clone(), version);
     let accepted = accepted.map_err(|error| keys::explain(home, error))?;
+    if is_new {
+        vault.save_with(&home.vault_key(), &*files, protection, &*random)?;
+    }
     let new = file.load(&*files)?;
-    keys::keep_public(home, &accepted.moved_to, &*files, protection)?;
+    keys::keep_public(home, &accepted.moved_to)?;
     keys::settle(home, &*files, &*random, protection, new.verifier(), unused)?;
     Ok(accepted)
-}
-
-/// Restores a backup into an empty home, and begins a new chain there; gives its public keys as well.
-pub(crate) fn restore(
-    home: &Home,
-    copy: &Path,
-    keys: &VerifierKeys,
-    protection: &Arc<Protection>,
-    progress: impl FnMut(Step),
-) -> anyhow::Result<(Accepted, VerifierKeys)> {
-    let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    files.create_folder(home.path()).with_context(|| format!("`{}` cannot be made", home.path().display()))?;
-    let _lock = home.lock()?;
-    let config = ChainConfig::in_home(home.path());
-    let file = KeyFile { path: home.signing_keys(), protection: protection.clone() };
-    let (signing, version) = (file.clone(), env!("CARGO_PKG_VERSION"));
-    let done = ephor_chain::restore(copy, &config, signing, keys, &files, clock, random.clone(), version, progress)?;
-    let new = file.load(&*files)?.verifier().clone();
-    keys::keep_restored(home, &done.moved_to, keys)?;
-    keys::settle(home, &*files, &*random, protection, &new, false)?;
-    Ok((done, new))
 }
 
 /// Before anything asks for keys: they come last.

@@ -1,39 +1,37 @@
 //! One client's connection.
 
 use std::{
-    io,
-    path::Path,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
-use ephor_base::{Decision, Digest, ModelRef, OperatorId, Part, Random, SessionId, Timestamp};
-use ephor_chain::{Retention, VerifierKeys, Wish, record::Pin};
-use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement};
-use futures_util::{SinkExt, StreamExt};
-use tokio::{net::UnixStream, sync::mpsc};
-use tokio_util::codec::{Framed, LinesCodec, LinesCodecError};
+use ephor_base::{Decision, MessageId, ModelRef, OperatorId, Part, SessionId, Timestamp, ToolName, outcome::tokens_of};
+use ephor_chain::{Retention, RulingOn, VerifierKeys, Wish, record::Pin};
+use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement, Subscription, Whence};
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
 
-use super::{Client, authority, boot::Node, rests};
+use super::{
+    Client,
+    authority::{Anothers, Forbidden},
+    boot::Node,
+    rests,
+};
 use crate::{
-    host::SystemRandom,
-    operator::challenged,
+    channel::{Admitted, Heard},
     projections::Question,
-    protocol::{Answer, MAX_LINE, PROTOCOL, Request, from_hex},
+    protocol::{Answer, Request, from_hex},
 };
-
-/// How long a client may take to answer the challenge.
-const INTRODUCTION: Duration = Duration::from_secs(5);
 
 /// The body of a connection's process. It runs once: a connection is not picked up again.
 pub(crate) struct Connection {
     node: Arc<Node>,
-    arrived: Mutex<Option<(UnixStream, Client)>>,
+    arrived: Mutex<Option<(Admitted, Client)>>,
 }
 
 impl Connection {
-    pub(crate) fn new(node: Arc<Node>, stream: UnixStream, client: Client) -> Self {
-        Self { node, arrived: Mutex::new(Some((stream, client))) }
+    pub(crate) fn new(node: Arc<Node>, admitted: Admitted, client: Client) -> Self {
+        Self { node, arrived: Mutex::new(Some((admitted, client))) }
     }
 }
 
@@ -42,12 +40,11 @@ impl Body for Connection {
         let node = self.node.clone();
         let arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner).take();
         Life::new(async move {
-            let Some((stream, _client)) = arrived else { return Ok(()) };
-            let lines = Framed::new(stream, LinesCodec::new_with_max_length(MAX_LINE));
-            let mut talk = Talk { node, lines, session: None };
-            let served = talk.serve(&process).await;
+            let Some((channel, _client)) = arrived else { return Ok(()) };
+            let mut talk = Talk { node, channel, session: None };
+            talk.serve(&process).await;
             talk.leave().await;
-            served
+            Ok(())
         })
     }
 }
@@ -55,42 +52,60 @@ impl Body for Connection {
 /// A conversation with a client.
 struct Talk {
     node: Arc<Node>,
-    lines: Framed<UnixStream, LinesCodec>,
+    channel: Admitted,
     session: Option<Session>,
 }
 
 struct Session {
     id: SessionId,
-    seen: mpsc::Receiver<Seen>,
+    seen: Subscription,
+}
+
+/// A session that is to be opened.
+struct Wanted {
+    workspace: Option<PathBuf>,
+    model: Option<ModelRef>,
+    agent: Option<String>,
+    letter: Option<MessageId>,
+    /// Those that will be named in it: for one that there is not, nothing is opened.
+    tools: Vec<ToolName>,
+    /// Whether a person is there who can be asked.
+    answers: bool,
 }
 
 /// What happens next on a connection.
 enum Next {
     Stop,
-    Left,
+    Left(Option<String>),
     Said(Request),
     Garbled(String),
     Seen(Seen),
 }
 
 impl Talk {
-    async fn serve(&mut self, process: &Process) -> Result<(), String> {
-        // Whoever stays silent is sent away, so that it cannot keep a node alive.
-        let known = tokio::time::timeout(INTRODUCTION, self.authenticate(process)).await;
-        let Ok(Some(operator)) = known else { return Ok(()) };
+    async fn serve(&mut self, process: &Process) {
+        let operator = self.channel.operator();
+        // Only from here on something answers: a client that was not welcomed looks for the next node.
+        if !self.say(process, &Answer::Welcome { version: env!("CARGO_PKG_VERSION").to_owned() }).await {
+            return;
+        }
         loop {
             let answer = match self.next(process).await {
                 Next::Stop => {
-                    self.say(&Answer::Refused { why: self.node.stopping() }).await;
-                    return Ok(());
+                    self.say_at_once(&Answer::Stopping { why: self.node.stopping() });
+                    return;
                 }
-                Next::Left => return Ok(()),
+                Next::Left(None) => return,
+                Next::Left(Some(why)) => {
+                    self.say(process, &Answer::Refused { why }).await;
+                    return;
+                }
                 Next::Garbled(why) => Answer::Refused { why },
                 Next::Seen(seen) => Answer::Seen { seen },
-                Next::Said(request) => self.answer(operator, request).await,
+                Next::Said(request) => self.answer(process, operator, request).await,
             };
-            if !self.say(&answer).await {
-                return Ok(());
+            if !self.say(process, &answer).await {
+                return;
             }
         }
     }
@@ -115,56 +130,46 @@ impl Talk {
         tokio::select! {
             biased;
             () = process.stopping() => Next::Stop,
-            seen = seen => seen.map_or(Next::Left, Next::Seen),
-            line = self.lines.next() => match line {
-                None => Next::Left,
-                // After either the codec hears no more, but the client hears why.
-                Some(Err(LinesCodecError::Io(error))) if error.kind() != io::ErrorKind::InvalidData => Next::Left,
-                Some(Err(error)) => Next::Garbled(error.to_string()),
-                Some(Ok(line)) => match serde_json::from_str(&line) {
-                    Ok(request) => Next::Said(request),
-                    Err(error) => Next::Garbled(format!("not a request: {error}")),
-                },
+            seen = seen => seen.map_or(Next::Left(None), Next::Seen),
+            heard = self.channel.hear(|operator, statement, signature| {
+                self.node.kernel.is_signed_by(operator, statement, signature)
+            }) => match heard {
+                Heard::Request(request) => Next::Said(*request),
+                Heard::Garbled(why) => Next::Garbled(why),
+                Heard::Over(why) => Next::Left(why),
             },
         }
     }
 
-    /// Nothing is taken from a client that cannot sign the challenge with an operator's key.
-    async fn authenticate(&mut self, process: &Process) -> Option<OperatorId> {
-        let mut challenge = [0; 32];
-        SystemRandom.fill(&mut challenge);
-        if !self.say(&Answer::Challenge { protocol: PROTOCOL, challenge: Digest(challenge) }).await {
-            return None;
-        }
-        let Next::Said(Request::Authenticate { operator, signature }) = self.next(process).await else {
-            self.say(&Answer::Refused { why: "answer the challenge first".to_owned() }).await;
-            return None;
-        };
-        let signature = from_hex(&signature).unwrap_or_default();
-        if !self.node.kernel.is_signed_by(operator, &challenged(&challenge), &signature) {
-            self.say(&Answer::Refused { why: "not an operator of this node".to_owned() }).await;
-            return None;
-        }
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        self.say(&Answer::Welcome { version }).await.then_some(operator)
-    }
-
-    async fn answer(&mut self, operator: OperatorId, request: Request) -> Answer {
+    async fn answer(&mut self, process: &Process, operator: OperatorId, request: Request) -> Answer {
         // Roles change while a connection lasts, so each request is weighed by itself.
-        if let Err(why) = authority::check(&request, self.node.kernel.role(operator)) {
-            return Answer::Refused { why };
+        if let Err(forbidden) = self.node.check(operator, &request).await {
+            return self.refuse(operator, forbidden).await;
         }
         let done = match request {
-            Request::Authenticate { .. } => Err("the challenge was answered already".to_owned()),
-            Request::Open { workspace, model, agent, answers } => {
-                self.open(operator, &workspace, model, agent.as_deref(), answers).await
+            Request::Authenticate { .. } => Err("who speaks was said already".to_owned()),
+            Request::Open { workspace, model, agent, letter, allow, pins, answers } => {
+                let tools = allow.into_iter().chain(pins).collect();
+                self.open(operator, Wanted { workspace, model, agent, letter, tools, answers }).await
             }
             Request::Attach { session, answers } => return self.attach(operator, session, answers).await,
-            Request::Rule { session, on, permit, arguments, policy, call, registration, always, note, signature } => {
+            Request::Rule {
+                session,
+                on,
+                permit,
+                arguments,
+                policy,
+                call,
+                registration,
+                always,
+                note,
+                shown,
+                signature,
+            } => {
                 let decision = if permit { Decision::Permit } else { Decision::Deny };
                 let always = always.map(|always| *always);
                 let statement =
-                    Statement { session, on, decision, arguments, policy, call, registration, always, note };
+                    Statement { session, on, decision, arguments, policy, call, registration, always, note, shown };
                 let signature = from_hex(&signature).unwrap_or_default();
                 self.rule(SignedRuling { statement, operator, signature }).await
             }
@@ -174,7 +179,7 @@ impl Talk {
                 Ok(_) => Err("no turn is under way".to_owned()),
                 Err(why) => Err(why),
             },
-            Request::Ask { question } => self.ask(question).await,
+            Request::Ask { question } => self.ask(process, question).await,
             Request::Publish {} => self.node.publish().await.map(|size| Answer::Published { size }),
             Request::Derived { session } => {
                 let derived = self.node.upkeep().derived(session).await;
@@ -183,7 +188,7 @@ impl Talk {
             Request::Erase { session, reason } => self.erase(operator, session, reason).await,
             Request::Prune { keep_days, before, dry_run } => self.prune(operator, keep_days, before, dry_run).await,
             Request::Rotate {} => {
-                let rotated = self.node.upkeep().rotate(operator).await;
+                let rotated = self.node.rotate(operator).await;
                 let answer = |(seq, keys): (_, VerifierKeys)| Answer::Rotated { seq, keys: keys.to_string() };
                 rotated.map(answer).map_err(|error| format!("{error:#}"))
             }
@@ -191,14 +196,25 @@ impl Talk {
                 let done = Box::pin(self.node.operate(operator, operation)).await;
                 done.map(|done| Answer::Operated { done }).map_err(|error| format!("{error:#}"))
             }
-            Request::Space {} => Ok(Answer::Space { space: self.node.space() }),
+            Request::Space {} => Ok(Answer::Space { space: self.node.space(), trouble: self.node.trouble() }),
             Request::Processes {} => Ok(Answer::Processes { processes: self.node.kernel.processes() }),
         };
         done.unwrap_or_else(|why| Answer::Refused { why })
     }
 
+    /// Refuses what this operator may not do, on the record.
+    async fn refuse(&self, operator: OperatorId, Forbidden { act, why }: Forbidden) -> Answer {
+        if let Some(act) = act.filter(|_| self.node.refusals.is_worth_a_record(operator))
+            && let Err(error) = self.node.kernel.forbid(operator, act, &why).await
+        {
+            tracing::warn!(%operator, act, %error, "a refusal could not be recorded");
+        }
+        Answer::Refused { why }
+    }
+
     async fn send(&self, session: SessionId, parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Result<Answer, String> {
         let (session, kernel) = (self.own(session)?, &self.node.kernel);
+        self.check_length(session, &parts)?;
         let accepted = match scope {
             Some(pins) => {
                 self.node.knows_pins(Some(&pins))?;
@@ -209,13 +225,29 @@ impl Talk {
         accepted.map(|message| Answer::Accepted { message }).map_err(|error| error.to_string())
     }
 
+    /// A message that no model could be shown within the budget of its session would only use that up.
+    fn check_length(&self, session: SessionId, parts: &[Part]) -> Result<(), String> {
+        let length = tokens_of(parts.iter().map(|part| part.text.len()).sum());
+        let own = self.node.kernel.processes().into_iter().filter(|process| process.session == Some(session));
+        let account = own.filter_map(|process| Some((self.node.kernel.account(&process.seat)?, process.seat))).next();
+        let left = account
+            .and_then(|(account, seat)| account.limit.tokens.checked_sub(account.used.tokens).map(|left| (left, seat)));
+        match left.filter(|(left, _)| (1..=length).contains(left)) {
+            Some((left, seat)) => Err(format!(
+                "the message is about {length} tokens long, and session {session} has {left} left: send less of it, or give the session \
+                 more, with `budget.tokens` in ephor.toml or with `ephor budget {seat} --tokens +N`"
+            )),
+            None => Ok(()),
+        }
+    }
+
     async fn rule(&self, ruling: SignedRuling) -> Result<Answer, String> {
         self.node.knows(&ruling.statement.on)?;
         self.node.kernel.rule(ruling).await.map(|missing| Answer::Ruled { missing }).map_err(|error| error.to_string())
     }
 
     /// Asks the projections on a thread that may block, and says how far they are meanwhile.
-    async fn ask(&mut self, question: Question) -> Result<Answer, String> {
+    async fn ask(&mut self, process: &Process, question: Question) -> Result<Answer, String> {
         let (node, (sender, mut progress)) = (self.node.clone(), mpsc::channel(1));
         let work = tokio::task::spawn_blocking(move || {
             // One that cannot be told at once is out of date by the time it could be.
@@ -224,7 +256,7 @@ impl Talk {
             })
         });
         while let Some(progress) = progress.recv().await {
-            self.say(&Answer::Progress { progress }).await;
+            self.say(process, &Answer::Progress { progress }).await;
         }
         match work.await {
             Ok(found) => found.map(|found| Answer::Found { found }).map_err(|error| error.to_string()),
@@ -272,20 +304,16 @@ impl Talk {
         }
     }
 
-    async fn open(
-        &mut self,
-        operator: OperatorId,
-        workspace: &Path,
-        model: Option<ModelRef>,
-        agent: Option<&str>,
-        answers: bool,
-    ) -> Result<Answer, String> {
+    async fn open(&mut self, operator: OperatorId, wanted: Wanted) -> Result<Answer, String> {
         if self.session.is_some() {
             return Err("this connection has a session already".to_owned());
         }
+        let Wanted { workspace, model, agent, tools, answers, .. } = self.like_before(wanted).await?;
+        self.node.knows(&RulingOn::Tools(tools))?;
+        let workspace = workspace.ok_or("a session works in a folder, and none is named")?;
         let (model, served) = self.node.model(model).map_err(|error| format!("{error:#}"))?;
-        let agent = self.node.agent(agent).map_err(|error| format!("{error:#}"))?;
-        let opened = self.node.open_session(operator, workspace, model, agent).await;
+        let agent = self.node.agent(agent.as_deref()).map_err(|error| format!("{error:#}"))?;
+        let opened = self.node.open_session(operator, &workspace, model, agent).await;
         let opened = opened.map_err(|error| format!("{error:#}"))?;
         let seen = self.node.kernel.watch(opened, answers);
         self.session = Some(Session { id: opened, seen });
@@ -295,13 +323,32 @@ impl Talk {
         Ok(Answer::Opened { session: opened, pid, model: served.to_string(), host: served.host, policy })
     }
 
+    /// What is wanted, with what is not named as in the session of the dead letter that it is for.
+    async fn like_before(&self, wanted: Wanted) -> Result<Wanted, String> {
+        let Some(message) = wanted.letter else { return Ok(wanted) };
+        match self.node.kernel.whence(message).await {
+            Ok(Whence { workspace, model, agent }) => Ok(Wanted {
+                workspace: wanted.workspace.or_else(|| Some(workspace.path().to_owned())),
+                model: wanted.model.or(Some(model)),
+                agent: wanted.agent.or(Some(agent)),
+                ..wanted
+            }),
+            Err(_) if wanted.workspace.is_some() && wanted.model.is_some() => Ok(wanted),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Comes back to a session. What was said in it last is shown, and what it asks.
     async fn attach(&mut self, operator: OperatorId, session: SessionId, answers: bool) -> Answer {
         if self.session.is_some() {
             return Answer::Refused { why: "this connection has a session already".to_owned() };
         }
         if let Err(error) = self.node.attach(operator, session).await {
-            return Answer::Refused { why: format!("{error:#}") };
+            let why = format!("{error:#}");
+            return match error.is::<Anothers>() {
+                true => self.refuse(operator, Forbidden { act: Some("attach"), why }).await,
+                false => Answer::Refused { why },
+            };
         }
         let seen = self.node.kernel.watch(session, answers);
         self.session = Some(Session { id: session, seen });
@@ -311,21 +358,25 @@ impl Talk {
             Err(error) => return Answer::Refused { why: format!("{error:#}") },
         };
         let kernel = self.node.kernel.clone();
-        kernel.ask_again(session).await;
+        kernel.ask_again(session);
         let of_session = |process: &ephor_kernel::ProcessInfo| process.session == Some(session);
         let pid = kernel.processes().into_iter().filter(of_session).map(|process| process.pid).max();
         let (policy, works, last) = (kernel.policy(), attached.works, attached.last.map(Box::new));
         Answer::Attached { session, pid, policy, works, last }
     }
 
-    /// Says something; false if the client is gone.
-    async fn say(&mut self, answer: &Answer) -> bool {
-        match serde_json::to_string(answer) {
-            Ok(line) => self.lines.send(line).await.is_ok(),
-            Err(error) => {
-                tracing::error!(%error, "an answer could not be written");
-                false
-            }
+    /// Says something; false if the client is gone, or does not read while the process is to stop: it holds no stop up. It is told nothing
+    /// more then, since what it asked may have been done.
+    async fn say(&mut self, process: &Process, answer: &Answer) -> bool {
+        tokio::select! {
+            biased;
+            said = self.channel.say(answer) => said.is_ok(),
+            () = process.stopping() => false,
         }
+    }
+
+    /// Says a last thing, as far as the client takes it without being waited for.
+    fn say_at_once(&mut self, answer: &Answer) {
+        let _said = self.channel.say(answer).now_or_never();
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use ephor_base::{Budget, Failure, FailureKind, Product, Task};
-use ephor_kernel::{CallContext, Driver, DriverResult, Permit, Running, Seen, Watchers};
+use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Permit, Running, Seen, Watchers};
 
 /// Delivers replies to the watchers of their sessions.
 pub(crate) struct Console(pub(crate) Arc<Watchers>);
 
 impl Driver for Console {
-    fn estimate(&self, _: &Task) -> Budget {
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
         Budget::ZERO
     }
 
@@ -20,7 +20,7 @@ impl Driver for Console {
                 let failure = Failure::new(FailureKind::Rejected, "the console delivers replies and nothing else");
                 return DriverResult::failed(failure, Budget::ZERO);
             };
-            if watchers.show(permit.session(), Seen::Reply(Box::new(task.reply.clone()))).await {
+            if watchers.show(permit.session(), Seen::Reply(Box::new(task.reply.clone()))) {
                 DriverResult::done(Product::Delivered, Budget::ZERO)
             } else {
                 let failure = Failure::new(FailureKind::Undelivered, "nobody watches the session any more");

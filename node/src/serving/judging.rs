@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use ephor_base::{OperatorId, SessionId};
+use ephor_base::{OperatorId, Seq, SessionId, TicketId};
 use ephor_chain::{Always, Judgment, Reused, Role};
 use ephor_kernel::{Question, Stands, Suspended};
 
 use super::boot::Node;
 use crate::{
-    operation::{AnswerView, Approval, Done, PrecedentView},
+    operation::{AnswerView, Approval, Done, PAGE, PrecedentView},
     protocol::from_hex,
 };
 
 impl Node {
-    /// The questions that wait, each with who has answered it and who may.
-    pub(super) fn approvals(&self) -> Vec<Approval> {
+    /// A page of the questions that wait, each with who has answered it and who may. Arguments are for those who may see them.
+    pub(super) fn approvals(&self, operator: OperatorId, behind: Option<TicketId>) -> Vec<Approval> {
         let approvers = self.approvers();
         let view = |(question, left): (Question, std::time::Duration)| {
             let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
@@ -31,7 +31,11 @@ impl Node {
             let may = may.map(|(_, name)| name.clone()).collect();
             Approval { question, left_ms, answers, may }
         };
-        self.kernel.questions().into_iter().map(view).collect()
+        let shown = |(question, left): (Question, std::time::Duration)| match self.may_see(operator, question.session) {
+            true => (question, left),
+            false => (question.withheld(), left),
+        };
+        self.kernel.questions_behind(behind, PAGE).into_iter().map(shown).map(view).collect()
     }
 
     /// The names of those in office who may answer.
@@ -40,28 +44,30 @@ impl Node {
         all.filter(|(_, one)| one.role >= Some(Role::Approver)).map(|(id, one)| (id, one.name)).collect()
     }
 
-    pub(super) fn precedents(&self) -> Done {
+    pub(super) fn precedents(&self, operator: OperatorId, behind: Option<Seq>) -> Done {
         let names = self.approvers();
         let view = |Stands { reused, arguments, note, idle }: Stands| {
-            let Reused { ruling, session, operator, decision, always, .. } = reused;
+            let Reused { ruling, session, operator: by, decision, always, .. } = reused;
             let Always { seat, tool, free, reasons, until, .. } = always;
             PrecedentView {
                 precedent: ruling,
                 permits: decision == ephor_base::Decision::Permit,
                 tool,
-                arguments,
+                arguments: arguments.filter(|_| self.may_see(operator, session)),
                 free,
                 seat,
                 reasons,
                 until,
-                by: names.get(&operator).cloned(),
-                operator,
+                by: names.get(&by).cloned(),
+                operator: by,
                 session,
                 note,
                 idle: idle.map(str::to_owned),
             }
         };
-        let precedents = self.kernel.precedents().into_iter().map(view).collect();
+        let listed =
+            self.kernel.precedents().into_iter().filter(|one| behind.is_none_or(|behind| one.reused.ruling > behind));
+        let precedents = listed.take(PAGE).map(view).collect();
         Done::Precedents { origin: self.kernel.origin(), precedents }
     }
 

@@ -7,9 +7,12 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use ephor_base::{Random, files::Files};
-use ephor_chain::{AcceptError, KeyError, KeyFile, Protection, Signers, SigningKeys, VaultKey, VerifierKeys};
+use ephor_chain::{AcceptError, KeyError, KeyFile, Protection, Signers, SigningKeys, VaultKey, VerifierKeys, accept};
 
-use crate::home::{Home, write_private};
+use crate::{
+    files,
+    home::{Home, write_private},
+};
 
 /// The keys of a home.
 pub(super) struct Keys {
@@ -45,21 +48,34 @@ impl Keys {
     }
 }
 
-/// The vault key of `home`; made if no session has a key that it would have to open.
-pub(super) fn open_vault(
+/// The vault key of `home`; made if nothing of a record is there yet, which would name another.
+fn open_vault(
     home: &Home,
     files: &dyn Files,
     random: &dyn Random,
     protection: &Protection,
 ) -> anyhow::Result<VaultKey> {
     match VaultKey::load_with(&home.vault_key(), files, protection) {
-        Err(KeyError::Missing(_)) if home.has_session_keys() => Err(vault_lost(home)),
+        Err(KeyError::Missing(_)) if home.has_record() => Err(vault_lost(home)),
         Err(KeyError::Missing(_)) => {
             let key = VaultKey::generate(random);
             key.save_with(&home.vault_key(), files, protection, random)?;
             Ok(key)
         }
         loaded => Ok(loaded?),
+    }
+}
+
+/// The vault key for a chain that follows one that is given up, and whether it is a new one, which the caller has to save.
+pub(super) fn succeeding_vault(
+    home: &Home,
+    files: &dyn Files,
+    random: &dyn Random,
+    protection: &Protection,
+) -> anyhow::Result<(VaultKey, bool)> {
+    match VaultKey::load_with(&home.vault_key(), files, protection) {
+        Err(KeyError::Missing(_)) => Ok((VaultKey::generate(random), true)),
+        loaded => Ok((loaded?, false)),
     }
 }
 
@@ -72,7 +88,7 @@ pub(super) fn place(home: &Home, protection: &Arc<Protection>) -> (KeyFile, bool
 
 /// The public keys, if they can be read.
 pub(super) fn public(home: &Home) -> Option<VerifierKeys> {
-    std::fs::read_to_string(home.public_keys()).ok()?.parse().ok()
+    files::public_keys(&home.public_keys()).ok()
 }
 
 /// Why a loss was not accepted, with what to do.
@@ -100,21 +116,16 @@ pub(super) fn settle(
     }
     KeyFile { path: home.signing_keys(), protection: protection.clone() }.settle(public, files, random)?;
     let path = home.public_keys();
-    if std::fs::read_to_string(&path).ok().as_deref() != Some(&public.to_string()) {
+    if files::of_home(&path)?.as_deref() != Some(&public.to_string()) {
         write_public(&path, public)?;
     }
     Ok(())
 }
 
 /// Puts the public keys beside a chain that was moved aside, where `ephor chain verify` looks for them.
-pub(super) fn keep_public(
-    home: &Home,
-    moved_to: &Path,
-    files: &dyn Files,
-    protection: &Protection,
-) -> anyhow::Result<()> {
-    let old =
-        SigningKeys::load_with(&moved_to.join("signing"), files, protection).ok().map(|keys| keys.verifier().clone());
+pub(super) fn keep_public(home: &Home, moved_to: &Path) -> anyhow::Result<()> {
+    let kept = files::of_home(&moved_to.join(accept::PUBLIC))?;
+    let old = kept.and_then(|lines| lines.parse::<VerifierKeys>().ok());
     let Some(keys) = old.or_else(|| public(home)) else { return Ok(()) };
     let folder = Home::find(Some(moved_to.into()))?;
     let kept = std::fs::create_dir_all(folder.keys());
@@ -165,8 +176,8 @@ fn signing_lost(home: &Home) -> anyhow::Error {
 fn vault_lost(home: &Home) -> anyhow::Error {
     anyhow::anyhow!(
         "the vault key `{}` is missing, and without it nobody can read what the sessions of this home said. Nothing was \
-         changed. Put back a copy of it; or move `vault` out of `{}`, and the chain goes on without their contents",
-        home.vault_key().display(),
-        home.path().display()
+         changed. Put back a copy of it; or accept the loss with `ephor chain accept`, which keeps the chain aside and begins \
+         a new one under a new vault key",
+        home.vault_key().display()
     )
 }

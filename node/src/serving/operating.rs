@@ -1,10 +1,11 @@
 //! What a running node does and shows for an operator who has proved to be one.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, bail};
 use ephor_base::{Digest, OperatorId, Part, PartKind, Pid, Seat};
 use ephor_chain::{
-    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Scheduled, Signal, record::Terms,
-    standing::is_at_or_below, state::SeatLife,
+    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Role, Scheduled, Signal, record::Terms, state::SeatLife,
 };
 use ephor_governance::Constitution;
 use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Suspended, Target, WaitsFor};
@@ -16,15 +17,15 @@ use crate::{
     host,
     operation::{
         AccountView, Changes, Done, DraftView, ExitView, FlightView, Inspection, LandedView, Operation, OperatorView,
-        ProcessView, Roster, ScheduleView, Survey,
+        ProcessView, ROWS, Roster, ScheduleView, Survey, WORDS,
     },
-    projections::{Filter, Found, Question},
+    projections::{Found, Question},
     protocol::from_hex,
     timetable::{self, Due, Timetable},
 };
 
-/// How many exits of a seat are shown.
-const EXITS: usize = 5;
+/// How much of a last name is enough to mean a seat: as much as a person copies of a session.
+const SHORT: usize = 8;
 
 impl Node {
     /// Does what `operator` asks, or says why not.
@@ -41,7 +42,7 @@ impl Node {
                 signalled(acted, held)
             }
             Operation::Budget { target, changes, note } => self.budget(operator, &target, &changes, note).await?,
-            Operation::Survey {} => Done::Survey { survey: self.survey() },
+            Operation::Survey { behind } => Done::Survey { survey: self.survey(behind) },
             Operation::Inspect { target } => {
                 Done::Inspected { inspection: Box::new(self.inspection(self.process(&target)?).await?) }
             }
@@ -67,9 +68,9 @@ impl Node {
                 self.scheduling.changed.notify_one();
                 Done::Recorded { seq }
             }
-            Operation::Schedules {} => Done::Schedules { schedules: self.schedules().await },
-            Operation::Approvals {} => Done::Approvals { approvals: self.approvals() },
-            Operation::Precedents {} => self.precedents(),
+            Operation::Schedules { behind } => self.schedules(operator, behind.as_deref()).await,
+            Operation::Approvals { behind } => Done::Approvals { approvals: self.approvals(operator, behind) },
+            Operation::Precedents { behind } => self.precedents(operator, behind),
             Operation::Suspended { session } => self.suspended(session).await,
             Operation::Judge { judgment, note, signature } => self.judge(operator, judgment, note, &signature).await?,
             Operation::Law {} => Done::Law { text: kernel.law() },
@@ -92,7 +93,7 @@ impl Node {
         Ok(Target::Seat(self.seat(text)?))
     }
 
-    /// A seat by its path, or by its last names if only one seat has those.
+    /// A seat by its path, or by its last names if only one seat has those, or by the beginning of its last name.
     fn seat(&self, text: &str) -> anyhow::Result<Seat> {
         let mut seats: Vec<Seat> = self.kernel.processes().into_iter().map(|process| process.seat).collect();
         seats.extend(self.kernel.holds().into_iter().map(|hold| hold.seat));
@@ -101,8 +102,9 @@ impl Node {
         if let Some(exact) = seats.iter().find(|seat| seat.as_str() == text) {
             return Ok(exact.clone());
         }
-        let mut ends =
-            seats.iter().filter(|seat| seat.as_str().strip_suffix(text).is_some_and(|rest| rest.ends_with('/')));
+        let ends = |seat: &&Seat| seat.as_str().strip_suffix(text).is_some_and(|rest| rest.ends_with('/'));
+        let begins = |seat: &&Seat| text.len() >= SHORT && seat.name().starts_with(text);
+        let mut ends = seats.iter().filter(|seat| ends(seat) || begins(seat));
         match (ends.next(), ends.next()) {
             (Some(seat), None) => Ok(seat.clone()),
             (Some(_), Some(_)) => {
@@ -126,14 +128,7 @@ impl Node {
 
     /// What holds a seat still that was just resumed; nothing if it goes on.
     fn holding(&self, signal: Signal, seat: &Seat) -> Option<Hold> {
-        if signal != Signal::Resume {
-            return None;
-        }
-        let kind = self.kernel.held(seat)?;
-        let holds = self.kernel.holds().into_iter().filter(|hold| hold.kind == kind);
-        // Of several the one furthest up: it holds the most.
-        let mut holds = holds.filter(|hold| hold.seat == *seat || (hold.tree && is_at_or_below(seat, &hold.seat)));
-        holds.next()
+        if signal == Signal::Resume { self.kernel.hold_on(seat) } else { None }
     }
 
     async fn budget(
@@ -159,8 +154,8 @@ impl Node {
     fn draft(&self, text: &str) -> anyhow::Result<DraftView> {
         let Draft { origin, latest, decree } = self.kernel.draft(Constitution::parse(text)?)?;
         let Decree::Enact { policy, terms, environment } = decree else { bail!("a draft that enacts nothing") };
-        let Terms { capabilities, never, .. } = terms;
-        Ok(DraftView { origin, latest, policy, environment, capabilities, never })
+        let Terms { capabilities, never, models, .. } = terms;
+        Ok(DraftView { origin, latest, policy, environment, capabilities, never, models })
     }
 
     /// The record puts it in force; the file in the home only repeats it, for people.
@@ -185,15 +180,19 @@ impl Node {
         Roster { origin, latest, operators }
     }
 
-    fn survey(&self) -> Survey {
-        let flights = self.kernel.flights();
-        let (processes, suspended) = (self.kernel.processes(), self.kernel.suspended());
+    fn survey(&self, behind: Option<Pid>) -> Survey {
+        let (processes, more) = self.kernel.processes_behind(behind, ROWS);
+        let pids: BTreeSet<Pid> = processes.iter().map(|process| process.pid).collect();
+        let flights: Vec<Flight> =
+            self.kernel.flights().into_iter().filter(|flight| pids.contains(&flight.pid)).collect();
+        let suspended = self.kernel.suspended();
         Survey {
+            more,
             time: host::now(),
             entries: self.entries(),
             processes: processes.into_iter().map(|process| self.process_view(process, &flights, &suspended)).collect(),
             flights: flights.iter().map(|flight| self.flight_view(flight)).collect(),
-            holds: self.kernel.holds(),
+            holds: if behind.is_none() { self.kernel.holds() } else { Vec::new() },
             dead_letters: self.kernel.dead_letters().len(),
             schedules: self.kernel.schedules().len(),
         }
@@ -237,13 +236,12 @@ impl Node {
         let (projections, log) = (self.projections.clone(), self.log().clone());
         let asked = tokio::task::spawn_blocking(move || {
             let head = log.head();
-            let of = Filter { kind: Some("exit".to_owned()), seat: Some(seat.clone()), ..Filter::default() };
             let Ok(Found::Seat { life }) = projections.ask(head, &Question::Seat { seat }, &mut |_| ()) else {
                 return None;
             };
-            let question = Question::Entries { of, behind: None, most: EXITS };
-            let Ok(Found::Entries { entries }) = projections.ask(head, &question, &mut |_| ()) else { return None };
-            Some((life, entries.into_iter().filter_map(|seq| exit(log.entry(seq).ok()??.entry)).collect()))
+            let ends = life.iter().flat_map(|life| life.exits.iter().rev());
+            let ends = ends.filter_map(|seq| exit(log.entry(*seq).ok()??.entry)).collect();
+            Some((life, ends))
         });
         asked.await.ok()?
     }
@@ -262,13 +260,26 @@ impl Node {
         Ok(())
     }
 
-    async fn schedules(&self) -> Vec<ScheduleView> {
-        let mut views = Vec::new();
-        for schedule in self.kernel.schedules() {
-            let message = self.kernel.errand(&schedule).await.ok().map(|(_, errand)| words(&errand.parts));
-            views.push(self.schedule_view(schedule, message));
+    /// What each sends is for who made it, and for owners.
+    async fn schedules(&self, operator: OperatorId, behind: Option<&str>) -> Done {
+        let is_owner = self.kernel.role(operator) >= Some(Role::Owner);
+        let mut rows = self.kernel.schedules();
+        rows.retain(|schedule| behind.is_none_or(|behind| schedule.name.as_str() > behind));
+        let mut more = rows.len() > ROWS;
+        rows.truncate(ROWS);
+        let mut errands = self.kernel.errands(&rows).await;
+        let (mut schedules, mut bytes) = (Vec::new(), 0_usize);
+        for schedule in rows {
+            let errand = errands.remove(&schedule.made).filter(|(maker, _)| is_owner || *maker == operator);
+            let message = errand.map(|(_, errand)| words(&errand.parts));
+            bytes = bytes.saturating_add(message.as_ref().map_or(0, String::len));
+            if bytes > WORDS && !schedules.is_empty() {
+                more = true;
+                break;
+            }
+            schedules.push(self.schedule_view(schedule, message));
         }
-        views
+        Done::Schedules { schedules, more }
     }
 
     fn schedule_view(&self, schedule: Scheduled, message: Option<String>) -> ScheduleView {

@@ -5,7 +5,7 @@
 //! begins: what cannot run writes nothing, and says why in the list of schedules.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
@@ -17,11 +17,12 @@ use ephor_chain::{Errand, HoldKind, Role, Scheduled, record::Appointment};
 use ephor_kernel::{Body, Kernel, Life, NotAccepted, Process, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use ephor_sandbox::OpenWorkspace;
-use tokio::sync::Notify;
+use futures_util::future::join_all;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::boot::Node;
 use crate::{
-    host,
+    files, host,
     timetable::{self, Due},
 };
 
@@ -41,8 +42,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub(super) const WITHHELD: &str =
     "the operator who made it may not send anything any more; somebody who may has to make it again";
 
+/// How many scheduled turns run at once. The others wait, and none of them lapses for that.
+const LANES: usize = 64;
+
 /// What a node knows of its schedules that the record does not say.
-#[derive(Debug, Default)]
 pub(crate) struct Scheduling {
     /// Told when a schedule was made or ended, or agents may go on.
     pub(super) changed: Notify,
@@ -50,6 +53,22 @@ pub(crate) struct Scheduling {
     pub(super) turn: tokio::sync::Mutex<()>,
     /// By where the schedule was made: one of the same name that follows it is another.
     state: Mutex<State>,
+    /// What is ready to be sent, oldest first, once there is a lane for it.
+    ready: Mutex<VecDeque<Ready>>,
+    lanes: Arc<Semaphore>,
+}
+
+impl Default for Scheduling {
+    fn default() -> Self {
+        let lanes = Arc::new(Semaphore::new(LANES));
+        Self {
+            changed: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+            ready: Mutex::default(),
+            lanes,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -180,54 +199,101 @@ impl Body for Schedules {
     }
 }
 
+/// What is to be done for a schedule now.
+struct Duty {
+    schedule: Scheduled,
+    due: Due,
+    busy: Busy,
+}
+
 /// Does what is due; says how long there is nothing to do.
 async fn look(node: &Arc<Node>) -> Duration {
     let (now, mut rest, schedules) = (host::now(), LOOK, node.kernel.schedules());
     let scheduling = &node.scheduling;
     scheduling.keep(&schedules);
+    let mut duties = Vec::new();
     for schedule in schedules {
         match timetable::of(&schedule, scheduling.seen(&schedule, now)) {
             Ok((table, last)) => match table.due(last, schedule.missed, now) {
                 Due::At(next) => rest = rest.min(next.since(now)),
-                due @ (Due::Fires(_) | Due::Skips(_)) => act(node, schedule, due).await,
+                due @ (Due::Fires(_) | Due::Skips(_)) => {
+                    duties.extend(scheduling.begin(&schedule).map(|busy| Duty { schedule, due, busy }));
+                }
                 Due::Never => {}
             },
             Err(error) => scheduling.blocked(&schedule, error.to_string()),
         }
     }
+    for ready in prepare(node, duties).await {
+        act(node, ready).await;
+    }
+    send_ready(node).await;
     rest
 }
 
-/// Fires or passes over, unless something keeps it from being sent: then its instants stay as they are.
-async fn act(node: &Arc<Node>, schedule: Scheduled, due: Due) {
-    let Some(busy) = node.scheduling.begin(&schedule) else { return };
-    let (ready, busy) = match prepare(node, &schedule, busy).await {
-        Ok(prepared) => prepared,
-        Err(error) => return node.scheduling.blocked(&schedule, format!("{error:#}")),
+/// Passes over, or lines up to fire.
+async fn act(node: &Arc<Node>, ready: Ready) {
+    let scheduling = &node.scheduling;
+    let Due::Skips(at) = ready.due else {
+        return scheduling.ready.lock().unwrap_or_else(PoisonError::into_inner).push_back(ready);
     };
-    let done = match due {
-        Due::Fires(at) => send(node, &schedule, ready, at, busy).await,
-        Due::Skips(at) => {
-            let skipped = node.kernel.skip(&schedule.name, at).await;
-            skipped.map(|_| node.scheduling.well(&schedule)).map_err(|error| error.to_string())
-        }
-        Due::At(_) | Due::Never => Ok(()),
-    };
-    if let Err(error) = done {
-        node.scheduling.failed(&schedule, error);
+    match node.kernel.skip(&ready.schedule.name, at).await {
+        Ok(_) => scheduling.well(&ready.schedule),
+        Err(error) => scheduling.failed(&ready.schedule, error.to_string()),
     }
 }
 
-/// A message that can be sent.
+/// Starts as many of those that are ready as there are lanes.
+async fn send_ready(node: &Arc<Node>) {
+    let scheduling = &node.scheduling;
+    while let Ok(lane) = scheduling.lanes.clone().try_acquire_owned() {
+        let next = scheduling.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(ready) = next else { return };
+        let schedule = ready.schedule.clone();
+        if let Err(error) = send(node, ready, lane).await {
+            scheduling.failed(&schedule, error);
+        }
+    }
+}
+
+/// A message that can be sent, or passed over.
 struct Ready {
+    schedule: Scheduled,
+    due: Due,
     operator: OperatorId,
     errand: Errand,
     model: ModelRef,
     agent: Appointment,
+    busy: Busy,
 }
 
-/// Looks at everything that can keep a message from being sent. Nothing is recorded.
-async fn prepare(node: &Arc<Node>, schedule: &Scheduled, busy: Busy) -> anyhow::Result<(Ready, Busy)> {
+/// One whose folder was not looked at yet.
+struct Known {
+    duty: Duty,
+    operator: OperatorId,
+    errand: Errand,
+    agent: Appointment,
+}
+
+/// Looks at everything that can keep messages from being sent. Nothing is recorded. A folder is looked at once for all that is due
+/// in it, and beside the others, so that one on a dead mount costs one thread and delays nobody else.
+async fn prepare(node: &Arc<Node>, duties: Vec<Duty>) -> Vec<Ready> {
+    let mut folders: BTreeMap<String, Vec<Known>> = BTreeMap::new();
+    for duty in duties {
+        match know(node, &duty.schedule).await {
+            Ok((operator, errand, agent)) => {
+                let folder = errand.workspace.clone();
+                folders.entry(folder).or_default().push(Known { duty, operator, errand, agent });
+            }
+            Err(error) => node.scheduling.blocked(&duty.schedule, format!("{error:#}")),
+        }
+    }
+    let looks = folders.into_values().map(|known| in_folder(node, known));
+    join_all(looks).await.into_iter().flatten().collect()
+}
+
+/// What the record and the configuration say of a schedule.
+async fn know(node: &Arc<Node>, schedule: &Scheduled) -> anyhow::Result<(OperatorId, Errand, Appointment)> {
     // Any agent to come: what holds all of them holds this one.
     let seat = Seat::root("node").child("agents").child("schedule");
     match node.kernel.held(&seat) {
@@ -238,12 +304,34 @@ async fn prepare(node: &Arc<Node>, schedule: &Scheduled, busy: Busy) -> anyhow::
     let (operator, errand) = node.kernel.errand(schedule).await?;
     check_maker(node, schedule, operator).await?;
     let agent = node.agent(errand.agent.as_deref())?;
-    let (looker, sent) = (node.clone(), errand.clone());
-    // It stays busy for as long as the folder does not answer, so that no more than one thread waits for it.
-    let work = tokio::task::spawn_blocking(move || (model(&looker, &sent), busy));
-    let looked = tokio::time::timeout(ANSWER, work).await;
-    let (model, busy) = looked.context("its folder or its script does not answer")??;
-    Ok((Ready { operator, errand, model: model?, agent }, busy))
+    Ok((operator, errand, agent))
+}
+
+/// Looks at the folder of schedules, and at their scripts.
+async fn in_folder(node: &Arc<Node>, all: Vec<Known>) -> Vec<Ready> {
+    let schedules: Vec<Scheduled> = all.iter().map(|known| known.duty.schedule.clone()).collect();
+    let looker = node.clone();
+    // They stay busy for as long as the folder does not answer, so that no more than one thread waits for it.
+    let work = tokio::task::spawn_blocking(move || {
+        let look = |known: Known| {
+            let Known { duty: Duty { schedule, due, busy }, operator, errand, agent } = known;
+            match model(&looker, &errand) {
+                Ok(model) => Some(Ready { schedule, due, operator, errand, model, agent, busy }),
+                Err(error) => {
+                    looker.scheduling.blocked(&schedule, format!("{error:#}"));
+                    None
+                }
+            }
+        };
+        all.into_iter().filter_map(look).collect::<Vec<_>>()
+    });
+    let why = match tokio::time::timeout(ANSWER, work).await {
+        Ok(Ok(ready)) => return ready,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "its folder or its script does not answer".to_owned(),
+    };
+    schedules.iter().for_each(|schedule| node.scheduling.blocked(schedule, why.clone()));
+    Vec::new()
 }
 
 /// Whoever made a schedule answers for what it sends, while they may send anything. Says so on the record, once.
@@ -275,20 +363,17 @@ fn model(node: &Node, errand: &Errand) -> anyhow::Result<ModelRef> {
     Ok(node.model(asked)?.0)
 }
 
-/// Reads a script. What is no file may never come to an end.
+/// Reads a script.
 fn script(file: &Path) -> anyhow::Result<ModelRef> {
-    let show = || format!("the script `{}`", file.display());
-    if !std::fs::metadata(file).with_context(show)?.is_file() {
-        bail!("{} is no regular file", show());
-    }
-    Ok(script_model(file, &std::fs::read_to_string(file).with_context(show)?)?)
+    Ok(script_model(file, &files::named(file, files::MOST_SCRIPT).context("the script")?)?)
 }
 
 /// Starts a process that sends the message and waits for its answer.
-async fn send(node: &Arc<Node>, schedule: &Scheduled, ready: Ready, at: Timestamp, busy: Busy) -> Result<(), String> {
-    let name = format!("schedule-{}-{}", schedule.name, at.0);
-    let carried = Mutex::new(Some((ready, busy)));
-    let carrier = Carrier { node: Arc::downgrade(node), schedule: schedule.clone(), at, carried };
+async fn send(node: &Arc<Node>, ready: Ready, lane: OwnedSemaphorePermit) -> Result<(), String> {
+    let Due::Fires(at) = ready.due else { return Ok(()) };
+    let name = format!("schedule-{}-{}", ready.schedule.name, at.0);
+    let (schedule, carried) = (ready.schedule.clone(), Mutex::new(Some((ready, lane))));
+    let carrier = Carrier { node: Arc::downgrade(node), schedule, at, carried };
     node.kernel.start_task(&name, Arc::new(carrier)).await.map(drop).map_err(|error| error.to_string())
 }
 
@@ -297,7 +382,7 @@ struct Carrier {
     node: Weak<Node>,
     schedule: Scheduled,
     at: Timestamp,
-    carried: Mutex<Option<(Ready, Busy)>>,
+    carried: Mutex<Option<(Ready, OwnedSemaphorePermit)>>,
 }
 
 impl Body for Carrier {
@@ -305,14 +390,16 @@ impl Body for Carrier {
         let (node, schedule, at) = (self.node.upgrade(), self.schedule.clone(), self.at);
         let carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner).take();
         Life::new(async move {
-            let (Some(node), Some((ready, busy))) = (node, carried) else { return Ok(()) };
+            let (Some(node), Some((ready, lane))) = (node, carried) else { return Ok(()) };
             let sent = tokio::select! {
-                sent = carry(&node, &schedule, ready, at, busy) => sent.map_err(|error| format!("{error:#}")),
+                sent = carry(&node, &schedule, ready, at) => sent.map_err(|error| format!("{error:#}")),
                 () = process.stopping() => Ok(()),
             };
             if let Err(error) = &sent {
                 node.scheduling.failed(&schedule, error.clone());
             }
+            drop(lane);
+            node.scheduling.changed.notify_one();
             sent
         })
     }
@@ -324,8 +411,8 @@ struct Open {
     session: ephor_base::SessionId,
 }
 
-async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp, busy: Busy) -> anyhow::Result<()> {
-    let Ready { operator, errand, model, agent } = ready;
+async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp) -> anyhow::Result<()> {
+    let Ready { operator, errand, model, agent, busy, .. } = ready;
     let session = node.open_session(operator, errand.workspace.as_ref(), model, agent).await?;
     let open = Open { kernel: node.kernel.clone(), session };
     let mut seen = node.kernel.watch(session, false);

@@ -1,26 +1,27 @@
 //! Where a node keeps what drivers may lease.
 
-use std::path::PathBuf;
-
 use ephor_base::Secret;
 use ephor_kernel::Secrets;
 
-/// The variable that holds the key of the provider `openai`.
-pub(crate) const OPENAI_KEY: &str = "OPENAI_API_KEY";
+use crate::{
+    config::{Key, OPENAI},
+    files,
+};
 
-/// Secrets from the files the configuration names, and from the environment of the node.
+/// Secrets from the files and the variables of the environment that the configuration names.
 pub(crate) struct Keyring {
-    pub(crate) openai_file: Option<PathBuf>,
+    pub(crate) openai: Key,
 }
 
 impl Secrets for Keyring {
     fn secret(&self, name: &str) -> Option<Secret<String>> {
-        if name != "openai" {
+        if name != OPENAI {
             return None;
         }
-        let text = match &self.openai_file {
-            Some(file) => std::fs::read_to_string(file).ok()?,
-            None => std::env::var(OPENAI_KEY).ok()?,
+        let text = match &self.openai {
+            Key::File(file) => files::named(file, files::MOST_TEXT).ok()?,
+            Key::Variable(name) => std::env::var(name).ok()?,
+            Key::None => return None,
         };
         let key = text.trim().to_owned();
         (!key.is_empty()).then(|| Secret::new(key))

@@ -47,6 +47,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ephor"));
         command.arg("--home").arg(&self.home).args(args);
         command.env_remove("EPHOR_HOME").env_remove("OPENAI_API_KEY").current_dir(self.root.path());
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command.stdin(Stdio::null());
         command
     }

@@ -21,7 +21,7 @@ fn what_was_decided_is_decided_again_explained_and_held_against_another_constitu
     place.file("a.txt", "TODO one\n");
     place.run(&["run", "read a.txt"]).succeeded();
     place.play(&["--allow", "fs.write"], &writing()).succeeded();
-    place.play(&[], &writing()).succeeded();
+    place.play(&[], &writing()).unasked();
     let reading =
         json!({"tool_calls": [{"name": "fs.read", "arguments": {"path": "../up"}}, {"name": "none", "arguments": {}}]});
     place.play(&[], &[reading, json!({"text": "no"})]).succeeded();

@@ -73,7 +73,7 @@ fn no_message_shows_how_one_is_given() {
 fn what_is_piped_in_has_to_be_text() {
     let place = Place::new();
     let binary = env!("CARGO_BIN_EXE_ephor");
-    let line = format!("printf '\\377\\376' | '{binary}' run 'list the files'");
+    let line = format!("printf '\\377\\376' | '{binary}' run 'list the files' -");
     Running::start(place.shell("sh").args(["-c", &line])).ended().failed(&["UTF-8"]);
 }
 
@@ -119,7 +119,7 @@ fn a_home_that_something_else_has_locked_is_said() {
     let place = used();
     let file = fs::File::options().write(true).open(place.home.join("lock")).unwrap();
     file.lock().unwrap();
-    place.run(&["up"]).failed(&["another node runs on the home"]);
+    place.run(&["up"]).failed(&["another process uses the home"]);
     drop(file);
     goes_on(&place);
 }
@@ -195,7 +195,7 @@ fn a_damaged_chain_stops_every_run_until_the_loss_is_accepted() {
     fs::write(&segment, &bytes).unwrap();
     let ran = place.run(&["chain", "verify"]);
     assert_eq!(ran.status.code(), Some(1), "{ran}");
-    assert!(ran.stdout.contains("NOT whole"), "{ran}");
+    assert!(ran.stdout.contains("NOT OK"), "{ran}");
     place.run(&["run", "hi"]).failed(&["quarantined", "was changed", "ephor chain accept"]);
     assert_eq!(fs::read(&segment).unwrap(), bytes, "nothing was written over");
     place.run(&["chain", "accept"]).failed(&["nothing was changed", "--yes"]);
@@ -257,7 +257,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
         let ran = Running::start(place.shell("unshare").args(["-rm", "sh", "-c", &line])).ended().succeeded();
         assert!(ran.stdout.contains("status 1"), "{rest} KiB: {ran}");
         assert!(ran.stderr.contains("the disk is full"), "{rest} KiB: {ran}");
-        assert!(ran.stdout.contains("whole: ") && ran.stdout.contains("it goes on"), "{rest} KiB: {ran}");
+        assert!(ran.stdout.contains("OK: ") && ran.stdout.contains("it goes on"), "{rest} KiB: {ran}");
         assert!(!ran.stderr.contains("panicked"), "{ran}");
     }
 }

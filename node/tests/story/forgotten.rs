@@ -59,8 +59,7 @@ impl Prize {
             if holds(&bytes, SECRET.as_bytes()) {
                 plain.push(path.clone());
             }
-            // Compiled tools are large, the same everywhere, and were there before anything was said.
-            if !path.parent().unwrap().ends_with("tools") && self.has_key(&bytes) {
+            if self.has_key(&bytes) {
                 keys.push(path);
             }
         }

@@ -15,7 +15,7 @@ pub(crate) fn writing() -> [Value; 2] {
 #[test]
 fn without_a_terminal_a_write_is_refused_at_once_with_a_ticket() {
     let place = Place::new();
-    let ran = place.play(&[], &writing()).succeeded();
+    let ran = place.play(&[], &writing()).unasked();
     assert!(!place.workspace.join("note.txt").exists());
     assert_eq!(ran.seen("refused").len(), 1, "{ran}");
     assert_eq!(ran.reply()["text"], "That was that.", "the model was told and went on: {ran}");
@@ -30,7 +30,7 @@ fn without_a_terminal_a_write_is_refused_at_once_with_a_ticket() {
 fn the_person_is_told_how_a_refused_write_could_be_permitted() {
     let place = Place::new();
     let script = place.script(&writing());
-    let ran = place.run(&["run", "--model", &script, "go on"]).succeeded();
+    let ran = place.run(&["run", "--model", &script, "go on"]).unasked();
     assert!(ran.stderr.contains("--allow fs.write"), "{ran}");
     assert!(ran.stderr.contains("terminal"), "{ran}");
     // What was ruled out for good is not to be had by asking again.
@@ -57,7 +57,7 @@ fn what_was_allowed_runs_on_a_recorded_ruling() {
     let verdict = log.iter().find(is_permit).unwrap();
     assert_eq!(verdict["fact"]["ruling"], ruling["seq"], "the verdict names the ruling it rests on");
     // The next run starts without it.
-    place.play(&[], &writing()).succeeded();
+    place.play(&[], &writing()).unasked();
     let calls: u64 = place.facts("outcome").iter().map(|fact| fact["used"]["tool_calls"].as_u64().unwrap()).sum();
     assert_eq!(calls, 1, "one call costs one");
     place.verify();
@@ -89,7 +89,7 @@ fn reading_needs_no_ruling() {
 fn what_acts_outside_the_pinned_scope_is_asked_about() {
     let place = Place::new();
     place.play(&["--scope", "fs.read,none.such"], &writing()).failed(&["there is no tool `none.such`"]);
-    place.play(&["--scope", "fs.read"], &writing()).succeeded();
+    place.play(&["--scope", "fs.read"], &writing()).unasked();
     assert!(!place.workspace.join("note.txt").exists());
     let reasons = |place: &Place| -> Vec<String> {
         let verdicts = place.facts("verdict");
@@ -102,11 +102,11 @@ fn what_acts_outside_the_pinned_scope_is_asked_about() {
             .collect()
     };
     assert!(reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
-    place.play(&["--scope", "fs.write"], &writing()).succeeded();
+    place.play(&["--scope", "fs.write"], &writing()).unasked();
     assert!(!reasons(&place).contains(&"tool-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
-    place.play(&["--scope", "fs.write=other.txt,fs.write=more.txt"], &writing()).succeeded();
+    place.play(&["--scope", "fs.write=other.txt,fs.write=more.txt"], &writing()).unasked();
     assert!(reasons(&place).contains(&"target-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
-    place.play(&["--scope", "fs.write=other.txt,fs.write=note.txt"], &writing()).succeeded();
+    place.play(&["--scope", "fs.write=other.txt,fs.write=note.txt"], &writing()).unasked();
     assert!(!reasons(&place).contains(&"target-is-outside-the-scope".to_owned()), "{:?}", reasons(&place));
     place.play(&["--scope", "fs.write="], &writing()).failed(&["names no target"]);
     let verdict = place.log().into_iter().rfind(|one| one["fact"]["target"] == "fs.write").unwrap()["seq"].clone();

@@ -8,10 +8,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{
-    place::{Place, Ran, Running, wait_until},
-    terminal::watch,
-};
+use crate::place::{Place, Ran, Running, wait_until, watch};
 
 const SECRET: &str = "what-nobody-else-may-read";
 
@@ -148,7 +145,7 @@ fn a_passphrase_locks_the_keys_and_is_read_from_a_file() {
     let up = place.start(&["--passphrase-file", words, "up"]);
     wait_until("the node takes clients", || place.run(&["ps"]).status.success());
     place.run(&["run", "list the files"]).succeeded();
-    place.run(&["chain", "passphrase", "--remove"]).failed(&["another node runs"]);
+    place.run(&["chain", "passphrase", "--remove"]).failed(&["another process uses the home"]);
     up.signal(Signal::TERM);
     up.ended().succeeded();
     place.run(&["--passphrase-file", words, "chain", "passphrase", "--remove"]).succeeded();

@@ -38,6 +38,7 @@ fn old() -> Place {
     let signing = SigningKeys::generate(&Seeded(42.into()));
     signing.save(&place.home.join("keys/log"), &Disk).unwrap();
     fs::write(place.home.join("keys/log.pub"), signing.verifier().to_string()).unwrap();
+    fs::remove_file(place.home.join("keys/vault")).unwrap();
     VaultKey::generate(&Seeded(43.into())).save(&place.home.join("keys/vault"), &Disk).unwrap();
     place
 }
@@ -66,7 +67,7 @@ fn a_home_of_an_older_format_names_the_command_that_migrates_it() {
     place.run(&["run", "hi"]).failed(&["format 1", "`ephor migrate`", "Nothing was changed"]);
     let lock = fs::File::options().create(true).truncate(false).write(true).open(place.home.join("lock")).unwrap();
     lock.lock().unwrap();
-    place.run(&["migrate"]).failed(&["another node runs on the home"]);
+    place.run(&["migrate"]).failed(&["another process uses the home"]);
     drop(lock);
     let told = migrated(&place);
     assert_eq!((&told["migrated"], &told["format"]), (&json!(true), &json!(2)));

@@ -96,7 +96,7 @@ fn usage(input: u64, output: u64) -> Value {
 
 fn text(words: &[&str]) -> String {
     let mut chunks: Vec<Value> = words.iter().map(|word| delta(&json!({"content": word}))).collect();
-    chunks.extend([finish("stop"), usage(100, 20)]);
+    chunks.extend([finish("stop"), usage(2000, 20)]);
     stream(&chunks)
 }
 
@@ -118,7 +118,7 @@ fn text_is_streamed_and_usage_is_counted() {
     assert_eq!(pieces.iter().map(|piece| piece.as_str().unwrap()).collect::<String>(), "Hello, wörld.");
     let reply = ran.reply();
     assert_eq!(reply["text"], "Hello, wörld.");
-    assert_eq!((&reply["report"]["input_tokens"], &reply["report"]["output_tokens"]), (&json!(100), &json!(20)));
+    assert_eq!((&reply["report"]["input_tokens"], &reply["report"]["output_tokens"]), (&json!(2000), &json!(20)));
     assert!(ran.seen("opened")[0]["host"].as_str().unwrap().starts_with("127.0.0.1:"), "{ran}");
     assert_eq!(asked.len(), 1);
     assert!(asked[0].head.starts_with("POST /v1/chat/completions HTTP/1.1"), "{asked:?}");
@@ -155,7 +155,7 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
             piece(json!({"arguments": "tern\": \"TO"})),
             piece(json!({"arguments": "DO\"}"})),
             finish("tool_calls"),
-            usage(50, 10),
+            usage(2000, 10),
         ])
     };
     let (ran, asked) = run(&place, vec![called("fs_search"), text(&["Found ", "it."])]);
@@ -174,7 +174,7 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
     let result = messages.iter().find(|message| message["role"] == "tool").expect("the result is given back");
     assert_eq!(result["tool_call_id"], "call_9");
     assert!(result["content"].as_str().unwrap().contains("a.txt:1"), "{result}");
-    assert_eq!(ran.reply()["report"]["input_tokens"], 150);
+    assert_eq!(ran.reply()["report"]["input_tokens"], 4000);
     place.verify();
 }
 

@@ -7,7 +7,7 @@ use std::{
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::OnceLock,
+    sync::{OnceLock, mpsc},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -28,6 +28,8 @@ pub(crate) struct Place {
     folder: Option<TempDir>,
     pub(crate) home: PathBuf,
     pub(crate) workspace: PathBuf,
+    /// Where compiled tools are kept.
+    cache: PathBuf,
 }
 
 /// A process that has ended.
@@ -47,16 +49,14 @@ pub(crate) struct Running {
 impl Place {
     /// A home in which the built-in tools are compiled already, which takes seconds and is the same everywhere.
     pub(crate) fn new() -> Self {
-        let place = Self::fresh();
         let warm = warm();
+        let mut place = Self::fresh();
+        place.cache.clone_from(&warm.cache);
         place.make_home();
         fs::create_dir(place.home.join("keys")).unwrap();
-        fs::create_dir(place.home.join("tools")).unwrap();
-        fs::copy(warm.home.join("keys/compiled"), place.home.join("keys/compiled")).unwrap();
-        for file in fs::read_dir(warm.home.join("tools")).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), place.home.join("tools").join(file.file_name())).unwrap();
-        }
+        fs::set_permissions(place.home.join("keys"), fs::Permissions::from_mode(0o700)).unwrap();
+        // What was compiled under this key is in that cache.
+        fs::copy(warm.home.join("keys/vault"), place.home.join("keys/vault")).unwrap();
         place
     }
 
@@ -73,7 +73,8 @@ impl Place {
         let root = root.canonicalize().unwrap();
         let (home, workspace) = (root.join("home"), root.join("workspace"));
         fs::create_dir(&workspace).unwrap();
-        Self { root, folder: None, home, workspace }
+        let cache = root.join("cache");
+        Self { root, folder: None, home, workspace, cache }
     }
 
     /// The folder around home and workspace.
@@ -119,6 +120,7 @@ impl Place {
     pub(crate) fn shell(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.workspace).env("EPHOR_HOME", &self.home).stdin(Stdio::null());
+        command.env("XDG_CACHE_HOME", &self.cache);
         let foreign = |name: &OsString| name.to_string_lossy().starts_with("OPENAI_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| foreign(name)) {
             command.env_remove(name);
@@ -175,6 +177,26 @@ impl Place {
         let ran = self.run(&["chain", "log", "--json", "--content"]);
         assert!(ran.status.success(), "{}", ran.stderr);
         ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What waits for people, as `approvals --json` has it.
+    pub(crate) fn waits(&self) -> Value {
+        serde_json::from_str(&self.run(&["approvals", "--json"]).succeeded().stdout).unwrap()
+    }
+
+    /// The tickets that wait for people.
+    pub(crate) fn tickets(&self) -> Vec<Value> {
+        self.waits()["tickets"].as_array().unwrap().clone()
+    }
+
+    /// How the node stands, as `ps --json` has it.
+    pub(crate) fn standing(&self) -> Value {
+        serde_json::from_str(&self.run(&["ps", "--json"]).succeeded().stdout).unwrap()
+    }
+
+    /// The processes of the node.
+    pub(crate) fn processes(&self) -> Vec<Value> {
+        self.standing()["processes"].as_array().unwrap().clone()
     }
 
     /// The facts of one kind on the chain.
@@ -260,6 +282,13 @@ impl Ran {
         self
     }
 
+    /// A reply, and before it a call that was refused because nobody was there to be asked.
+    #[track_caller]
+    pub(crate) fn unasked(self) -> Self {
+        assert_eq!(self.status.code(), Some(5), "{self}");
+        self
+    }
+
     /// Another exit status, and words for a person that hold all of `words`: no trace of a panic.
     #[track_caller]
     pub(crate) fn failed(self, words: &[&str]) -> Self {
@@ -334,6 +363,35 @@ fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
         let _broken = from.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// Collects what is shown, and types something once something else is shown.
+pub(crate) fn watch(child: &mut Child, mut typed: Option<(&str, &str)>) -> String {
+    let (mut stdout, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let (sender, pieces) = mpsc::channel();
+    thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(count @ 1..) = stdout.read(&mut piece) {
+            if sender.send(piece[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut shown = Vec::new();
+    loop {
+        match pieces.recv_timeout(PATIENCE) {
+            Ok(piece) => shown.extend(piece),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                child.kill().unwrap();
+                panic!("the terminal hangs: {}", String::from_utf8_lossy(&shown));
+            }
+        }
+        if let Some((_, words)) = typed.take_if(|(cue, _)| String::from_utf8_lossy(&shown).contains(*cue)) {
+            stdin.write_all(format!("{words}\n").as_bytes()).unwrap();
+        }
+    }
+    String::from_utf8_lossy(&shown).into_owned()
 }
 
 /// Waits until `is_so`, and fails if it never is.

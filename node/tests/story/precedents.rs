@@ -12,7 +12,7 @@ fn writing(path: &str) -> [Value; 2] {
 }
 
 fn open(place: &Place) -> Vec<Value> {
-    lines(&place.run(&["approvals", "--json"]).succeeded().stdout)
+    place.tickets()
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -44,7 +44,10 @@ fn an_answer_for_good_is_used_again_over_kill_nine_until_it_is_revoked() {
     place.run(&["approve", &ticket, "--for", "1h"]).failed(&["--always"]);
     let note = "the script of every week";
     let said = place.run(&["approve", &ticket, "--always", "--for", "2h", "--all-agents", "--note", note]).succeeded();
-    assert!(said.stdout.contains("is permitted") && said.stdout.contains("used again until"), "{said}");
+    assert!(
+        said.stdout.contains("is permitted") && said.stdout.contains("for every agent of this node until"),
+        "{said}"
+    );
     run.ended().succeeded();
     assert!(written.exists());
     let again = |what: &str| {
@@ -63,15 +66,17 @@ fn an_answer_for_good_is_used_again_over_kill_nine_until_it_is_revoked() {
     let up = place.up();
     again("behind a kill");
     let told = place.run(&["precedents", "--as", "vic"]).succeeded().stdout;
-    assert!(told.contains("fs.write") && told.contains(note) && told.contains("evil.sh"), "{told}");
+    assert!(told.contains("fs.write") && told.contains(note) && !told.contains("evil.sh"), "{told}");
+    let told = place.run(&["precedents"]).succeeded().stdout;
+    assert!(told.contains("evil.sh"), "{told}");
     let standing = lines(&place.run(&["precedents", "--json"]).succeeded().stdout);
     assert_eq!((standing.len(), standing[0]["permits"].as_bool()), (1, Some(true)));
     let ruling = standing[0]["precedent"].to_string();
     place.run(&["precedents", "revoke", &ruling, "--as", "vic"]).failed(&["role `approver`"]);
-    place.run(&["precedents", "revoke", "1"]).failed(&["is used again"]);
+    place.run(&["precedents", "revoke", "1"]).failed(&["No standing approval"]);
     place.run(&["precedents", "revoke", &ruling, "--note", "it was misused"]).succeeded();
-    place.run(&["precedents", "revoke", &ruling]).failed(&["is used again"]);
-    assert!(place.run(&["precedents"]).succeeded().stdout.contains("no answer is used again"));
+    place.run(&["precedents", "revoke", &ruling]).failed(&["No standing approval"]);
+    assert!(place.run(&["precedents"]).succeeded().stdout.contains("No standing approvals."));
     // From here on it is asked again.
     std::fs::remove_file(&written).unwrap();
     let run = waiting(&place, "evil.sh");
@@ -100,9 +105,9 @@ fn an_agent_that_its_conduct_suspended_is_shown_and_reinstated() {
     std::fs::write(place.workspace.join("there.txt"), "here").unwrap();
     let up = place.up();
     place.run(&["operator", "add", "opa", "--role", "operator", "--unprotected"]).succeeded();
-    let missing = |number: u32| json!({"name": "fs.read", "arguments": {"path": format!("missing-{number}.txt")}});
+    let outside = |number: u32| json!({"name": "fs.read", "arguments": {"path": format!("../outside-{number}.txt")}});
     let there = || json!({"tool_calls": [{"name": "fs.read", "arguments": {"path": "there.txt"}}]});
-    let bad: Vec<Value> = (0..60).map(missing).collect();
+    let bad: Vec<Value> = (0..60).map(outside).collect();
     let (done, write) = (json!({"text": "well"}), &writing("evil.sh")[0]);
     let script =
         place.script(&[json!({"tool_calls": bad}), done.clone(), there(), done.clone(), there(), done, write.clone()]);
@@ -114,14 +119,14 @@ fn an_agent_that_its_conduct_suspended_is_shown_and_reinstated() {
     assert!(refused.contains("suspended") && !refused.contains("here"), "{first}{refused}");
     place.run(&["reinstate", &session, "--as", "opa"]).failed(&["role `approver`"]);
     place.run(&["reinstate", "nobody"]).failed(&["is suspended"]);
-    let said = place.run(&["reinstate", &session, "--note", "the files were moved"]).succeeded().stdout;
+    let said = place.run(&["reinstate", &session, "--note", "the rule was new to it"]).succeeded().stdout;
     assert!(said.contains("may act again"), "{said}");
     place.run(&["reinstate", &session]).failed(&["is suspended"]);
     let read = again();
     assert!(read.contains("here"), "{read}");
     up.signal(Signal::TERM);
     up.ended().succeeded();
-    assert!(place.run(&["chain", "log", "--kind", "lifted"]).succeeded().stdout.contains("the files were moved"));
+    assert!(place.run(&["chain", "log", "--kind", "lifted"]).succeeded().stdout.contains("the rule was new to it"));
     let all = place.run(&["policy", "explain", "--all"]).succeeded();
     assert!(all.stdout.contains("come out the same"), "{all}");
     place.verify();

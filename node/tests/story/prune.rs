@@ -71,6 +71,7 @@ fn aged(days: u64) -> Place {
     signing.save(&place.home.join("keys/log"), &Disk).unwrap();
     fs::write(place.home.join("keys/log.pub"), signing.verifier().to_string()).unwrap();
     let vault = VaultKey::generate(&*random);
+    fs::remove_file(place.home.join("keys/vault")).unwrap();
     vault.save(&place.home.join("keys/vault"), &Disk).unwrap();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
     let clock = Arc::new(Past(AtomicU64::new(u64::try_from(now).unwrap() - (days + 1) * DAY)));

@@ -9,7 +9,7 @@ use crate::place::{Place, Ran, Running};
 
 /// Runs one turn with so much piped input.
 fn say(place: &Place, bytes: usize) -> Ran {
-    place.pipe(&["run", "list the files"], &"words ".repeat(bytes / 6))
+    place.pipe(&["run", "list the files", "-"], &"words ".repeat(bytes / 6))
 }
 
 /// What is said of a quota that is reached: what, how much, where, and what to do.

@@ -119,8 +119,8 @@ fn to_look_makes_no_home_and_writes_nothing() {
     for signal in ["suspend", "resume", "stop", "kill"] {
         place.run(&[signal, "nobody"]).failed(&["no node runs", "ephor up"]);
     }
-    assert!(place.run(&["approvals"]).succeeded().stdout.contains("nothing waits"));
-    place.run(&["approve", "1"]).failed(&["no ticket `1` is open"]);
+    assert!(place.run(&["approvals"]).succeeded().stdout.contains("Nothing waits"));
+    place.run(&["approve", "1"]).failed(&["Ticket 1 is not open"]);
     place.run(&["operator", "list"]).failed(&["nobody is enrolled yet"]);
     assert!(!place.home.exists());
     let place = Place::new();
@@ -128,8 +128,8 @@ fn to_look_makes_no_home_and_writes_nothing() {
     let before = place.log().len();
     place.run(&["schedule", "list", "--json"]).failed(&["no node runs"]);
     place.run(&["suspend", "nobody"]).failed(&["no node runs"]);
-    assert!(place.run(&["approvals"]).succeeded().stdout.contains("nothing waits"));
-    place.run(&["refuse", "4711"]).failed(&["no ticket `4711` is open"]);
+    assert!(place.run(&["approvals"]).succeeded().stdout.contains("Nothing waits"));
+    place.run(&["refuse", "4711"]).failed(&["Ticket 4711 is not open"]);
     let owner = &rows(&place, &["operator", "list", "--json"])[0];
     assert_eq!((&owner["name"], &owner["role"]), (&json!("owner"), &json!("owner")));
     assert!(!place.is_locked(), "and none is there now");

@@ -142,7 +142,7 @@ fn the_limits_of_a_turn_are_kept_and_said() {
     let reply = ran.reply();
     assert_eq!(reply["end"], json!({"limit_hit": "rounds"}), "{ran}");
     let text = reply["text"].as_str().unwrap();
-    assert!(text.contains("so far") && text.contains("limit"), "{ran}");
+    assert!(text.contains("so far") && text.contains("too many rounds"), "{ran}");
     place.verify();
 
     let place = Place::new();

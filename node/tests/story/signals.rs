@@ -21,8 +21,7 @@ pub(crate) fn entries(place: &Place, kind: &str) -> Vec<Value> {
 }
 
 pub(crate) fn processes(place: &Place) -> Vec<Value> {
-    let out = place.run(&["ps", "--json"]).succeeded().stdout;
-    serde_json::from_str::<Vec<Value>>(&out).unwrap()
+    place.processes()
 }
 
 /// The agents that wait for their models.

@@ -1,20 +1,18 @@
 //! The protocol, spoken by hand over the socket of the home: what a client may not do, whoever it is.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    os::unix::net::UnixStream,
-    time::Duration,
-};
+use std::io::{Read, Write};
 
-use ed25519_dalek::{Signer, SigningKey};
+use ed25519_dalek::SigningKey;
 use ephor_base::{Decision, Digest, SessionId};
 use ephor_chain::record::RulingOn;
 use ephor_kernel::{Statement, operator_id};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Place, Running, wait_until};
+use crate::{
+    place::{Place, Running, wait_until},
+    wire::{Wire, connect, credential, hex},
+};
 
 /// A node that runs, and its place.
 struct Node {
@@ -23,7 +21,7 @@ struct Node {
 }
 
 /// A connection.
-struct Talk(BufReader<UnixStream>);
+struct Talk(Wire);
 
 impl Node {
     fn start() -> Self {
@@ -32,29 +30,26 @@ impl Node {
         Self { place, up }
     }
 
-    /// Connects and hears the challenge.
-    fn connect(&self) -> (Talk, Vec<u8>) {
-        let stream = UnixStream::connect(self.place.home.join("node.sock")).unwrap();
-        // Only so that a node that says nothing fails the test.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut talk = Talk(BufReader::new(stream));
-        let first = talk.hear().expect("the node speaks first");
-        assert_eq!((&first["say"], &first["protocol"]), (&json!("challenge"), &json!(2)));
-        (talk, bytes(first["challenge"].as_str().unwrap()))
+    /// Connects, to speak with this key; who speaks is not said yet.
+    fn connect(&self, key: &SigningKey) -> Talk {
+        let wire = Wire::open(&self.place.home.join("node.sock"), key).expect("the node exchanges keys");
+        assert!(wire.is_of(&self.place.home), "the node shows the keys of its home");
+        Talk(wire)
     }
 
     /// Connects as the operator.
     fn operator(&self) -> Talk {
-        let (mut talk, challenge) = self.connect();
-        talk.say(&authentication(&self.key(), &challenge));
-        assert_eq!(talk.hear().unwrap()["say"], "welcome");
+        self.as_operator(&self.key())
+    }
+
+    fn as_operator(&self, key: &SigningKey) -> Talk {
+        let mut talk = self.connect(key);
+        assert_eq!(talk.0.introduce().unwrap()["say"], "welcome");
         talk
     }
 
     fn key(&self) -> SigningKey {
-        let seed = fs::read(self.place.home.join("keys/operator")).unwrap();
-        SigningKey::from_bytes(&seed.try_into().unwrap())
+        credential(&self.place.home.join("keys/operator"))
     }
 
     /// The node is unharmed: it answers a run, stops in order, and its chain holds.
@@ -69,33 +64,20 @@ impl Node {
 
 impl Talk {
     fn say(&mut self, request: &Value) {
-        writeln!(self.0.get_mut(), "{request}").unwrap();
+        self.0.say(request);
     }
 
-    /// The next line; nothing if the node has closed the connection.
+    /// The next answer; nothing if the node has closed the connection.
     fn hear(&mut self) -> Option<Value> {
-        let mut line = String::new();
-        match self.0.read_line(&mut line) {
-            Ok(0) => None,
-            Ok(_) => Some(serde_json::from_str(&line).unwrap()),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
-            Err(error) => panic!("{error}"),
-        }
+        self.0.hear()
     }
 
-    /// Says something, and hears what it is answered; what is seen in between is passed by.
     fn ask(&mut self, request: &Value) -> Value {
-        self.say(request);
-        self.until(|answer| answer["say"] != "seen")
+        self.0.ask(request)
     }
 
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let answer = self.hear().expect("the node goes on talking");
-            if is_it(&answer) {
-                return answer;
-            }
-        }
+        self.0.until(is_it)
     }
 
     /// Opens a session with a model that plays `lines`; its id and the policy.
@@ -129,11 +111,12 @@ impl Talk {
     }
 
     fn rule_with(&mut self, statement: &Statement, signature: &str) -> Result<(), String> {
-        let Statement { session, on, decision, arguments, policy, call, registration, .. } = statement;
+        let Statement { session, on, decision, arguments, policy, call, registration, shown, .. } = statement;
         let permit = *decision == Decision::Permit;
         let answer = self.ask(&json!({
             "say": "rule", "session": session, "on": on, "permit": permit,
-            "arguments": arguments, "policy": policy, "call": call, "registration": registration, "signature": signature,
+            "arguments": arguments, "policy": policy, "call": call, "registration": registration, "shown": shown,
+            "signature": signature,
         }));
         match answer["say"].as_str().unwrap() {
             "ruled" => Ok(()),
@@ -141,19 +124,6 @@ impl Talk {
             other => panic!("{other}"),
         }
     }
-}
-
-fn authentication(key: &SigningKey, challenge: &[u8]) -> Value {
-    let signature = key.sign(&[b"ephor client v1\n", challenge].concat()).to_bytes();
-    json!({"say": "authenticate", "operator": operator_id(&key.verifying_key()), "signature": hex(&signature)})
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 /// A model that writes two files, one after the other.
@@ -175,6 +145,7 @@ fn permit(question: &Value) -> Statement {
         registration: Some(parse(&question["registration"])),
         always: None,
         note: None,
+        shown: Some(Digest::of(question["text"].as_str().unwrap().as_bytes())),
     }
 }
 
@@ -217,6 +188,7 @@ fn a_ruling_that_is_not_the_operators_counts_for_nothing() {
         registration: None,
         always: None,
         note: None,
+        shown: None,
     };
     assert!(talk.rule(&tools, &stranger).is_err(), "a stranger's signature");
     assert!(talk.rule_with(&tools, "").is_err(), "no signature");
@@ -253,9 +225,7 @@ fn who_was_dismissed_can_do_nothing_more_on_a_connection_that_is_open() {
     let public = hex(eve.verifying_key().as_bytes());
     let add = ["operator", "add", "eve", "--role", "approver", "--public", &public];
     node.place.run(&add).succeeded();
-    let (mut talk, challenge) = node.connect();
-    talk.say(&authentication(&eve, &challenge));
-    assert_eq!(talk.hear().unwrap()["say"], "welcome");
+    let mut talk = node.as_operator(&eve);
     let (session, _) = talk.open(&node.place, true, &writing());
     talk.send(session);
     let question = talk.question();
@@ -264,17 +234,10 @@ fn who_was_dismissed_can_do_nothing_more_on_a_connection_that_is_open() {
     assert!(talk.rule(&permit(&question), &eve).unwrap_err().contains("role `approver`"));
     node.place.run(&["operator", "remove", "eve"]).succeeded();
     assert!(talk.rule(&permit(&question), &eve).unwrap_err().contains("not an operator"));
-    for said in [
-        json!({"say": "processes"}),
-        json!({"say": "send", "session": session, "parts": [{"kind": "typed", "text": "go on"}]}),
-        json!({"say": "operate", "operation": {"do": "signal", "signal": "stop", "target": null, "tree": true, "note": ""}}),
-    ] {
-        assert_eq!(talk.ask(&said)["say"], "refused", "{said}");
-    }
+    assert_eq!(talk.hear(), None, "nothing more is heard of her");
     node.place.run(&add).failed(&["enrolled before"]);
-    let (mut back, challenge) = node.connect();
-    back.say(&authentication(&eve, &challenge));
-    assert_eq!(back.hear().unwrap()["say"], "refused");
+    let mut back = node.connect(&eve);
+    assert_eq!(back.0.introduce().unwrap()["say"], "refused");
     drop((talk, back));
     let place = node.stays_well();
     assert!(!place.workspace.join("one.txt").exists());
@@ -296,6 +259,7 @@ fn a_ruling_of_one_session_does_not_count_in_another() {
         registration: None,
         always: None,
         note: None,
+        shown: None,
     };
     one.rule(&tools(first), &node.key()).unwrap();
     let signature = hex(&tools(first).sign(&node.key()).signature);
@@ -311,59 +275,82 @@ fn a_ruling_of_one_session_does_not_count_in_another() {
 }
 
 #[test]
-fn a_client_that_does_not_sign_the_challenge_gets_nothing() {
+fn a_client_that_does_not_prove_a_credential_gets_nothing() {
     let node = Node::start();
-    let stranger = SigningKey::from_bytes(&[7; 32]);
+    let (own, stranger) = (node.key(), SigningKey::from_bytes(&[7; 32]));
+    let operator = operator_id(&own.verifying_key());
     let open = json!({"say": "open", "workspace": node.place.workspace, "model": null, "answers": false});
-    let as_operator =
-        json!({"say": "authenticate", "operator": operator_id(&node.key().verifying_key()), "signature": "00"});
-    let (mut old, first) = node.connect();
-    let stale = authentication(&node.key(), &first);
-    old.say(&json!({"say": "processes"}));
-    assert_eq!(old.hear().unwrap()["say"], "refused");
-    assert_eq!(old.hear(), None, "the connection is closed");
-    for said in
-        [json!({"say": "processes"}), open, as_operator, stale, json!("hello"), authentication(&stranger, &first)]
-    {
-        let (mut talk, _) = node.connect();
+    for said in [json!({"say": "processes"}), open, json!("hello"), json!({"say": "authenticate"})] {
+        let mut talk = node.connect(&own);
         talk.say(&said);
-        assert_eq!(talk.hear().unwrap()["say"], "refused", "{said}");
         assert_eq!(talk.hear(), None, "{said}");
     }
-    let (mut silent, _) = node.connect();
-    assert_eq!(silent.hear(), None, "who stays silent is sent away");
+    // With a key that is nobody's, in the operator's name, and in the operator's name with the operator's words of another time.
+    let mut talk = node.connect(&stranger);
+    assert_eq!(talk.0.introduce().unwrap()["say"], "refused");
+    assert_eq!(talk.hear(), None, "the connection is closed");
+    let mut talk = node.connect(&stranger);
+    talk.say(&json!({"say": "authenticate", "operator": operator}));
+    assert_eq!(talk.hear().unwrap()["say"], "refused");
+    let said = json!({"say": "authenticate", "operator": operator}).to_string();
+    for change in [|wire: &mut Wire| wire.number = 1, |wire: &mut Wire| wire.hash = [0; 32]] {
+        let mut talk = node.connect(&own);
+        change(&mut talk.0);
+        talk.0.say_bytes(said.as_bytes());
+        assert_eq!(talk.hear().unwrap()["say"], "refused");
+        assert_eq!(talk.hear(), None);
+    }
+    let mut talk = node.connect(&own);
+    talk.0.put(said.as_bytes());
+    assert_eq!(talk.hear(), None, "what is not signed at all");
+    // Who says nothing is sent away.
+    let mut silent = connect(&node.place.home.join("node.sock"));
+    silent.read_to_end(&mut Vec::new()).unwrap();
     let place = node.stays_well();
     assert_eq!(place.facts("message").len(), 1, "only the run at the end was taken");
 }
 
 #[test]
-fn a_line_that_makes_no_sense_is_refused_and_the_connection_lives() {
+fn each_request_is_signed_for_its_place() {
     let node = Node::start();
-    let mut talk = node.operator();
-    for line in ["", "garbage", "[]", "{\"say\":\"fly\"}", "{\"say\":\"processes\",\"x\":1}", "\u{7f}\u{0}"] {
-        writeln!(talk.0.get_mut(), "{line}").unwrap();
-        assert_eq!(talk.hear().unwrap()["say"], "refused", "{line}");
+    for change in [
+        |wire: &mut Wire| wire.number += 1,
+        |wire: &mut Wire| wire.hash[0] ^= 1,
+        |wire: &mut Wire| {
+            wire.key = SigningKey::from_bytes(&[7; 32]);
+        },
+    ] {
+        let mut talk = node.operator();
+        change(&mut talk.0);
+        assert_eq!(talk.ask(&json!({"say": "processes"}))["say"], "refused");
+        assert_eq!(talk.hear(), None, "and nothing more is heard");
     }
-    assert_eq!(talk.ask(&json!({"say": "processes"}))["say"], "processes");
-    // What is not even text ends the connection, with a word.
-    talk.0.get_mut().write_all(b"\xff\xfe\n").unwrap();
-    assert_eq!(talk.hear().unwrap()["say"], "refused");
-    assert_eq!(talk.hear(), None);
     node.stays_well();
 }
 
 #[test]
-fn a_line_without_end_does_not_hurt_the_node() {
+fn a_message_that_makes_no_sense_is_refused_and_the_connection_lives() {
+    let node = Node::start();
+    let mut talk = node.operator();
+    for said in ["", "garbage", "[]", "{\"say\":\"fly\"}", "{\"say\":\"processes\",\"x\":1}", "\u{7f}\u{0}"] {
+        talk.0.say_bytes(said.as_bytes());
+        assert_eq!(talk.hear().unwrap()["say"], "refused", "{said}");
+    }
+    talk.0.say_bytes(b"\xff\xfe");
+    assert_eq!(talk.hear().unwrap()["say"], "refused", "what is not even text");
+    assert_eq!(talk.ask(&json!({"say": "processes"}))["say"], "processes");
+    node.stays_well();
+}
+
+#[test]
+fn a_message_without_end_does_not_hurt_the_node() {
     let node = Node::start();
     let long = vec![b'x'; 20 * 1024 * 1024];
-    for talk in [node.connect().0, node.operator()] {
-        // The node may hang up before it has heard all of it.
-        let _hung_up = talk.0.get_ref().write_all(&long);
-        let _hung_up = talk.0.get_ref().write_all(b"\n");
-    }
+    let mut stranger = connect(&node.place.home.join("node.sock"));
+    // The node may hang up before it has heard all of it.
+    let _hung_up = stranger.write_all(&long);
     let mut talk = node.operator();
-    let _hung_up = talk.0.get_mut().write_all(&long);
-    let _hung_up = talk.0.get_mut().write_all(b"\n");
+    talk.0.say_bytes(&long);
     if let Some(answer) = talk.hear() {
         assert_eq!(answer["say"], "refused");
     }
@@ -379,20 +366,16 @@ fn nobody_but_an_operator_stops_resumes_or_raises_a_budget() {
     let bury = json!({"do": "bury", "message": 1, "note": ""});
     for operation in [&stop, &raise, &bury] {
         let request = json!({"say": "operate", "operation": operation});
-        // Before the challenge is answered; with another's key; and in the operator's name under another's signature.
-        let (mut talk, _) = node.connect();
+        // Before it was said who speaks; with another's key; and in the operator's name under another's signature.
+        let mut talk = node.connect(&node.key());
         talk.say(&request);
-        assert_eq!(talk.hear().unwrap()["say"], "refused");
-        assert!(talk.hear().is_none());
+        assert_eq!(talk.hear(), None);
         let other = SigningKey::from_bytes(&[1; 32]);
-        let (mut talk, challenge) = node.connect();
-        talk.say(&authentication(&other, &challenge));
-        assert_eq!(talk.hear().unwrap()["say"], "refused");
+        let mut talk = node.connect(&other);
+        assert_eq!(talk.0.introduce().unwrap()["say"], "refused");
         assert!(talk.hear().is_none(), "it hears no more");
-        let (mut talk, challenge) = node.connect();
-        let mut forged = authentication(&other, &challenge);
-        forged["operator"] = json!(operator_id(&node.key().verifying_key()));
-        talk.say(&forged);
+        let mut talk = node.connect(&other);
+        talk.say(&json!({"say": "authenticate", "operator": operator_id(&node.key().verifying_key())}));
         assert_eq!(talk.hear().unwrap()["say"], "refused");
     }
     // Who acts is never data.
@@ -412,18 +395,14 @@ fn a_spent_budget_suspends_the_agent_until_it_is_raised_from_the_command_line() 
     let read = json!({"tool_calls": [{"name": "fs.list", "arguments": {"path": "."}}]});
     let mut talk = node.operator();
     let (session, _) = talk.open(place, false, &[read.clone(), json!({"text": "listed"}), json!({"text": "again"})]);
-    let agent = format!("node/agents/{}/loop", session.to_string().get(..8).unwrap());
+    let agent = format!("node/agents/{session}/loop");
     place.run(&["budget", &agent, "--tool-calls", "0"]).succeeded();
     talk.send(session);
     talk.until(|answer| answer["event"] == "held" && answer["by"] == "spent");
     talk.turn_ended();
     // What is sent now is taken, and waits.
     talk.send(session);
-    let waiting = || {
-        let out = place.run(&["ps", "--json"]).succeeded().stdout;
-        let all: Vec<Value> = serde_json::from_str(&out).unwrap();
-        all.into_iter().find(|process| process["seat"] == agent.as_str()).unwrap()
-    };
+    let waiting = || place.processes().into_iter().find(|process| process["seat"] == agent.as_str()).unwrap();
     wait_until("the message waits", || waiting()["waiting"] == 1);
     assert_eq!(waiting()["held"], "spent");
     place.run(&["resume", &agent]).failed(&["is spent", "ephor budget"]);

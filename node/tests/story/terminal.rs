@@ -2,19 +2,15 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
-    thread,
-    time::Duration,
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
-use crate::{gate::writing, place::Place};
-
-/// After this a terminal that shows nothing is taken for hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{
+    gate::writing,
+    place::{Place, watch},
+};
 
 /// The last words of the question.
 const QUESTION: &str = "Permit it? [y/n]";
@@ -39,35 +35,6 @@ fn play_at_a_terminal(place: &Place, lines: &[Value], typed: Option<(&str, &str)
     let shown = watch(&mut child, typed);
     let status = child.wait().unwrap();
     Some((shown, status.success()))
-}
-
-/// Collects what is shown, and types something once something else is shown.
-pub(crate) fn watch(child: &mut Child, mut typed: Option<(&str, &str)>) -> String {
-    let (mut stdout, mut stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    let (sender, pieces) = mpsc::channel();
-    thread::spawn(move || {
-        let mut piece = [0; 4096];
-        while let Ok(count @ 1..) = stdout.read(&mut piece) {
-            if sender.send(piece[..count].to_vec()).is_err() {
-                return;
-            }
-        }
-    });
-    let mut shown = Vec::new();
-    loop {
-        match pieces.recv_timeout(PATIENCE) {
-            Ok(piece) => shown.extend(piece),
-            Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                child.kill().unwrap();
-                panic!("the terminal hangs: {}", String::from_utf8_lossy(&shown));
-            }
-        }
-        if let Some((_, words)) = typed.take_if(|(cue, _)| String::from_utf8_lossy(&shown).contains(*cue)) {
-            stdin.write_all(format!("{words}\n").as_bytes()).unwrap();
-        }
-    }
-    String::from_utf8_lossy(&shown).into_owned()
 }
 
 #[test]

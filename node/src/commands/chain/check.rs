@@ -1,7 +1,6 @@
 //! `ephor chain check`: whether a proof holds. It needs the file and the keys: no home, no node, no network.
 
 use std::{
-    fs::File,
     io::{Read, stdin},
     path::Path,
     process::ExitCode,
@@ -10,9 +9,12 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::Timestamp;
 use ephor_chain::{
-    Checked, CheckedEntry, CheckedFork, Cosignature, EntryProof, KnownLog, VerifierKeys, check as check_proof, lineage,
+    Checked, CheckedEntry, CheckedFork, Cosignature, EntryProof, KnownLog, VerifierKeys, check as check_proof,
+    disk::{self, Whose},
+    lineage,
     offline::MAX_PROOF_BYTES,
 };
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use super::{keys, log};
@@ -57,14 +59,13 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
         stdin().take(most).read_to_end(&mut bytes).context("standard input cannot be read")?;
         return Ok(bytes);
     }
-    let metadata = path.metadata().with_context(|| {
-        format!("the proof `{show}` cannot be read; `ephor chain prove SEQ > FILE` makes one, and - is standard input")
-    })?;
-    if metadata.is_dir() {
+    if path.is_dir() {
         bail!("`{show}` is a folder, and a proof is a file; `ephor chain verify {show}` checks a whole chain");
     }
-    let file = File::open(path).with_context(|| format!("the proof `{show}` cannot be read"))?;
-    file.take(most).read_to_end(&mut bytes).with_context(|| format!("the proof `{show}` cannot be read"))?;
+    let opened = disk::open(path, Whose::Named, OFlags::RDONLY);
+    opened.and_then(|file| file.take(most).read_to_end(&mut bytes)).with_context(|| {
+        format!("the proof `{show}` cannot be read; `ephor chain prove SEQ > FILE` makes one, and - is standard input")
+    })?;
     Ok(bytes)
 }
 

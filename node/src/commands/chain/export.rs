@@ -1,9 +1,6 @@
 //! `ephor chain export`: entries for an auditor, as JSON lines that can be held against the signed root.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
@@ -35,24 +32,14 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
         return Err(place.beyond(to, size));
     }
     let mut bar = Bar::new("entries exported");
-    let mut out = io::BufWriter::new(io::stdout().lock());
     let first = first_line(&signers, &changes, &prover, (from, to), args.proofs).to_string();
-    let mut written = writeln!(out, "{first}");
-    for (done, seq) in (1..).zip(from..=to) {
-        match written {
-            Ok(()) => {}
-            // A reader that closed the pipe has had enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            Err(error) => return Err(error).context(terminal::UNWRITTEN),
-        }
+    let lines = (1..).zip(from..=to).map(|(done, seq)| {
         let proof = prover.prove(Seq(seq)).map_err(unproven)?;
-        written = writeln!(out, "{}", line(&proof, args.proofs)?);
         bar.show(done, to.saturating_sub(from).saturating_add(1));
-    }
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context(terminal::UNWRITTEN),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+        Ok(line(&proof, args.proofs)?.to_string())
+    });
+    terminal::write_lines(std::iter::once(Ok(first)).chain(lines))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What everything behind it is held against.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::used;
 use crate::{
     client::Client,
-    home::{Home, Lock},
+    home::{Home, Lock, Locked, PATIENCE, Wait},
     host::SystemRandom,
     passphrase,
     protocol::{Answer, Request},
@@ -26,10 +26,16 @@ pub(super) enum Keeper {
 
 impl Keeper {
     pub(super) async fn reach(home: &Home) -> anyhow::Result<Self> {
-        if let Some(client) = Client::reach_running(home).await? {
-            return Ok(Self::Node(Box::new(client)));
-        }
-        let lock = home.lock()?;
+        let mut wait = Wait::new(home, PATIENCE);
+        let lock = loop {
+            if let Some(client) = Client::reach_running(home).await? {
+                return Ok(Self::Node(Box::new(client)));
+            }
+            match home.try_lock() {
+                Err(error) if error.is::<Locked>() && wait.goes_on() => tokio::time::sleep(wait.pause()).await,
+                lock => break lock?,
+            }
+        };
         let operator = passphrase::credential(home)?.id();
         let upkeep = Upkeep::alone(home, passphrase::unlock(home)?.protection)?;
         upkeep.check_owner(operator)?;
@@ -116,7 +122,9 @@ async fn erase_by(keeper: &mut Keeper, erasure: &Erasure) -> anyhow::Result<Stri
         match patiently("erasing", keeper.erase(session, reason)).await {
             Ok(seq) => erased.push((session, seq)),
             // What was delegated may hold nothing, or have been erased before.
-            Err(error) if !erased.is_empty() => eprintln!("ephor: session {session} was not erased: {error:#}"),
+            Err(error) if !erased.is_empty() => {
+                terminal::tell(&format!("ephor: session {session} was not erased: {error:#}\n"));
+            }
             Err(error) => return Err(error),
         }
     }
@@ -177,7 +185,7 @@ pub(super) async fn patiently<T>(what: &str, done: impl Future<Output = T>) -> T
     tokio::select! {
         done = &mut done => done,
         () = tokio::time::sleep(Duration::from_secs(1)) => {
-            eprintln!("ephor: {what} …");
+            terminal::tell(&format!("ephor: {what} …\n"));
             done.await
         }
     }

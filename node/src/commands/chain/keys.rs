@@ -1,22 +1,21 @@
 //! Public keys, as they are named on the command line.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use ephor_chain::{Change, CosignerKey, VerifierKeys, lineage::MAX_CHANGES_BYTES};
+use ephor_chain::{
+    Change, CosignerKey, VerifierKeys,
+    disk::{self, Whose},
+    lineage::MAX_CHANGES_BYTES,
+};
 
-/// More than any file of keys has.
-const MOST: u64 = 1 << 20;
+use crate::files;
 
 /// The keys that lie in a home, or were copied beside a chain.
 pub(super) fn beside(around: &Path) -> anyhow::Result<VerifierKeys> {
     let path = around.join("keys").join("log.pub");
-    let text = std::fs::read_to_string(&path).with_context(|| {
-        format!(
-            "the public keys `{}` are not there; name them with --key, as `ephor chain key` prints them",
-            path.display()
-        )
-    })?;
+    let text = files::named(&path, files::MOST_TEXT)
+        .context("there are no public keys beside it; name them with --key, as `ephor chain key` prints them")?;
     text.parse().with_context(|| format!("`{}`", path.display()))
 }
 
@@ -37,10 +36,8 @@ pub(super) fn pairs(named: &[String]) -> anyhow::Result<Vec<VerifierKeys>> {
 
 /// The changes of keys in a file.
 pub(super) fn changes(path: &Path) -> anyhow::Result<Vec<Change>> {
-    let (show, mut bytes) = (path.display(), Vec::new());
-    let read =
-        std::fs::File::open(path).and_then(|file| file.take(MAX_CHANGES_BYTES as u64 + 1).read_to_end(&mut bytes));
-    read.with_context(|| format!("the changes of keys `{show}` cannot be read"))?;
+    let show = path.display();
+    let bytes = files::named_bytes(path, MAX_CHANGES_BYTES as u64).context("the changes of keys cannot be read")?;
     Change::parse_all(&bytes)
         .with_context(|| format!("`{show}` does not hold changes of keys, as `ephor chain key --changes` prints them"))
 }
@@ -55,12 +52,9 @@ pub(super) fn witnesses(named: &[String]) -> anyhow::Result<Vec<CosignerKey>> {
 fn lines(named: &[String]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for name in named {
-        let text = match std::fs::File::open(name) {
-            Ok(file) => {
-                let mut text = String::new();
-                let read = file.take(MOST).read_to_string(&mut text);
-                read.with_context(|| format!("the keys `{}` cannot be read", short(name)))?;
-                text
+        let text = match disk::read(Path::new(name), Whose::Named, files::MOST_TEXT) {
+            Ok(bytes) => {
+                String::from_utf8(bytes).with_context(|| format!("the keys `{}` cannot be read", short(name)))?
             }
             Err(_) if name.contains('+') => name.clone(),
             Err(error) => bail!("`{}` is neither a key nor a file of keys that can be read: {error}", short(name)),

@@ -1,16 +1,14 @@
 //! `ephor chain log`: the entries.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ephor_base::{Budget, CallId, Pid, Seq, ToolName, files::Files};
 use ephor_chain::{
-    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey, disk::Disk, read, record::Appointment,
+    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey,
+    disk::Disk,
+    read,
+    record::{Appointment, Terms},
     standing::StandingPart,
 };
 use serde_json::{Value, json};
@@ -20,24 +18,20 @@ use crate::{
     cli::ChainLog,
     home::Home,
     passphrase,
-    projections::{Answering, Filter, Found, Question},
+    projections::{Answering, Filter},
     terminal::{self, plain},
 };
 
 pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
-    let ChainLog { session, pid, call, kind, since, last, json, content } = args;
-    let of = Filter {
-        session: *session,
-        pid: pid.map(Pid),
-        call: call.map(CallId),
-        kind: kind.clone(),
-        seat: None,
-        since: *since,
-    };
-    let mut found = found(used(home)?, &of, *last);
+    let ChainLog { session, pid, call, kind, since, last, json, content, of: aside } = args;
+    let entries = |content| entries_of(home, aside.as_deref(), content);
+    let of = Filter { session: *session, pid: pid.map(Pid), call: call.map(CallId), kind: kind.clone(), since: *since };
+    used(home)?;
+    // The index is of the chain that goes on.
+    let mut found = if aside.is_some() { None } else { found(home, &of, *last) };
     if last.is_some() && found.is_none() {
         // Whatever keeps the index from being asked: the record itself can still be read, twice.
-        let places = entries(home, false)?.filter_map(|stored| stored.ok().filter(|stored| is_wanted(stored, &of)));
+        let places = entries(false)?.filter_map(|stored| stored.ok().filter(|stored| is_wanted(stored, &of)));
         let places: Vec<Seq> = places.map(|stored| stored.entry.seq).collect();
         found = Some(places.into_iter().rev().take(last.unwrap_or(usize::MAX)).collect());
     }
@@ -46,33 +40,60 @@ pub(crate) fn log(home: &Home, args: &ChainLog) -> anyhow::Result<ExitCode> {
     };
     let end = found.as_ref().map_or(u64::MAX, |found| found.last().map_or(0, |last| last.0.saturating_add(1)));
     let begin = found.as_ref().and_then(BTreeSet::first).copied().unwrap_or(Seq(0));
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    for stored in entries(home, *content)?.from(begin).up_to(end) {
-        let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
-        if !wanted(&stored) {
-            continue;
-        }
-        let line = if *json { as_json(&stored, *content)?.to_string() } else { as_text(&stored, *content) };
-        match writeln!(out, "{line}") {
-            Ok(()) => {}
-            // A reader that closed the pipe has had enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            Err(error) => return Err(error).context(terminal::UNWRITTEN),
-        }
+    let line = |stored: Stored| match *json {
+        true => as_json(&stored, *content).map(|json| json.to_string()),
+        false => Ok(as_text(&stored, *content)),
+    };
+    let entries = entries(*content)?.from(begin).up_to(end);
+    let mut any = false;
+    terminal::write_lines(entries.filter_map(|stored| match stored {
+        Ok(stored) => wanted(&stored).then(|| {
+            any = true;
+            line(stored)
+        }),
+        Err(error) => Some(Err(error).context("the chain cannot be read any further; see `ephor chain verify`")),
+    }))?;
+    if let (false, Some(kind)) = (any, kind) {
+        check_kind(entries_of(home, aside.as_deref(), false)?, kind)?;
     }
-    out.flush().context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A kind that no entry has may be misspelt.
+fn check_kind(entries: Entries, kind: &str) -> anyhow::Result<()> {
+    let kinds: BTreeSet<_> = entries.filter_map(|stored| stored.ok().map(|one| one.entry.fact.kind())).collect();
+    if !kinds.contains(kind) {
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        bail!("no entry is of the kind `{}`; this record has {}", plain(kind), kinds.join(", "));
+    }
+    Ok(())
 }
 
 /// The entries from the first on.
 pub(crate) fn entries(home: &Home, content: bool) -> anyhow::Result<Entries> {
+    entries_of(home, None, content)
+}
+
+/// The same, of a chain that was moved aside. Its sessions keep their keys in the vault.
+fn entries_of(home: &Home, aside: Option<&Path>, content: bool) -> anyhow::Result<Entries> {
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let entries = read(&home.chain(), &files);
+    let chain = aside.map_or_else(|| home.chain(), |aside| aside.join("chain"));
+    if !chain.is_dir() {
+        bail!(
+            "there is no chain in `{}`; a chain that was moved aside lies in `quarantine/N` of its home",
+            chain.display()
+        );
+    }
+    let entries = read(&chain, &files);
     if !content {
         return Ok(entries);
     }
     let key = VaultKey::load_with(&home.vault_key(), &*files, &passphrase::unlock(home)?.protection)?;
-    Ok(entries.unsealing(Arc::new(Vault::new(&home.vault(), Arc::new(key), files.clone()))))
+    let vault = Vault::new(&home.vault(), Arc::new(key), files.clone());
+    Ok(entries.unsealing(Arc::new(match aside {
+        Some(aside) => vault.with_contents(aside),
+        None => vault,
+    })))
 }
 
 /// What the index says. Nothing if all of the record is wanted, or where the index cannot be asked: then the record is
@@ -81,15 +102,7 @@ fn found(home: &Home, of: &Filter, last: Option<usize>) -> Option<BTreeSet<Seq>>
     if of.is_everything() && last.is_none() {
         return None;
     }
-    let places = Answering::at_once(home).ok()?.pages(
-        last.unwrap_or(usize::MAX),
-        |behind, most| Question::Entries { of: of.clone(), behind, most },
-        |found| match found {
-            Found::Entries { entries } => Some(entries),
-            _ => None,
-        },
-        |place: &Seq| place.0,
-    );
+    let places = Answering::at_once(home).ok()?.entries(of, last.unwrap_or(usize::MAX));
     places.ok().map(|places| places.into_iter().collect())
 }
 
@@ -100,7 +113,6 @@ fn is_wanted(stored: &Stored, of: &Filter) -> bool {
         of.pid.is_none_or(|pid| subject.pid == Some(pid)),
         of.call.is_none_or(|call| subject.call == Some(call)),
         of.kind.as_ref().is_none_or(|kind| fact.kind() == kind),
-        of.seat.is_none() || subject.seat == of.seat,
         of.since.is_none_or(|since| *time >= since),
     ];
     is.into_iter().all(|is| is)
@@ -125,9 +137,9 @@ fn as_text(stored: &Stored, content: bool) -> String {
     match (content, &stored.content) {
         (true, Private::Open(private)) => {
             let private = serde_json::to_string(private).unwrap_or_default();
-            format!("{}\n                {}", line.trim_end(), plain(&private))
+            format!("{}\n                {}", plain(line.trim_end()), plain(&private))
         }
-        _ => line.trim_end().to_owned(),
+        _ => plain(line.trim_end()),
     }
 }
 
@@ -139,6 +151,11 @@ fn noted(note: &str) -> String {
     if note.is_empty() { String::new() } else { format!(": {}", plain(note)) }
 }
 
+/// As `ephor policy check` names a constitution.
+fn law_of(terms: &Terms) -> String {
+    format!("constitution {}", terms.constitution)
+}
+
 /// A fact in a few words.
 pub(super) fn told(fact: &Fact) -> String {
     match fact {
@@ -146,14 +163,17 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("follows {} at {} entries: {}", old.origin, old.size, old.reason)
         }
         Fact::Origin { follows: None, .. } => String::new(),
-        Fact::Boot { number, version, clean, trimmed_bytes } => {
+        Fact::Boot { number, version, clean, trimmed_bytes, .. } => {
             let before = if *clean { "" } else { ", not stopped cleanly before" };
             let torn = if *trimmed_bytes > 0 { format!(", {trimmed_bytes} torn bytes trimmed") } else { String::new() };
             format!("number {number}, version {version}{before}{torn}")
         }
         Fact::Stop { number } => format!("of boot {number}"),
         Fact::Operator { .. } => String::new(),
-        Fact::Policy { digest, environment, .. } => format!("{environment} {}", digest.short()),
+        Fact::Policy { digest, environment, terms } => {
+            let constitution = terms.as_ref().map_or_else(String::new, |terms| format!(", {}", law_of(terms)));
+            format!("{environment} {}{constitution}", digest.short())
+        }
         Fact::Tool { name, code, .. } => format!("{name}, code {}", code.short()),
         Fact::Spawn { incarnation, parent } => {
             let parent = parent.map_or_else(|| "nobody".to_owned(), |pid| pid.to_string());
@@ -232,9 +252,12 @@ pub(super) fn told(fact: &Fact) -> String {
             format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())
         }
         Fact::Enrolled { name, role, .. } => format!("{} as {}", plain(name), role.name()),
+        Fact::Forbidden { act, why } => format!("{}: {}", plain(act), plain(why)),
         Fact::Ranked { operator, role, .. } => format!("{operator} is {}", role.name()),
         Fact::Dismissed { operator, .. } => operator.to_string(),
-        Fact::Enacted { policy, environment, .. } => format!("{environment} {}", policy.short()),
+        Fact::Enacted { policy, environment, terms, .. } => {
+            format!("{environment} {}, {}", policy.short(), law_of(terms))
+        }
         Fact::TurnEnd { message, end, report } => {
             format!("of message {message}: {}, {} cycles, {} ms", end.code(), report.cycles, report.duration_ms)
         }

@@ -12,9 +12,25 @@ use ephor_chain::{Minimum, ProveError, Prover, ScanError, VerifierKeys, disk::Di
 use crate::{
     client::Client,
     commands::runtime,
+    failure::NoChain,
     home::Home,
     protocol::{Answer, Request},
 };
+
+/// What a folder of a chain has at least one of.
+const PARTS: [&str; 3] = ["journal", "checkpoint", "tile"];
+
+/// Refuses a folder in which nothing of a chain lies.
+pub(super) fn check_is_chain(folder: &Path) -> anyhow::Result<()> {
+    if PARTS.iter().any(|part| folder.join(part).symlink_metadata().is_ok()) {
+        return Ok(());
+    }
+    bail!(
+        "there is no chain in `{}`: name a home, or the `chain` folder of one, such as `ephor chain verify HOME/chain`, or a copy of \
+         that with `--key`",
+        folder.display()
+    )
+}
 
 /// A chain, and what lies around it.
 pub(super) struct Place {
@@ -35,8 +51,9 @@ impl Place {
             _ if inside.is_dir() => (inside, root),
             Some(_) if root.is_dir() => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
             Some(folder) => bail!("`{}` is no folder; DIR is a home, or a copied folder of a chain", folder.display()),
-            None => bail!("there is no chain yet on `{}`; `ephor run` begins one", root.display()),
+            None => bail!(NoChain(root)),
         };
+        check_is_chain(&folder)?;
         Ok(Self { folder, around, files: Arc::new(Disk) })
     }
 

@@ -137,7 +137,7 @@ fn stays(plan: &Plan) -> String {
                 format!("a schedule stands that entry {made} made, and belongs to what began {since}")
             }
             Why::Reused { ruling } => {
-                format!("the answer of entry {ruling} is used again, and belongs to what began {since}")
+                format!("standing approval {ruling} belongs to what began {since}")
             }
             Why::InForce => format!("the policy, operators and tools in force were recorded from {since} on"),
         };

@@ -20,7 +20,7 @@ use ephor_chain::{
 };
 use serde::Serialize;
 
-use super::used;
+use super::{super::ps::unpublished, used};
 use crate::{
     bytes::{amount, of_quota},
     config::Config,
@@ -56,6 +56,8 @@ struct Stat {
     bytes: Bytes,
     /// What the chain and the vault may have, and have of it; nothing where there is no quota.
     space: Option<Space>,
+    /// Why the node that runs cannot publish the chain; nothing while it can.
+    trouble: Option<String>,
     growth: Growth,
     /// Entries of the latest hours or days, oldest first.
     latest: Latest,
@@ -90,10 +92,11 @@ struct Latest {
 
 pub(super) fn stat(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
     let home = used(home)?;
-    let Found::Statistics { statistics } = Answering::find(home)?.ask(Question::Statistics {})? else {
+    let mut answering = Answering::find(home)?;
+    let Found::Statistics { statistics } = answering.ask(Question::Statistics {})? else {
         bail!("the node answered something else");
     };
-    let stat = gather(home, statistics)?;
+    let stat = Stat { trouble: answering.trouble()?, ..gather(home, statistics)? };
     let text = if json { serde_json::to_string(&stat)? + "\n" } else { told(&stat) };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     Ok(ExitCode::SUCCESS)
@@ -139,6 +142,7 @@ fn gather(
         mean_batch,
         bytes,
         space,
+        trouble: None,
         growth,
         latest,
     })
@@ -236,6 +240,9 @@ fn told(stat: &Stat) -> String {
     let mut text = lines.join("\n") + "\n";
     if let Some(space) = stat.space {
         text.push_str(&format!("quota      {}\n", of_quota(space)));
+    }
+    if let Some(why) = &stat.trouble {
+        text.push_str(&format!("trouble    {}\n", unpublished(why)));
     }
     if stdout().is_terminal() {
         let since = super::super::sessions::short(stat.latest.since);

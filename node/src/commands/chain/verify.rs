@@ -1,8 +1,7 @@
 //! `ephor chain verify`: needs nothing but the files and the public keys.
 
 use std::{
-    fs,
-    io::{ErrorKind, Read},
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -17,8 +16,15 @@ use ephor_chain::{
 };
 use serde_json::json;
 
-use super::keys;
-use crate::{cli::Verify, home::Home, progress::Bar, terminal};
+use super::{keys, place::check_is_chain};
+use crate::{
+    cli::Verify,
+    failure::NoChain,
+    files,
+    home::Home,
+    progress::Bar,
+    terminal::{self, plain},
+};
 
 /// What is verified against what.
 struct Given {
@@ -46,7 +52,7 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
         Ok(report) if json => json!({"ok": true, "contents": contents, "report": report}).to_string(),
         Ok(report) => told(&report, contents).join("\n"),
         Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
-        Err(ScanError::Damaged(finding)) => format!("NOT whole: {finding}"),
+        Err(ScanError::Damaged(finding)) => format!("NOT OK: {}", plain(&finding.to_string())),
         Err(error @ ScanError::Pruned { .. }) => {
             let why = "the head or checkpoint to hold the chain against is from before that; take a later one";
             return Err(error).context(why);
@@ -60,11 +66,8 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
 /// A checkpoint up to which the log was verified before. It must be one of this log; whose signatures it must carry, the
 /// record says.
 fn trusted(file: &Path, keys: &VerifierKeys) -> anyhow::Result<Checkpoint> {
-    const MOST: u64 = 1 << 20;
     let show = file.display();
-    let mut bytes = Vec::new();
-    let read = fs::File::open(file).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
-    read.with_context(|| format!("the checkpoint `{show}` cannot be read"))?;
+    let bytes = files::named_bytes(file, files::MOST_TEXT).context("the checkpoint cannot be read")?;
     let checkpoint = Checkpoint::parse(&bytes).with_context(|| {
         format!("`{show}` is not a checkpoint; keep a copy of `chain/checkpoint` whenever you have verified a log")
     })?;
@@ -88,7 +91,7 @@ fn verified(given: &Given, from: Option<&Checkpoint>, files: &Arc<dyn Files>) ->
 fn told(report: &Report, contents: bool) -> Vec<String> {
     let mut lines = vec![
         format!(
-            "whole: {} entries under {} checkpoints, each with both signatures",
+            "OK: {} entries verified, under {} checkpoints with both signatures each.",
             report.head.size, report.checkpoints
         ),
         format!("  log     {}", report.origin),
@@ -122,9 +125,16 @@ fn told(report: &Report, contents: bool) -> Vec<String> {
     lines
 }
 
+/// A head, or a checkpoint, in a file that was named.
+fn named_head(file: &Path) -> anyhow::Result<PinnedHead> {
+    let bytes = files::named_bytes(file, files::MOST_TEXT).context("there is no head that can be read")?;
+    PinnedHead::parse(&bytes).with_context(|| format!("the head `{}`", file.display()))
+}
+
 /// A home, or a copied folder of a chain with keys beside it or named. In a home, what is missing is a finding.
-fn given(home: &Home, args: Verify, files: &dyn Files) -> anyhow::Result<Result<Given, Finding>> {
+fn given(home: &Home, args: Verify, disk: &dyn Files) -> anyhow::Result<Result<Given, Finding>> {
     let Verify { directory, key, head, without_contents, .. } = args;
+    let is_named = directory.is_some();
     let root = directory.unwrap_or_else(|| home.path().to_owned());
     let home = Home::find(Some(root.clone().into()))?;
     let lacks = |file: &str, damage| Finding { file: file.into(), offset: 0, seq: None, damage };
@@ -133,33 +143,25 @@ fn given(home: &Home, args: Verify, files: &dyn Files) -> anyhow::Result<Result<
     let (folder, around) = match home.chain() {
         chain if chain.is_dir() => (chain, root),
         _ if begun => return Ok(Err(lacks("journal", Damage::JournalMissing))),
-        _ if home.exists() => bail!("there is no chain yet on `{}`; `ephor run` begins one", root.display()),
+        _ if home.exists() || !is_named => bail!(NoChain(root)),
         _ => (root.clone(), root.parent().map(Path::to_owned).unwrap_or_default()),
     };
-    if !folder.is_dir() {
-        bail!("there is no chain in `{}`; `ephor run` begins one, and DIR names another", folder.display());
-    }
-    if begun && head.is_none() && !home.head().exists() {
-        return Ok(Err(lacks("head", Damage::HeadMissing)));
+    // A home keeps to its record: what is missing there is damage.
+    if !begun {
+        check_is_chain(&folder)?;
     }
     let keys = if key.is_empty() { keys::beside(&around)? } else { keys::pair(&key)? };
-    let beside = around.join("head");
-    let head_file = match head {
-        Some(named) => Some(named),
-        None => beside.is_file().then_some(beside),
-    };
-    let head = match head_file {
-        Some(file) => {
-            let pinned = match PinnedHead::load(&file, files) {
-                Err(error) if begun && error.kind() == ErrorKind::InvalidData => {
-                    return Ok(Err(lacks("head", Damage::Head)));
-                }
-                pinned => pinned,
-            };
-            let pinned = pinned.with_context(|| format!("the head `{}`", file.display()))?;
-            Some(pinned.with_context(|| format!("there is no head `{}`", file.display()))?)
-        }
-        None => None,
+    let head = match head {
+        Some(file) => Some(named_head(&file)?),
+        // Whatever lies there and is no head is a finding: only where there is nothing may a copy be without one.
+        None => match PinnedHead::load(&around.join("head"), disk) {
+            Ok(None) if begun => return Ok(Err(lacks("head", Damage::HeadMissing))),
+            Ok(found) => found,
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput) => {
+                return Ok(Err(lacks("head", Damage::Head)));
+            }
+            Err(error) => return Err(error).context("the head beside the chain cannot be read"),
+        },
     };
     // Of a home, contents that are not there are missing.
     let vault = Some(around.join("vault")).filter(|vault| begun || vault.join("content").is_dir());

@@ -3,11 +3,16 @@
 use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, bail};
-use ephor_base::Digest;
+use ephor_base::{Digest, Seq};
 use ephor_chain::{Decree, record::Terms};
+use ephor_governance::Constitution;
 use serde_json::json;
 
-use super::{backtest, diff, in_force};
+use super::{
+    super::runtime,
+    backtest::{self, Table},
+    diff, digest, in_force,
+};
 use crate::{
     client::Client,
     constitution,
@@ -16,15 +21,13 @@ use crate::{
     terminal,
 };
 
-pub(super) async fn apply(home: &Home, file: &Path, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn apply(home: &Home, file: &Path, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
     let new = constitution::of_file(file)?;
     let changes = diff(&in_force(home)?, &new);
-    let summary = if home.chain().exists() {
-        backtest::backtest(home, new.clone(), None, false)?
-    } else {
-        "Nothing is recorded yet that it could be held against.\n".to_owned()
-    };
+    let past = if home.chain().exists() { Some(backtest::backtest(home, new.clone(), None)?) } else { None };
     if !json {
+        let nothing = || "Nothing is recorded yet that it could be held against.\n".to_owned();
+        let summary = past.as_ref().map_or_else(nothing, Table::as_text);
         terminal::write(&format!("{changes}\n{summary}")).context(terminal::UNWRITTEN)?;
     }
     if !yes
@@ -34,23 +37,31 @@ pub(super) async fn apply(home: &Home, file: &Path, yes: bool, json: bool) -> an
     {
         bail!("nothing was changed; answer `yes` at a terminal, or pass --yes");
     }
+    let (constitution, policy, seq) = runtime(1)?.block_on(enact(home, &new))?;
+    let text = if json {
+        let past = past.as_ref().map(Table::as_json);
+        format!("{}\n", json!({"constitution": constitution, "policy": policy, "seq": seq, "backtest": past}))
+    } else {
+        format!("The constitution {constitution} is in force from entry {seq} on; its policy is {policy}.\n")
+    };
+    terminal::write(&text).context(terminal::UNWRITTEN)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has the node put a constitution in force. Says its digest, that of the policy, and the entry that says so.
+async fn enact(home: &Home, new: &Constitution) -> anyhow::Result<(Digest, Digest, Seq)> {
     let mut client = Client::reach(home).await?;
     let text = new.text().to_owned();
     let Done::Drafted { draft } = client.operate(Operation::Draft { text: text.clone() }).await? else {
         bail!("the node answered something else");
     };
-    let DraftView { origin, latest, policy, environment, capabilities, never } = draft;
+    let DraftView { origin, latest, policy, environment, capabilities, never, models } = draft;
     // What is signed names the text that was read here, whatever the node has made of it.
-    let terms = Terms { constitution: Digest::of(text.as_bytes()), capabilities, never };
+    let constitution = digest(new);
+    let terms = Terms { constitution, capabilities, never, models };
     let signature = client.sign(&Decree::Enact { policy, terms, environment }.signed_bytes(&origin, latest));
     let Done::Recorded { seq } = client.operate(Operation::Enact { text, signature }).await? else {
         bail!("the node answered something else");
     };
-    let text = if json {
-        format!("{}\n", json!({"policy": policy, "seq": seq}))
-    } else {
-        format!("It is in force from entry {seq} on; its policy is {policy}.\n")
-    };
-    terminal::write(&text).context(terminal::UNWRITTEN)?;
-    Ok(ExitCode::SUCCESS)
+    Ok((constitution, policy, seq))
 }

@@ -22,7 +22,7 @@ struct Example {
 
 /// What was decided, what would have been, and how often.
 #[derive(Default)]
-struct Table {
+pub(super) struct Table {
     counts: BTreeMap<(Decision, Decision), u64>,
     examples: BTreeMap<(Decision, Decision), Vec<Example>>,
     unknown: BTreeMap<String, u64>,
@@ -32,8 +32,7 @@ pub(super) fn backtest(
     home: &Home,
     constitution: Constitution,
     environment: Option<Environment>,
-    json: bool,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Table> {
     let mut table = Table::default();
     explain::again(home, Retrial::default().against(constitution, environment), |one| {
         let other = match one.again {
@@ -53,26 +52,33 @@ pub(super) fn backtest(
             None => {}
         }
     })?;
-    Ok(if json { format!("{}\n", table.as_json()) } else { table.as_text() })
+    Ok(table)
 }
 
 impl Table {
+    /// How many that changed so are not among the examples.
+    fn left_out(&self, change: (Decision, Decision), count: u64) -> u64 {
+        let shown = self.examples.get(&change).map_or(0, |examples| examples.len() as u64);
+        if change.0 == change.1 { 0 } else { count.saturating_sub(shown) }
+    }
+
     fn changed(&self) -> impl Iterator<Item = ((Decision, Decision), u64)> {
         self.counts.iter().filter(|((was, is), _)| was != is).map(|(change, count)| (*change, *count))
     }
 
-    fn as_json(&self) -> Value {
+    pub(super) fn as_json(&self) -> Value {
         let counts = self.counts.iter().map(|((was, is), count)| {
             let examples = self.examples.get(&(*was, *is)).into_iter().flatten();
             let examples = examples.map(|one| json!({"seq": one.seq, "target": one.target, "why": one.why}));
-            json!({"recorded": name(*was), "new": name(*is), "count": count, "examples": examples.collect::<Vec<_>>()})
+            let (examples, left_out) = (examples.collect::<Vec<_>>(), self.left_out((*was, *is), *count));
+            json!({"recorded": name(*was), "new": name(*is), "count": count, "examples": examples, "left_out": left_out})
         });
         let total: u64 = self.counts.values().sum();
         let changed: u64 = self.changed().map(|(_, count)| count).sum();
         json!({"verdicts": total, "otherwise": changed, "table": counts.collect::<Vec<_>>(), "unknown": self.unknown})
     }
 
-    fn as_text(&self) -> String {
+    pub(super) fn as_text(&self) -> String {
         const ALL: [Decision; 3] = [Decision::Permit, Decision::Defer, Decision::Deny];
         let total: u64 = self.counts.values().sum();
         let changed: u64 = self.changed().map(|(_, count)| count).sum();
@@ -89,6 +95,10 @@ impl Table {
             let _infallible = writeln!(out, "\n{} → {} ({count})", name(was), name(is));
             for Example { seq, target, why } in self.examples.get(&(was, is)).into_iter().flatten() {
                 let _infallible = writeln!(out, "  entry {seq} on {}: {}", plain(target), plain(why));
+            }
+            let left_out = self.left_out((was, is), count);
+            if left_out > 0 {
+                let _infallible = writeln!(out, "  and {left_out} more");
             }
         }
         for (why, count) in &self.unknown {

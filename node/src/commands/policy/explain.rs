@@ -1,9 +1,13 @@
 //! `ephor policy explain`: why something was decided, from the record alone, and whether it comes out the same.
 
-use std::{collections::BTreeMap, fmt::Write, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Write,
+    process::ExitCode,
+};
 
 use anyhow::{Context, bail};
-use ephor_base::{EffectVector, Reason, Seq, Span, ToolName, Verdict};
+use ephor_base::{EffectVector, Reason, Seq, SessionId, Span, ToolName, Verdict};
 use ephor_governance::{Ruled, Scope};
 use ephor_kernel::{Again, Inputs, Retrial, Retried, Undecidable};
 use serde_json::{Value, json};
@@ -14,6 +18,7 @@ use crate::{
     config::Config,
     home::Home,
     progress::Bar,
+    projections::{Answering, Filter},
     terminal::plain,
 };
 
@@ -22,16 +27,62 @@ const FEW: usize = 10;
 /// How much of a span is shown.
 const SHOWN_CHARS: usize = 120;
 
-/// Everything on the record, decided again; `each` gets them one after another.
+/// Everything on the record, decided again; `each` gets them one after another. It is read twice, so that no session is kept for
+/// longer than it lasts.
 pub(super) fn again(home: &Home, mut retrial: Retrial, mut each: impl FnMut(Retried)) -> anyhow::Result<()> {
     let mut bar = Bar::new("entries read");
-    for stored in entries(used(home)?, true)? {
-        let stored = stored.context("the chain cannot be read any further; see `ephor chain verify`")?;
-        let seq = stored.entry.seq.0;
-        bar.show(seq, seq);
+    let (mut ends, mut size): (HashMap<SessionId, Seq>, u64) = (HashMap::new(), 0);
+    for stored in entries(used(home)?, false)? {
+        let entry = stored.context(UNREADABLE)?.entry;
+        size = entry.seq.0.saturating_add(1);
+        ends.extend(entry.subject.session.map(|session| (session, entry.seq)));
+    }
+    for stored in entries(home, true)?.up_to(size) {
+        let stored = stored.context(UNREADABLE)?;
+        let (seq, session) = (stored.entry.seq, stored.entry.subject.session);
+        bar.show(seq.0, size);
         retrial.take(&stored).map(&mut each);
+        if let Some(session) = session.filter(|session| ends.get(session) == Some(&seq)) {
+            retrial.forget(session);
+        }
     }
     Ok(())
+}
+
+const UNREADABLE: &str = "the chain cannot be read any further; see `ephor chain verify`";
+
+/// The verdict at `seq`, decided again. Only what it can rest on is read, if there is an index.
+fn again_at(home: &Home, seq: Seq, mut retrial: Retrial) -> anyhow::Result<Option<Retried>> {
+    let end = seq.0.saturating_add(1);
+    let asked = entries(used(home)?, false)?.from(seq).up_to(end).next().transpose().context(UNREADABLE)?;
+    let Some(session) = asked.filter(|asked| asked.entry.seq == seq).and_then(|asked| asked.entry.subject.session)
+    else {
+        return Ok(None);
+    };
+    let entries = entries(home, true)?.up_to(end);
+    let mut entries: Box<dyn Iterator<Item = _>> = match rests_on(home, session, seq) {
+        Some(places) => Box::new(entries.at(places)),
+        None => Box::new(entries),
+    };
+    let mut bar = Bar::new("entries read");
+    entries.try_fold(None, |_, stored| {
+        let stored = stored.context(UNREADABLE)?;
+        bar.show(stored.entry.seq.0, end);
+        Ok(retrial.take(&stored).filter(|one| one.seq == seq))
+    })
+}
+
+/// The entries that decisions of a session up to `end` can rest on, as the index has them.
+fn rests_on(home: &Home, session: SessionId, end: Seq) -> Option<BTreeSet<Seq>> {
+    let of_kind = |kind: &str| Filter { kind: Some(kind.to_owned()), ..Filter::default() };
+    let own = Filter { session: Some(session), ..Filter::default() };
+    let mut places = BTreeSet::new();
+    let mut answering = Answering::at_once(home).ok()?;
+    for of in Retrial::OF_ALL.map(of_kind).into_iter().chain([own]) {
+        places.extend(answering.entries(&of, usize::MAX).ok()?);
+    }
+    places.retain(|place| *place <= end);
+    Some(places)
 }
 
 /// How many of all verdicts come out the same.
@@ -77,13 +128,7 @@ pub(super) fn all(home: &Home, json: bool) -> anyhow::Result<(String, ExitCode)>
 pub(super) fn one(home: &Home, seq: Seq, json: bool) -> anyhow::Result<String> {
     let today = Config::load(&home.config())?.environment;
     let retrial = Retrial::default().explaining(seq).against(in_force(home)?, Some(today));
-    let mut found = None;
-    again(home, retrial, |one| {
-        if one.seq == seq {
-            found = Some(one);
-        }
-    })?;
-    let Some(found) = found else {
+    let Some(found) = again_at(home, seq, retrial)? else {
         bail!("entry {seq} is no verdict; `ephor chain log --kind verdict` lists those there are");
     };
     if json { Ok(format!("{}\n", as_json(&found))) } else { Ok(as_text(&found)) }
@@ -209,7 +254,7 @@ fn told(inputs: &Inputs, lines: &mut Vec<String>) {
     ));
     let (calls, alarms) = inputs.evidence;
     lines.push(format!(
-        "  conduct     {calls} calls, alarm: {}; {} of 1,000 may be refused or fail",
+        "  conduct     {calls} calls, alarm: {}; {} of 1,000 may be refused",
         yes(alarms),
         inputs.agent.p0
     ));

@@ -1,4 +1,7 @@
-//! The message of a run: what was typed, and what was piped in.
+//! The message of a run: what was typed, and what is piped in where `-` asks for it.
+//!
+//! Standard input is not read unless it is asked for: the loop of a shell that starts a run for each line of a list has that list
+//! on its standard input, and so has the run.
 
 use std::{
     io::{IsTerminal, Read},
@@ -8,37 +11,67 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Part, PartKind};
 
+use super::screen::Screen;
+
 /// The most that is taken from standard input, in bytes.
 const MAX_PIPED: u64 = 8 * 1024 * 1024;
+/// The word that stands for standard input.
+const INPUT: &str = "-";
+
+/// What standard input is, where no word of the message names it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unnamed {
+    /// The message, if nothing was typed.
+    Message,
+    /// Nothing of ours.
+    Leave,
+}
 
 /// The parts of the message, at least one.
 pub(super) fn read(words: &[String]) -> anyhow::Result<Vec<Part>> {
-    read_any(words)?.context("there is no message; for example: ephor run \"Find my TODOs and summarize them\"")
+    let parts = read_any(words, Unnamed::Message)?;
+    parts.context("there is no message; for example: ephor run \"Find my TODOs and summarize them\"")
 }
 
 /// The parts of the message, if there is one.
-pub(super) fn read_any(words: &[String]) -> anyhow::Result<Option<Vec<Part>>> {
-    let typed = words.join(" ");
+pub(super) fn read_any(words: &[String], unnamed: Unnamed) -> anyhow::Result<Option<Vec<Part>>> {
+    let typed = words.iter().filter(|word| *word != INPUT).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let is_typed = !typed.trim().is_empty();
     let mut parts = Vec::new();
-    if !typed.trim().is_empty() {
+    if is_typed {
         parts.push(Part { kind: PartKind::Typed, text: typed });
     }
-    if let Some(text) = piped()? {
-        parts.push(Part { kind: PartKind::Piped, text });
+    if asks_for_input(words) || (!is_typed && unnamed == Unnamed::Message && is_piped()) {
+        parts.extend(piped()?.map(|text| Part { kind: PartKind::Piped, text }));
     }
     Ok(Some(parts).filter(|parts| !parts.is_empty()))
 }
 
-/// What is piped in. A terminal or another device is not read.
-fn piped() -> anyhow::Result<Option<String>> {
-    let mut input = std::io::stdin().lock();
-    let kind = std::fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
-    let is_piped = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket());
-    if input.is_terminal() || !is_piped {
-        return Ok(None);
+/// Says so where something is piped in that the message does not ask for.
+pub(super) fn unread(words: &[String], screen: &mut Screen) {
+    if !asks_for_input(words) && is_pipe() && words.iter().any(|word| !word.trim().is_empty()) {
+        screen.note("what is piped in is not read; add `-` to the message to send it along");
     }
+}
+
+fn asks_for_input(words: &[String]) -> bool {
+    words.iter().any(|word| word == INPUT)
+}
+
+/// Whether standard input is something to read: no terminal and no other device.
+fn is_piped() -> bool {
+    let kind = std::fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
+    !std::io::stdin().is_terminal() && kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
+}
+
+fn is_pipe() -> bool {
+    std::fs::metadata("/dev/stdin").is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+fn piped() -> anyhow::Result<Option<String>> {
     let mut bytes = Vec::new();
-    input.by_ref().take(MAX_PIPED + 1).read_to_end(&mut bytes).context("standard input cannot be read")?;
+    let input = std::io::stdin().lock();
+    input.take(MAX_PIPED + 1).read_to_end(&mut bytes).context("standard input cannot be read")?;
     if bytes.len() as u64 > MAX_PIPED {
         bail!("more than {} MiB are piped in; name a file in the workspace instead", MAX_PIPED >> 20);
     }

@@ -3,14 +3,15 @@
 use std::io;
 
 use anyhow::Context;
-use ephor_base::{ActionKind, CallId, ModelRef, Reply};
+use ephor_base::{ActionKind, CallId, Reply, SessionId};
 use ephor_chain::HoldKind;
-use ephor_kernel::Seen;
+use ephor_kernel::{Seen, TurnState};
 use serde_json::json;
 
 use crate::{
+    failure,
     protocol::Answer,
-    terminal::{self, is_shown, plain},
+    terminal::{self, is_shown},
 };
 
 /// How much of a tool's arguments and result is worth a line.
@@ -20,7 +21,7 @@ const LINE: usize = 100;
 const fn held(by: Option<HoldKind>) -> &'static str {
     match by {
         None => "the agent goes on",
-        Some(HoldKind::Suspended) => "an operator suspended the agent; it goes on after `ephor resume`",
+        Some(HoldKind::Suspended) => "an operator suspended the agent; `ephor ps` shows how it goes on",
         Some(HoldKind::Spent) => {
             "the budget of the agent is spent: it takes up nothing more, and ends with its session; `[budget]` in ephor.toml says what a session may use"
         }
@@ -28,8 +29,10 @@ const fn held(by: Option<HoldKind>) -> &'static str {
     }
 }
 
-/// How governance words the refusal of a deferred call where no person could be asked.
-const NOBODY: &str = "nobody is there to ask";
+/// The code of a refusal of a deferred call where no person could be asked.
+pub(super) const NOBODY: &str = "no-approver-is-here";
+/// The code of a refusal because of conduct, which only an approver ends.
+pub(super) const SUSPENDED: &str = "seat-is-suspended-for-its-conduct";
 
 /// Where a turn is shown.
 pub(super) struct Screen {
@@ -41,12 +44,24 @@ pub(super) struct Screen {
     streamed: String,
     /// Which call that is.
     streaming: Option<CallId>,
+    session: Option<SessionId>,
     reply: Option<Reply>,
+    /// Why the model call before failed, until it is clear whether it is made again.
+    failure: Option<String>,
 }
 
 impl Screen {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, colour: is_shown(), unwritten: None, streamed: String::new(), streaming: None, reply: None }
+        Self {
+            json,
+            colour: is_shown(),
+            unwritten: None,
+            streamed: String::new(),
+            streaming: None,
+            session: None,
+            reply: None,
+            failure: None,
+        }
     }
 
     /// Whether all of it was written; a turn whose answer is lost did not succeed.
@@ -55,9 +70,8 @@ impl Screen {
     }
 
     /// A key that lies in the environment is never a reason to use it; but whoever put it there may wonder.
-    pub(super) fn mention_found_key(&mut self, model: Option<&ModelRef>) {
-        let is_used = model.is_some_and(|model| model.provider == "openai");
-        if !is_used && std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty()) {
+    pub(super) fn mention_found_key(&mut self, model: &str) {
+        if !model.starts_with("openai/") && std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty()) {
             self.note("OPENAI_API_KEY is set and not used; --model openai/NAME would use it");
         }
     }
@@ -65,6 +79,7 @@ impl Screen {
     /// The first line: who answers.
     pub(super) fn opened(&mut self, opened: &Answer) {
         let Answer::Opened { session, pid, model, host, policy } = opened else { return };
+        self.session = Some(*session);
         if self.json {
             let pid = pid.map(|pid| pid.0);
             self.line(&json!({"event": "opened", "session": session, "pid": pid, "model": model, "host": host, "policy": policy}));
@@ -77,6 +92,7 @@ impl Screen {
     /// The first line for whoever comes back.
     pub(super) fn attached(&mut self, attached: &Answer) {
         let Answer::Attached { session, pid, works, .. } = attached else { return };
+        self.session = Some(*session);
         if self.json {
             let pid = pid.map(|pid| pid.0);
             self.line(&json!({"event": "attached", "session": session, "pid": pid, "works": works}));
@@ -99,7 +115,7 @@ impl Screen {
     /// What went wrong. Words for a person go to standard error in any case; `main` writes them.
     pub(super) fn error(&mut self, error: &anyhow::Error) {
         if self.json {
-            self.line(&json!({"event": "error", "why": format!("{error:#}")}));
+            self.line(&json!({"event": "error", "error": failure::object(error)}));
         }
     }
 
@@ -115,6 +131,13 @@ impl Screen {
         if self.json {
             return self.line(&serde_json::to_value(seen).unwrap_or_default());
         }
+        if let Seen::State { state: TurnState::Retrying { wait_ms, next, of } } = seen {
+            let (why, wait) = (self.failure.take().unwrap_or_default(), wait_ms.div_ceil(1000));
+            return self.dim(&format!("✗ retrying in {wait} s ({next} of {of}): {why}"));
+        }
+        if let Some(failure) = self.failure.take() {
+            self.dim(&format!("✗ {failure}"));
+        }
         match seen {
             Seen::State { .. } => {}
             Seen::Started { action: ActionKind::Tool, target, arguments, .. } => {
@@ -129,23 +152,34 @@ impl Screen {
                 self.dim(&format!("? {} waits for you: {}", question.tool, question.verdict.why()));
                 self.dim(&format!("  elsewhere: ephor approve {0}, or ephor refuse {0}", question.ticket));
             }
-            Seen::Refused { target, why, .. } => {
+            Seen::Refused { target, why, reasons, .. } => {
                 self.break_line();
                 self.dim(&format!("✗ {target} refused: {}", short(why)));
-                if why.contains(NOBODY) {
-                    self.dim(&format!("  run it at a terminal to be asked, or permit it with --allow {target}"));
+                if reasons.iter().any(|code| code == NOBODY) {
+                    self.dim(&format!("  Use `--wait` or `--allow {target}`, or run it at a terminal to be asked."));
+                }
+                if let (true, Some(session)) = (reasons.iter().any(|code| code == SUSPENDED), self.session) {
+                    self.dim(&format!(
+                        "  Too many of its calls were refused. An approver ends that: ephor reinstate {session}"
+                    ));
                 }
             }
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
                 self.dim(&format!("  {end}: {}", short(last_line(text))));
             }
             // Whoever cancelled it knows.
-            Seen::Ended { action: ActionKind::Model, end, text, .. } if end != "done" && end != "cancelled" => {
+            // Only a failure has a text. What to do about it stands at the end.
+            Seen::Ended { action: ActionKind::Model, end, text, .. } if !text.is_empty() => {
                 self.break_line();
-                // What to do about it stands at the end.
-                self.dim(&format!("✗ {end}: {}", text.replace('\n', " ")));
+                self.failure = Some(format!("{end}: {}", text.replace('\n', " ")));
             }
             Seen::Ended { .. } => {}
+            Seen::Missed { count } => {
+                self.break_line();
+                self.dim(&format!(
+                    "… {count} lines were not shown here, for they came too fast; `ephor chain log` has what was done"
+                ));
+            }
             Seen::Restarted { reason } => self.dim(&format!("↻ {reason}; its supervisor starts it again")),
             Seen::Held { by } => {
                 self.break_line();
@@ -165,7 +199,7 @@ impl Screen {
             self.streaming = Some(call);
         }
         self.streamed.push_str(text);
-        self.out(&plain(text));
+        self.out(text);
     }
 
     /// Shows what of the reply was not shown while it came.
@@ -177,7 +211,7 @@ impl Screen {
                 &reply.text
             }
         };
-        self.out(&plain(rest));
+        self.out(rest);
         if !reply.text.ends_with('\n') {
             self.out("\n");
         }
@@ -196,7 +230,8 @@ impl Screen {
             (Some(first), Some(last)) => format!("{} receipts (entries {first} to {last})", seqs.len()),
             _ => "no receipts".to_owned(),
         };
-        let tokens = report.input_tokens + report.output_tokens;
+        // Two numbers of 64 bits always have a sum here.
+        let tokens = u128::from(report.input_tokens) + u128::from(report.output_tokens);
         let (cycles, time) = (report.cycles, seconds(report.duration_ms));
         self.dim(&format!(
             "— {} · {} · {} · {tokens} tokens · {time} · {receipts} · chain {size} entries, root {}",
@@ -227,8 +262,7 @@ impl Screen {
     }
 
     fn dim(&self, text: &str) {
-        let text = plain(text);
-        if self.colour { eprintln!("\x1b[2m{text}\x1b[0m") } else { eprintln!("{text}") }
+        if self.colour { terminal::tell_dimly(text) } else { terminal::tell(&format!("{text}\n")) }
     }
 }
 
