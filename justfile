@@ -42,6 +42,10 @@ deny: (verify "tools" "deny")
 kill9 POINTS='500':
     EPHOR_KILL9_POINTS={{ POINTS }} cargo test --release -p ephor-node --test kill9 -- --ignored --nocapture
 
+# Any legal facts of any legal size in any order, SEQUENCES times: what was acknowledged reopens and verifies
+legal-sequences SEQUENCES='100000':
+    EPHOR_LEGAL_SEQUENCES={{ SEQUENCES }} cargo test --release -p ephor-chain --test it -- legal:: --ignored --nocapture
+
 # Each parser of the chain under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
 fuzz SECONDS='60':
     command -v cargo-fuzz >/dev/null || env -u CARGO_TARGET_DIR cargo install --locked cargo-fuzz@0.13.2
@@ -73,6 +77,10 @@ bench-kernel *ARGUMENTS:
 bench-start:
     cargo test --release -p ephor-node --test start -- --ignored --nocapture
 
+# What each command costs on a home of 20,000 sessions: time, memory, sizes. The home is made once, in `EPHOR_LARGE` or below the target folder
+bench-large:
+    cargo test --release -p ephor-node --test large -- --ignored --nocapture
+
 # Supervision against a real Erlang, in SCENARIOS random scenarios; `just diff-otp 1 --seed 91` replays one
 diff-otp SCENARIOS='10000' *ARGUMENTS:
     EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
@@ -89,9 +97,9 @@ bench-governance:
 bench-conduct:
     cargo test --release -p ephor-governance --test conduct -- --nocapture --test-threads 1
 
-# Prompt injection: every attack in every task, as a table of stopped against asked
+# Prompt injection: every attack in every task, with plans and without, in each environment
 bench-injection:
-    cargo test --release -p ephor-governance --test injection -- --nocapture --test-threads 1
+    cargo test --release -p ephor-governance --test injection -- --include-ignored --nocapture --test-threads 1
 
 # A million random cases: nothing that makes a case worse makes its verdict better
 monotone:

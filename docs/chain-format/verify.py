@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PublicKey
 
 ML_DSA_65 = b"\xffML-DSA-65 FIPS-204 pure empty-context"
 PART_BYTES = 49152
+ITEM_BYTES = 16384
 LEAST_KEPT = 180 * 86400
 LONGEST_USE = 90 * 86400 * 10**6
 MOST_GAP = 7 * 86400 * 10**6
@@ -111,16 +112,8 @@ class Note:
         self.origin, self.size, self.root = parts[0], decimal(parts[1]), unbase64(parts[2])
         need(len(self.root) == 32, "a root has 32 bytes")
 
-    def check_ours(self, keys):
-        """As the log's own checkpoints must be: both lines and no other."""
-        need(self.origin == keys.origin, "a checkpoint of another log")
-        need(len(self.signatures) == 2, "a checkpoint with other signature lines than two")
-        for which, (name, key_id, signature) in enumerate(self.signatures):
-            need(name == keys.origin and key_id == keys.ids[which], "a signature line of another key")
-            need(keys.accepts(which, self.text, signature), f"signature {which + 1} of size {self.size} is wrong")
-
-    def check_any(self, keys):
-        """As in a proof: lines of others say nothing."""
+    def check(self, keys):
+        """Both keys must have signed, and each line of theirs must hold; lines of others say nothing."""
         need(self.origin == keys.origin, "a checkpoint of another log")
         need(len(self.signatures) <= 32, "too many signature lines")
         for which in (0, 1):
@@ -307,8 +300,8 @@ def budget(value):
 action, decision = upto(2), upto(2)
 verdict = record(decision, many(record(upto(3), decision, text)), record(u16, u16, u16, u16, u16), digest)
 grounds = record(upto(2), truth, truth, maybe(record(u64, u32)), maybe(u64), maybe(record(upto(6), u64, u64)))
-end_reason = choice({0: record(), 1: record(), 2: record(upto(6)), 3: record(upto(3)), 4: record(upto(16)),
-                     5: record(), 6: record()})
+end_reason = choice({0: record(), 1: record(), 2: record(upto(6)), 3: record(upto(3)), 4: record(upto(19)),
+                     5: record(), 6: record(), 7: record(), 8: record()})
 follows = record(text, u64, digest, text, last_numbers)
 unsettled = record(u64, subject, budget)
 
@@ -321,7 +314,7 @@ def offset(value):
     need(isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2880, "a clock that is ahead by days")
 
 
-terms = record(digest, many(upto(5)), many(tool_name))
+terms = record(digest, many(upto(5)), many(tool_name), maybe(record(many(text), many(text))))
 because = choice({0: record(u64), 1: record(text, u64)})
 always = record(text, tool_name, digest, many(text), many(text), record(u16, u16, u16, u16, u16), u64)
 standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, session, upto(4))),
@@ -330,10 +323,10 @@ standing = record(many(record(text, upto(2), truth)), many(record(u64, u64, sess
                   maybe(nothing), maybe(many(record(octets(32), text, u64, maybe(upto(3))))), maybe(record(u64, digest)),
                   maybe(many(record(u64, session, octets(16), decision, digest, always))))
 SNAPSHOT = record(u32, u32, u64, truth, last_numbers, record(text, text), many(unsettled),
-                  many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing))
+                  many(record(digest, digest)), many(session), maybe(record(u64, u64)), maybe(standing), maybe(digest))
 PRUNING = record(u64, u64, u64, u64, u64, digest, SNAPSHOT)
 fact = choice({
-    0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64), 2: record(u64), 3: record(octets(32)),
+    0: record(text, text, maybe(follows)), 1: record(u64, text, truth, u64, maybe(digest)), 2: record(u64), 3: record(octets(32)),
     4: record(digest, text, maybe(terms)), 5: record(tool_name, digest, digest),
     6: record(maybe(u64), u64), 7: record(text),
     8: record(u64, many(u64), maybe(session), maybe(because), maybe(truth), maybe(many(tool_name)), maybe(offset)),
@@ -355,6 +348,7 @@ fact = choice({
     38: record(octets(16), octets(None)), 39: record(digest, terms, text, octets(None)),
     44: record(text), 45: record(standing),
     48: record(record(text, text, text, u16, maybe(many(tool_name)), maybe(text), filled(yes))),
+    49: record(text, text),
 })
 entry_shape = mapping({0: uint(16), 1: u64, 2: u64, 3: subject, 4: fact}, {5: record(digest, digest, u32)})
 
@@ -396,6 +390,7 @@ class Rules:
         self.holds, self.dead, self.schedules, self.owed = {}, {}, {}, {}
         self.retired, self.pruned, self.pruning, self.met = [], None, [], []
         self.operators, self.law, self.follows, self.reused = {}, None, False, {}
+        self.vault = Null
 
     def begin(self, parts):
         """Begins where a pruned log begins, with what the parts of the pruning say."""
@@ -403,13 +398,15 @@ class Rules:
         for at, part in enumerate(parts):
             number, of, self.boots, self.stopped, used, keys, unsettled, earlier, erased, *more = part[6]
             need((number, of) == (at, len(parts)), "the parts of a pruning out of order")
-            self.used, self.pruned = list(used), more[0] if more and more[0] is not Null else None
+            pruned, standing, self.vault = [*more, *[Null] * (3 - len(more))]
+            self.used, self.pruned = list(used), pruned if pruned is not Null else None
             self.generations = [(0, Keys(keys))]
             self.retired += earlier
             self.erased |= set(erased)
             self.open.update({intent: (who, reserved) for intent, who, reserved in unsettled})
-            self.stand(*more[1:])
-        need(self.expected() == [part[6] for part in parts], "a state that is not divided or ordered as a snapshot is")
+            self.stand(*([] if standing is Null else [standing]))
+        divided = self.expected(with_erased=len(self.erased) > 0)
+        need(divided == [part[6] for part in parts], "a state that is not divided or ordered as a snapshot is")
 
     def stand(self, standing=([], [], [], [])):
         """Takes over what stands, as a part of a snapshot has it."""
@@ -477,7 +474,9 @@ class Rules:
     def boot(self, fields, _who, _content):
         need(fields[0] == self.boots + 1, "its number is not the next")
         need(fields[2] == (self.boots == 0 or self.stopped), "it is wrong about the stop before it")
-        self.boots += 1
+        vault = fields[4] if len(fields) > 4 else Null
+        need(self.vault in (Null, vault), "it is under another vault key than the boot before it")
+        self.boots, self.vault = self.boots + 1, vault
 
     def stop(self, fields, _who, _content):
         need(fields[0] == self.boots, "it stops another boot")
@@ -489,6 +488,7 @@ class Rules:
         need(given[4][0] == 0 and fields[2] == before[1], "no verdict that permits it stands before the intent")
         need(before[3] == who and given[0] == fields[0] and given[2] == fields[1] and given[3] == fields[3],
              "the verdict before the intent is about something else")
+        need(len(encode([self.size, who, fields[4]])) <= ITEM_BYTES, "more than a snapshot can repeat")
         self.open[self.size] = (who, fields[4])
 
     def outcome(self, fields, who, _content):
@@ -500,16 +500,16 @@ class Rules:
         changed = len(self.generations) > 1 and self.generations[-1][0] == self.size
         need(not changed, "a snapshot right behind a change of keys")
         if self.parts is None:
-            self.parts = self.expected()
-        need(fields[0] == self.parts.pop(0), "it is not what the entries before it amount to")
+            self.parts = self.expected(with_erased=len(fields[0][8]) > 0)
+        need(self.parts and fields[0] == self.parts.pop(0), "it is not what the entries before it amount to")
         self.parts = self.parts or None
 
-    def expected(self):
+    def expected(self, with_erased=False):
         """The snapshot, in parts: each list is divided so that a part stays below its limit."""
         used = [keys for _, keys in self.generations]
         items = [(2, gone) for gone in self.retired]
         items += [(2, [sha(line.encode()) for line in keys.lines]) for keys in used[:-1]]
-        items += [(3, gone) for gone in sorted(self.erased)]
+        items += [(3, gone) for gone in sorted(self.erased) if with_erased]
         items += [(1, [intent, *about]) for intent, about in sorted(self.open.items())]
         items += [(4, [seat, kind, tree]) for (seat, kind), tree in sorted(self.holds.items(), key=hold_order)]
         items += [(5, [message, *about]) for message, about in sorted(self.dead.items())]
@@ -528,7 +528,7 @@ class Rules:
         pruned = self.pruned or Null
         return [trimmed([part, len(groups), self.boots, self.stopped, list(self.used), used[-1].lines, *group[1:4], pruned,
                          trimmed([*group[4:8], Null, group[9] or Null, *(group[10] or [Null]),
-                                  group[11] or Null]) if any(group[4:]) else Null])
+                                  group[11] or Null]) if any(group[4:]) else Null, self.vault])
                 for part, group in enumerate(groups)]
 
     def prune(self, fields, who, content):
@@ -568,6 +568,7 @@ class Rules:
     def signal(self, fields, who, _entry):
         (signal, tree, cause, _), seat = fields, who.get(2)
         need(seat is not None, "a signal to no seat")
+        need(len(seat.encode()) <= ITEM_BYTES, "more than a snapshot can repeat")
         need(cause != 0 or 1 in who, "an operator's act without one")
         need(cause == 0 or (signal, cause) in ((0, 1), (1, 2)), "a cause that such a signal has not")
         below = lambda held: held == seat or held.startswith(seat + "/")
@@ -593,7 +594,9 @@ class Rules:
 
     def schedule(self, fields, who, entry):
         need(0 in who and 1 in who and fields[0] not in self.schedules, "a schedule that may not be made")
-        self.schedules[fields[0]] = [*fields[1:], entry[1], entry[2], who[0], Null, Null]
+        made = [*fields[1:], entry[1], entry[2], who[0], Null, Null]
+        need(len(encode(trimmed([fields[0], *made]))) <= ITEM_BYTES, "more than a snapshot can repeat")
+        self.schedules[fields[0]] = made
 
     def skip(self, fields, _who, _entry):
         schedule = self.schedules.get(fields[0])
@@ -637,8 +640,10 @@ class Rules:
         need(self.role(who[1]) >= 2, "it is used again, and is no approver's")
         need(entry[2] < until <= entry[2] + LONGEST_USE, "it is used again for no time, or for longer than 90 days")
         need(fields[1] != 1, "it is used again, and decides nothing")
+        made = [entry[1], who[0], who[1], fields[1], fields[4], fields[6]]
+        need(len(encode(made)) <= ITEM_BYTES, "more than a snapshot can repeat")
         self.reused = {at: one for at, one in self.reused.items() if one[5][6] > entry[2]}
-        self.reused[entry[1]] = [entry[1], who[0], who[1], fields[1], fields[4], fields[6]]
+        self.reused[entry[1]] = made
 
     def role(self, operator):
         role = self.operators.get(operator, [Null] * 4)[3]
@@ -837,7 +842,7 @@ class Folder:
             need(not row or self.hashes(level, self.count(level) >> 8) == row, f"a partial tile of level {level} is wrong")
         need(self.size > 0 and root_of(self.rows) == self.checkpoint.root, "the root is not that of the entries")
         need(not kept, "a kept checkpoint beyond the published size")
-        self.checkpoint.check_ours(self.rules.signers(self.size))
+        self.checkpoint.check(self.rules.signers(self.size))
         for since, _ in self.rules.generations[1:]:
             held = self.journal is not None and self.journal >= since and since not in self.kept
             need(not held, f"the checkpoint {since} at a change of keys is not kept")
@@ -910,7 +915,7 @@ class Folder:
         if kept and kept[0] == at + 1:
             note = Note(self.read(f"checkpoints/{kept.pop(0):020}"))
             need((note.size, note.root) == (at + 1, root_of(self.rows)), f"the kept checkpoint {at + 1} is another")
-            note.check_ours(self.rules.signers(at + 1))
+            note.check(self.rules.signers(at + 1))
 
     def push(self, level, node):
         if level == len(self.rows):
@@ -948,6 +953,8 @@ class Folder:
         for folder, _, names in os.walk(top):
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.folder)
+                if path.endswith(".tmp"):
+                    continue
                 match = re.fullmatch(r"tile/(entries|[0-7])/((?:x\d{3}/)*\d{3})(?:\.p/([1-9]\d*))?", path, re.ASCII)
                 need(match, f"{path}: it does not belong here")
                 level = match[1] if match[1] == "entries" else int(match[1])
@@ -999,7 +1006,7 @@ def check_proof(raw, keys):
     path = [unbase64(line) for line in lines[3:]]
     need(all(len(node) == 32 for node in path) and len(path) <= 65, "a hash has 32 bytes")
     note = Note(rest.encode())
-    note.check_any(keys)
+    note.check(keys)
     need(index < note.size, "there is no such entry")
     at, last, node = index, note.size - 1, sha(b"\x00", leaf)
     for other in path:

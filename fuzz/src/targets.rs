@@ -10,7 +10,7 @@ use std::{
 
 use ephor_base::{
     Arguments, Digest, Random, Seq, SessionId, Timestamp, cbor,
-    files::{File, Files, Open},
+    files::{File, Files, Open, Tree},
 };
 use ephor_chain::{
     Against, Checked, Checkpoint, Commitment, Content, CosignerKey, CosignerKeys, Entry, EntryProof, Fact, ForkProof,
@@ -253,7 +253,7 @@ fn world() -> &'static World {
         let forge = Forge::new(&Fill(42));
         let [ed25519, ml_dsa_65] = forge.lines();
         let keys: VerifierKeys = format!("{ed25519}\n{ml_dsa_65}\n").parse().unwrap();
-        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0 };
+        let boot = Fact::Boot { number: 1, version: "1".into(), clean: true, trimmed_bytes: 0, vault: None };
         let lease = Fact::Lease { secret: "token".into() };
         let facts = [Fact::Origin { ed25519, ml_dsa_65, follows: None }, boot, lease, Fact::Stop { number: 1 }];
         let entry = |(seq, fact)| {
@@ -299,6 +299,12 @@ impl Memory {
     }
 }
 
+impl Tree for Memory {
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Files for Memory {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let mut files = self.0.lock().unwrap();
@@ -327,8 +333,8 @@ impl Files for Memory {
         Ok(())
     }
 
-    fn sync_tree(&self, _: &Path) -> io::Result<()> {
-        Ok(())
+    fn tree(&self, _: &Path) -> io::Result<Arc<dyn Tree>> {
+        Ok(Arc::new(self.clone()))
     }
 
     fn remove_folder(&self, _: &Path) -> io::Result<()> {
