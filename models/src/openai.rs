@@ -49,9 +49,9 @@ const REMEMBERED: usize = 64;
 /// How much of a refusal is read.
 const REFUSAL_BYTES: usize = 64 * 1024;
 
-/// Bytes of an answer for each token it may have. No text comes near it; a server that passes over the limit does, and
-/// would otherwise write until its context is full.
-const BYTES_PER_TOKEN: u64 = 16;
+/// Bytes of an answer for each token it may have: more than text has on average in any language, and no more than the door believes
+/// of what was set aside (twice of three). A server that passes over the limit would otherwise write until its context is full.
+const BYTES_PER_TOKEN: u64 = 5;
 
 /// Room in an event or a body for what is around the answer.
 const AROUND: u64 = 64 * 1024;

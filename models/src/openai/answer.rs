@@ -20,10 +20,12 @@ const IN_STREAM: u16 = 500;
 /// The status that an error in place of an answer stands for, if it names none: the server has looked at the request.
 const IN_PLACE: u16 = 400;
 
-/// How the server says that the answer ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How the server says that the answer ended, the worse the later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Finish {
-    Said(AnswerEnd),
+    Complete,
+    CutOff,
+    Refused,
     /// It failed in the middle.
     Failed,
 }
@@ -141,7 +143,8 @@ impl<'a> Assembly<'a> {
             (None, None) => {}
         }
         if let Some(finish) = choice.finish_reason.filter(|finish| !finish.is_empty()) {
-            self.finish = Some(Finish::of(&finish));
+            // Of several the worst counts: nothing that comes later makes an answer whole.
+            self.finish = self.finish.max(Some(Finish::of(&finish)));
         }
         Ok(())
     }
@@ -270,8 +273,10 @@ impl<'a> Assembly<'a> {
     fn end(&self) -> Result<AnswerEnd, Failure> {
         let says_something = !self.text.is_empty() || !self.slots.is_empty();
         match self.finish {
-            Some(Finish::Said(AnswerEnd::Complete)) if self.refused => Ok(AnswerEnd::Refused),
-            Some(Finish::Said(end)) => Ok(end),
+            Some(Finish::Complete) if self.refused => Ok(AnswerEnd::Refused),
+            Some(Finish::Complete) => Ok(AnswerEnd::Complete),
+            Some(Finish::CutOff) => Ok(AnswerEnd::CutOff),
+            Some(Finish::Refused) => Ok(AnswerEnd::Refused),
             Some(Finish::Failed) => Err(self.interrupted("failed in the middle of its answer")),
             None if self.done && self.refused => Ok(AnswerEnd::Refused),
             None if self.done && says_something => Ok(AnswerEnd::Complete),
@@ -283,7 +288,7 @@ impl<'a> Assembly<'a> {
 
     /// Ends the answer here, because it is longer than the request allows.
     pub(crate) const fn cut(&mut self) {
-        self.finish = Some(Finish::Said(AnswerEnd::CutOff));
+        self.finish = Some(Finish::CutOff);
         self.done = true;
     }
 
@@ -308,12 +313,14 @@ fn is_half(data: &str) -> bool {
 
 impl Finish {
     fn of(reason: &str) -> Self {
-        match reason {
-            "length" | "max_tokens" | "model_length" => Self::Said(AnswerEnd::CutOff),
-            "content_filter" | "refusal" | "safety" => Self::Said(AnswerEnd::Refused),
+        match reason.to_ascii_lowercase().as_str() {
+            "stop" | "tool_calls" | "function_call" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "tool_use" => {
+                Self::Complete
+            }
+            "content_filter" | "refusal" | "safety" => Self::Refused,
             "error" => Self::Failed,
-            // Whatever it is called: "stop", "tool_calls", "function_call", or one of a server's own.
-            _ => Self::Said(AnswerEnd::Complete),
+            // "length", or one of a server's own: what is not known to be whole is not taken for it.
+            _ => Self::CutOff,
         }
     }
 }

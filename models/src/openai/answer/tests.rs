@@ -210,13 +210,19 @@ async fn every_reason_to_stop_is_one_of_the_ends() {
     for (reason, end) in [
         ("length", AnswerEnd::CutOff),
         ("content_filter", AnswerEnd::Refused),
+        ("MAX_TOKENS", AnswerEnd::CutOff),
+        ("max_output_reached", AnswerEnd::CutOff),
         ("stop", AnswerEnd::Complete),
+        ("STOP", AnswerEnd::Complete),
         ("eos", AnswerEnd::Complete),
     ] {
         let (answer, _) = events(&[&delta(r#"{"content":"x"}"#), &finish(reason)]).await;
         let answer = answer.unwrap();
         assert_eq!((answer.end, answer.usage.estimated), (end, true));
     }
+    // Nothing that is said later makes it whole.
+    let (answer, _) = events(&[&delta(r#"{"content":"x"}"#), &finish("length"), &finish("stop")]).await;
+    assert_eq!(answer.unwrap().end, AnswerEnd::CutOff);
     let (end, _) = events(&[&delta(r#"{"content":"x"}"#), &finish("error")]).await;
     assert_eq!(end.unwrap_err().kind, FailureKind::Interrupted);
     let (answer, _) = events(&[&delta(r#"{"refusal":"no"}"#), &finish("stop")]).await;
