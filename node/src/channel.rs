@@ -2,12 +2,13 @@
 //!
 //! Every byte after the first two messages is inside a Noise session whose handshake hash both credentials have signed: the node
 //! signs it with the key that signs its log, the client with an operator's, and the client with each request again, together with its
-//! number and its bytes. A process between the two has another hash on each side. It can cut the connection, and nothing else.
+//! number, its bytes and when it was signed. A process between the two has another hash on each side. It can cut the connection, and
+//! keep a request back for as long as one counts, and nothing else.
 
 mod admission;
 mod sealed;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ed25519_dalek::Signer;
 use ephor_base::Digest;
@@ -34,9 +35,11 @@ const PATTERN: &str = "Noise_NN_25519_ChaChaPoly_SHA256";
 /// What a node signs, beside checkpoints.
 const NODE_DOMAIN: &str = "socket";
 /// Signed before a request, so that the signature can be taken for nothing else.
-const REQUEST_DOMAIN: &[u8] = b"ephor request v1\n";
+const REQUEST_DOMAIN: &[u8] = b"ephor request v2\n";
 /// Bytes of an Ed25519 signature.
 const SIGNATURE: usize = 64;
+/// For how long after it was signed a request counts: longer than the longest may take to come.
+const COUNTS: Duration = Duration::from_secs(60);
 /// The longest message of either side until both are known, in bytes, and the longest greeting.
 const MOST_OF_STRANGERS: usize = 1024;
 /// The longest message afterwards, in bytes: room for piped input and scripts.
@@ -61,10 +64,38 @@ impl Exchange {
         Self(Digest::of(&[handshake.get_handshake_hash(), greeting].concat()))
     }
 
-    /// What is signed with the request of this number.
-    fn statement(&self, number: u64, request: &[u8]) -> Vec<u8> {
+    /// What is signed with the request of this number at this moment.
+    fn statement(&self, number: u64, signed: Moment, request: &[u8]) -> Vec<u8> {
         let (Self(Digest(hash)), Digest(request)) = (self, Digest::of(request));
-        [REQUEST_DOMAIN, hash.as_slice(), &number.to_be_bytes(), &request].concat()
+        [REQUEST_DOMAIN, hash.as_slice(), &number.to_be_bytes(), &signed.bytes(), &request].concat()
+    }
+}
+
+/// Milliseconds since the machine was started, asleep or awake. Client and node share the clock, and nobody can set it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment(u64);
+
+/// Bytes of a moment.
+const MOMENT: usize = 8;
+
+impl Moment {
+    fn now() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let (seconds, rest) = (u64::try_from(now.tv_sec).unwrap_or(0), u64::try_from(now.tv_nsec).unwrap_or(0));
+        Self(seconds.saturating_mul(1000).saturating_add(rest / 1_000_000))
+    }
+
+    const fn bytes(self) -> [u8; MOMENT] {
+        self.0.to_be_bytes()
+    }
+
+    const fn of(bytes: [u8; MOMENT]) -> Self {
+        Self(u64::from_be_bytes(bytes))
+    }
+
+    /// Whether what was signed at this moment counts `now`.
+    fn counts(self, now: Self) -> bool {
+        now.0.checked_sub(self.0).is_some_and(|age| Duration::from_millis(age) <= COUNTS)
     }
 }
 
@@ -161,10 +192,11 @@ impl Channel {
     /// Says something, signed.
     pub(crate) async fn say(&mut self, request: &Request) -> Result<(), Lost> {
         let request = serde_json::to_vec(request).map_err(|_| Lost::Gone)?;
-        let statement = self.exchange.statement(self.number, &request);
+        let signed = Moment::now();
+        let statement = self.exchange.statement(self.number, signed, &request);
         self.number = self.number.checked_add(1).ok_or(Lost::Gone)?;
         let signature = self.operator.key().sign(&statement).to_bytes();
-        self.sealed.send([signature.as_slice(), &request].concat()).await
+        self.sealed.send([signature.as_slice(), &signed.bytes(), &request].concat()).await
     }
 
     /// Hears the next answer. Safe to drop while it waits.

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    Exchange, Greeting, Lost, MAX_MESSAGE, MOST_OF_STRANGERS, NODE_DOMAIN, Room, SIGNATURE, builder, sealed::Sealed,
+    COUNTS, Exchange, Greeting, Lost, MAX_MESSAGE, MOST_OF_STRANGERS, Moment, NODE_DOMAIN, Room, SIGNATURE, builder, sealed::Sealed,
 };
 use crate::protocol::{Answer, PROTOCOL, Request};
 
@@ -54,15 +54,22 @@ pub(crate) async fn admit(
     let mut sealed = Sealed::new(stream, noise.into_transport_mode().ok()?, MOST_OF_STRANGERS);
     sealed.send(keys.vouch(NODE_DOMAIN, &exchange.0).to_vec()).await.ok()?;
     let message = sealed.receive().await.ok()??;
-    let (signature, said) = message.split_first_chunk::<SIGNATURE>()?;
+    let (signature, signed, said) = parts(&message)?;
     let Ok(Request::Authenticate { operator }) = serde_json::from_slice(said) else { return None };
     let mut admitted = Admitted { sealed, exchange, number: 1, operator };
-    if !is_signed(operator, &exchange.statement(0, said), signature) {
+    if !signed.counts(Moment::now()) || !is_signed(operator, &exchange.statement(0, signed, said), signature) {
         admitted.say(&Answer::Refused { why: "not an operator of this node".to_owned() }).await.ok()?;
         return None;
     }
     admitted.sealed.allow(MAX_MESSAGE, Some(room));
     Some(admitted)
+}
+
+/// The signature of a message, when it was made, and what it is over.
+fn parts(message: &[u8]) -> Option<(&[u8; SIGNATURE], Moment, &[u8])> {
+    let (signature, rest) = message.split_first_chunk()?;
+    let (signed, said) = rest.split_first_chunk()?;
+    Some((signature, Moment::of(*signed), said))
 }
 
 /// The node's half of the key exchange.
@@ -87,13 +94,17 @@ impl Admitted {
             Err(error @ (Lost::TooLong | Lost::Slow)) => return Heard::Over(Some(error.to_string())),
             Ok(None) | Err(_) => return Heard::Over(None),
         };
-        let Some((signature, said)) = message.split_first_chunk::<SIGNATURE>() else { return Heard::Over(None) };
-        let statement = self.exchange.statement(self.number, said);
+        let Some((signature, signed, said)) = parts(&message) else { return Heard::Over(None) };
+        let statement = self.exchange.statement(self.number, signed, said);
         let Some(next) = self.number.checked_add(1) else { return Heard::Over(None) };
         self.number = next;
         if !is_signed(self.operator, &statement, signature) {
             // The session holds, so this was said by the client that came in: its credential counts no more.
             return Heard::Over(Some("not an operator of this node any more".to_owned()));
+        }
+        if !signed.counts(Moment::now()) {
+            let why = format!("the request took more than {} s to come; try again", COUNTS.as_secs());
+            return Heard::Over(Some(why));
         }
         match serde_json::from_slice(said) {
             Ok(request) => Heard::Request(Box::new(request)),

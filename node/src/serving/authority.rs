@@ -52,8 +52,9 @@ enum Whose<'a> {
 #[error("session {0} belongs to another operator")]
 pub(super) struct Anothers(pub(super) SessionId);
 
-/// How many refusals of one operator are recorded within [`WHILE`]. More of them say nothing new, and cost room.
-const MOST_REFUSALS: u32 = 64;
+/// How many refusals of one operator are recorded within [`WHILE`] each by itself. Of more, those whose number is a power of two are, with
+/// that number: so the record tells how many there were within a factor of two, however many, and nobody can fill it.
+const SINGLY: u32 = 64;
 const WHILE: Duration = Duration::from_secs(3600);
 
 /// How often each operator was refused something, and since when that is counted.
@@ -61,17 +62,17 @@ const WHILE: Duration = Duration::from_secs(3600);
 pub(crate) struct Refusals(Mutex<BTreeMap<OperatorId, (Instant, u32)>>);
 
 impl Refusals {
-    /// Counts a refusal; whether it is to be recorded.
-    pub(super) fn is_worth_a_record(&self, operator: OperatorId) -> bool {
-        // Whoever holds it only counts. Were it poisoned all the same, each would be recorded.
-        let Ok(mut counted) = self.0.lock() else { return true };
+    /// Counts a refusal; its number within the hour, if it is to be recorded.
+    pub(super) fn number(&self, operator: OperatorId) -> Option<u32> {
+        // The lock guards counting alone. Were it poisoned all the same, each would be recorded.
+        let Ok(mut counted) = self.0.lock() else { return Some(1) };
         let now = Instant::now();
         let (since, count) = counted.entry(operator).or_insert((now, 0));
         if now.duration_since(*since) > WHILE {
             (*since, *count) = (now, 0);
         }
         *count = count.saturating_add(1);
-        *count <= MOST_REFUSALS
+        Some(*count).filter(|number| *number <= SINGLY || number.is_power_of_two())
     }
 }
 

@@ -204,10 +204,11 @@ impl Talk {
 
     /// Refuses what this operator may not do, on the record.
     async fn refuse(&self, operator: OperatorId, Forbidden { act, why }: Forbidden) -> Answer {
-        if let Some(act) = act.filter(|_| self.node.refusals.is_worth_a_record(operator))
-            && let Err(error) = self.node.kernel.forbid(operator, act, &why).await
-        {
-            tracing::warn!(%operator, act, %error, "a refusal could not be recorded");
+        if let Some((act, number)) = act.and_then(|act| Some((act, self.node.refusals.number(operator)?))) {
+            let said = if number == 1 { why.clone() } else { format!("{why}; refusal {number} within the hour") };
+            if let Err(error) = self.node.kernel.forbid(operator, act, &said).await {
+                tracing::warn!(%operator, act, %error, "a refusal could not be recorded");
+            }
         }
         Answer::Refused { why }
     }

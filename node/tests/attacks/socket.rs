@@ -635,3 +635,27 @@ fn a_message_that_the_budget_cannot_hold_is_not_taken_and_the_agent_goes_on() {
     place.run(&["run", "list the files"]).succeeded();
     place.verify();
 }
+
+#[test]
+fn a_request_that_was_kept_back_does_not_count() {
+    let place = Place::new();
+    let up = place.up();
+    let key = owner(&place);
+    let suspend = |note: &str| json!({"say": "operate", "operation": {"do": "signal", "signal": "suspend", "target": null, "tree": true, "note": note}});
+    let mut wire = client(&socket(&place), &key);
+    assert_eq!(wire.ask(&suspend("in time"))["say"], "operated");
+    // The same client, whose request left a while ago: it was signed then, and only now it comes.
+    wire.age = Duration::from_secs(61);
+    wire.say(&suspend("kept back"));
+    let told = wire.hear().unwrap();
+    assert_eq!(told["say"], "refused", "{told}");
+    assert!(told["why"].as_str().unwrap().contains("try again"), "{told}");
+    // Who comes in late does not come in.
+    let mut late = Wire::open(&socket(&place), &key).unwrap();
+    late.age = Duration::from_secs(61);
+    assert_ne!(late.introduce().unwrap_or_default()["say"], "welcome");
+    stop(up);
+    let notes: Vec<_> = place.facts("signal").into_iter().map(|fact| fact["note"].clone()).collect();
+    assert_eq!(notes, ["in time"]);
+    place.verify();
+}

@@ -32,6 +32,8 @@ pub(crate) struct Wire {
     pub(crate) vouched: Vec<u8>,
     /// How many requests were signed.
     pub(crate) number: u64,
+    /// How long ago requests were signed, as they say.
+    pub(crate) age: Duration,
     pub(crate) key: SigningKey,
 }
 
@@ -69,7 +71,7 @@ impl Wire {
         let hash = exchange(noise.get_handshake_hash(), &greeting);
         let noise = noise.into_transport_mode().unwrap();
         let (vouched, key) = (Vec::new(), key.clone());
-        let mut wire = Self { stream, noise, hash, vouched, number: 0, key };
+        let mut wire = Self { stream, noise, hash, vouched, number: 0, age: Duration::ZERO, key };
         wire.vouched = wire.take()?;
         Some(wire)
     }
@@ -93,15 +95,17 @@ impl Wire {
     }
 
     pub(crate) fn say_bytes(&mut self, request: &[u8]) {
-        let signature = self.key.sign(&self.statement(self.number, request)).to_bytes();
+        let message = self.signed(self.number, request);
         self.number += 1;
-        self.put(&[signature.as_slice(), request].concat());
+        self.put(&message);
     }
 
-    /// What is signed with a request.
-    pub(crate) fn statement(&self, number: u64, request: &[u8]) -> Vec<u8> {
-        let Digest(digest) = Digest::of(request);
-        [b"ephor request v1\n", self.hash.as_slice(), &number.to_be_bytes(), &digest].concat()
+    /// A request of this number with its signature.
+    pub(crate) fn signed(&self, number: u64, request: &[u8]) -> Vec<u8> {
+        let signed = booted().saturating_sub(self.age).as_millis() as u64;
+        let (Digest(digest), signed) = (Digest::of(request), signed.to_be_bytes());
+        let statement = [b"ephor request v2\n", self.hash.as_slice(), &number.to_be_bytes(), &signed, &digest].concat();
+        [self.key.sign(&statement).to_bytes().as_slice(), &signed, request].concat()
     }
 
     /// Sends a message as it is. A node that has hung up does not hear it.
@@ -161,6 +165,12 @@ impl Wire {
             }
         }
     }
+}
+
+/// How long ago the machine was started.
+fn booted() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
