@@ -108,16 +108,22 @@ pub struct ToolTask {
     pub limits: Limits,
 }
 
-/// The folder an agent works in, as an absolute path.
+/// The folder an agent works in, as an absolute path in UTF-8: a record names it whole, and a rule compares it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Workspace(PathBuf);
 
 impl Workspace {
-    /// The workspace at `path`, if that is absolute.
+    /// The workspace at `path`, if that is absolute and UTF-8.
     #[must_use]
     pub fn new(path: PathBuf) -> Option<Self> {
-        path.is_absolute().then_some(Self(path))
+        (path.is_absolute() && path.to_str().is_some()).then_some(Self(path))
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
     }
 
     /// The path.

@@ -227,6 +227,12 @@ impl Operators {
         self.credentials.get(&operator)?.role
     }
 
+    /// Whether `operator` was in office and is no more.
+    #[must_use]
+    pub fn is_dismissed(&self, operator: OperatorId) -> bool {
+        self.credentials.get(&operator).is_some_and(|credential| credential.role.is_none())
+    }
+
     /// The constitution that an owner put in force, if one ever did.
     #[must_use]
     pub const fn law(&self) -> Option<Enactment> {

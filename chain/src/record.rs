@@ -772,6 +772,16 @@ pub enum Content {
         #[n(1)]
         files: Vec<Located>,
     },
+    /// What an answer that is used again speaks of.
+    #[n(10)]
+    Same {
+        /// The folder that the tool works in.
+        #[n(0)]
+        workspace: String,
+        /// The arguments that have to be the same.
+        #[n(1)]
+        arguments: Arguments,
+    },
 }
 
 impl Content {

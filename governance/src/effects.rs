@@ -47,32 +47,47 @@ pub enum Part<'a> {
     Untrusted,
 }
 
-/// The vector of a call of `tool`: all its parts, joined. `names` are its arguments as they were written, and as the files have
-/// them that they lead to.
+/// What a call names.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The folder that its paths start from, absolute; empty where there is none.
+    pub workspace: &'a str,
+    /// Its arguments as they were written.
+    pub written: &'a Arguments,
+    /// The same with each path as the file has it that the path leads to.
+    pub reached: &'a Arguments,
+}
+
+impl Named<'_> {
+    /// The whole paths among the arguments, by both names, each with the name of its argument.
+    fn paths<'t>(&self, tool: &'t Tool) -> impl Iterator<Item = (&'t str, String)> {
+        let below = |arguments: &Arguments, name: &str| Some(format!("{}/{}", self.workspace, arguments.text(name)?));
+        let both = tool.registration().paths.iter().flat_map(move |name| {
+            [self.written, self.reached].map(|arguments| Some((name.as_str(), below(arguments, name)?)))
+        });
+        both.flatten()
+    }
+}
+
+/// The vector of a call of `tool`: all its parts, joined.
 #[must_use]
-pub fn vector(tool: &Tool, names: [&Arguments; 2], sensitive: &[SensitivePath], now: Circumstances) -> EffectVector {
+pub fn vector(tool: &Tool, named: Named<'_>, sensitive: &[SensitivePath], now: Circumstances) -> EffectVector {
     let mut sum = EffectVector::NONE;
-    parts(tool, names, sensitive, now, |_, effects| sum = sum.join(&effects));
+    parts(tool, named, sensitive, now, |_, effects| sum = sum.join(&effects));
     sum
 }
 
 /// The names of files that are more than files, as far as a call touches them by either of its names.
 pub fn touched<'a>(
     tool: &Tool,
-    names: [&Arguments; 2],
+    named: Named<'_>,
     sensitive: &'a [SensitivePath],
 ) -> impl Iterator<Item = &'a SensitivePath> {
     let mut codes = BTreeSet::new();
-    let paths: Vec<String> =
-        names.into_iter().flat_map(|arguments| paths(tool, arguments)).map(|(_, path)| path.to_owned()).collect();
+    let paths: Vec<String> = named.paths(tool).map(|(_, path)| path).collect();
     let changes = changes(tool);
     let is_touched = move |one: &&SensitivePath| paths.iter().any(|path| one.is_touched(path, changes));
     sensitive.iter().filter(is_touched).filter(move |one| codes.insert(one.code()))
-}
-
-/// The paths among the arguments, each with the name of its argument.
-fn paths<'a>(tool: &'a Tool, arguments: &'a Arguments) -> impl Iterator<Item = (&'a str, &'a str)> {
-    tool.registration().paths.iter().filter_map(|name| Some((name.as_str(), arguments.text(name)?)))
 }
 
 fn changes(tool: &Tool) -> bool {
@@ -82,31 +97,24 @@ fn changes(tool: &Tool) -> bool {
 /// Shows `each` part of the vector of a call, and what it adds.
 pub fn parts<'a>(
     tool: &'a Tool,
-    [arguments, reached]: [&'a Arguments; 2],
+    named: Named<'_>,
     sensitive: &'a [SensitivePath],
     now: Circumstances,
     mut each: impl FnMut(Part<'a>, EffectVector),
 ) {
     let registration = tool.registration();
     each(Part::Registration, registration.effects);
-    for (name, path) in paths(tool, arguments).chain(paths(tool, reached)) {
-        let touched = sensitive.iter().filter(|rule| rule.is_touched(path, changes(tool)));
+    for (name, path) in named.paths(tool) {
+        let touched = sensitive.iter().filter(|rule| rule.is_touched(&path, changes(tool)));
         touched.for_each(|rule| each(Part::Path(name, rule), rule.effects()));
     }
-    let ruled = registration.flow.rules.iter().filter(|rule| holds(rule, arguments) || holds(rule, reached));
+    let ruled = registration.flow.rules.iter().filter(|rule| holds(rule, named.written) || holds(rule, named.reached));
     ruled.for_each(|rule| each(Part::Rule(rule), rule.effects));
     let (new, tainted) = (if now.familiar { 0 } else { NEW_TOOL }, if now.tainted { TAINTED } else { 0 });
     each(Part::Novelty, EffectVector::new(0, 0, 0, new + tainted, 0));
     if now.untrusted {
         each(Part::Untrusted, EffectVector::new(0, 0, 0, 0, UNTRUSTED));
     }
-}
-
-/// What changing, or only reading, `path` adds.
-#[must_use]
-pub fn of_path(path: &str, changes: bool, sensitive: &[SensitivePath]) -> EffectVector {
-    let touched = sensitive.iter().filter(|rule| rule.is_touched(path, changes));
-    touched.fold(EffectVector::NONE, |sum, rule| sum.join(&rule.effects()))
 }
 
 fn holds(rule: &ArgumentRule, arguments: &Arguments) -> bool {

@@ -12,7 +12,7 @@ use crate::{
     SpanTable, TurnState,
     constitution::{Article, Facts, Law},
     datum::Datum,
-    effects::{self, Circumstances},
+    effects::{self, Circumstances, Named},
     origin::{self, Finding, Origins, Planned, Rule},
     paths,
     plan::Use,
@@ -82,6 +82,8 @@ pub enum ToolAsk<'a> {
         arguments: &'a Arguments,
         /// The same with each path as the file has it that the path leads to; none if one leads nowhere.
         reached: Option<&'a Arguments>,
+        /// The folder that paths start from, absolute; empty where there is none.
+        workspace: &'a str,
         /// How they fit.
         fit: Result<(), &'a SchemaFault>,
     },
@@ -253,10 +255,10 @@ impl Gate {
         reasons: &[Reason],
     ) -> Option<Decision> {
         let precedent = case.precedent.filter(|one| one.policy == self.digest)?;
-        let Ask::Tool(ToolAsk::Known { tool, reached: Some(reached), .. }) = &case.ask else { return None };
+        let Ask::Tool(ToolAsk::Known { tool, reached: Some(reached), workspace, .. }) = &case.ask else { return None };
         let (name, registration) = (&tool.registration().name, tool.registration().digest());
         let strictest = reasons.iter().map(|reason| reason.decision).max();
-        if strictest != Some(Decision::Defer) || !precedent.speaks_of(name, registration, reached) {
+        if strictest != Some(Decision::Defer) || !precedent.speaks_of(name, registration, workspace, reached) {
             return None;
         }
         // An argument that was left free is trusted for itself, or asked about.
@@ -283,7 +285,7 @@ impl Gate {
             match ask {
                 ToolAsk::Unregistered => return deny("tool-is-not-registered"),
                 ToolAsk::Malformed => return deny("arguments-are-not-a-json-object"),
-                ToolAsk::Known { tool, arguments, reached, fit } => {
+                ToolAsk::Known { tool, arguments, reached, fit, workspace: _ } => {
                     self.sense(tool, arguments, *fit, &mut deny);
                     match reached {
                         Some(reached) => self.sense(tool, reached, Ok(()), &mut deny),
@@ -353,9 +355,10 @@ impl Gate {
                 give(Decision::Defer, &format!("{name}-at-or-over-{}", threshold.value()));
             }
         }
-        if let Ask::Tool(ToolAsk::Known { tool, arguments, reached, .. }) = &case.ask {
+        if let Ask::Tool(ToolAsk::Known { tool, arguments, reached, workspace, .. }) = &case.ask {
             let reached = reached.unwrap_or(arguments);
-            for sensitive in effects::touched(tool, [arguments, reached], self.constitution.sensitive()) {
+            let named = Named { workspace, written: arguments, reached };
+            for sensitive in effects::touched(tool, named, self.constitution.sensitive()) {
                 give(Decision::Defer, sensitive.code());
             }
             origins.into_iter().for_each(|origins| origin_reasons(case.turn, tool, origins, &mut give));
@@ -381,10 +384,10 @@ impl Gate {
     fn effects(&self, case: &Case<'_>, untrusted: bool) -> EffectVector {
         match &case.ask {
             Ask::Model | Ask::Reply => EffectVector::NONE,
-            Ask::Tool(ToolAsk::Known { tool, arguments, reached, .. }) => {
-                let names = [*arguments, reached.unwrap_or(arguments)];
+            Ask::Tool(ToolAsk::Known { tool, arguments, reached, workspace, .. }) => {
+                let named = Named { workspace, written: arguments, reached: reached.unwrap_or(arguments) };
                 let now = Circumstances { familiar: case.familiar, tainted: case.tainted, untrusted };
-                effects::vector(tool, names, self.constitution.sensitive(), now)
+                effects::vector(tool, named, self.constitution.sensitive(), now)
             }
             Ask::Tool(ToolAsk::Unregistered | ToolAsk::Malformed) => EffectVector::MAX,
         }

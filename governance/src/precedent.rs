@@ -24,6 +24,8 @@ pub struct Precedent {
     pub tool: ToolName,
     /// The digest of its registration.
     pub registration: Digest,
+    /// The folder that the tool works in. Another has other files by the same names.
+    pub workspace: Box<str>,
     /// What each argument must be, exactly.
     pub arguments: BTreeMap<String, Value>,
     /// The arguments that may be anything, or not there. Any other must not be there.
@@ -48,13 +50,13 @@ impl Precedent {
         now < self.until && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether it speaks of this call, of a tool with a registration of this digest.
+    /// Whether it speaks of this call in `workspace`, of a tool with a registration of this digest.
     #[must_use]
-    pub fn speaks_of(&self, tool: &ToolName, registration: Digest, arguments: &Arguments) -> bool {
+    pub fn speaks_of(&self, tool: &ToolName, registration: Digest, workspace: &str, arguments: &Arguments) -> bool {
         let given = self.arguments.iter().all(|(name, value)| arguments.value(name) == Some(value));
         let is_meant = |name: &str| self.arguments.contains_key(name) || self.free.contains(name);
         let known = arguments.iter().all(|(name, _)| is_meant(name));
-        self.tool == *tool && self.registration == registration && given && known
+        self.tool == *tool && self.registration == registration && *self.workspace == *workspace && given && known
     }
 
     /// Whether a call that is deferred for these reasons, with these effects, is no more than was shown.

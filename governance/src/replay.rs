@@ -176,7 +176,8 @@ impl Replay {
             (None, _) => ToolAsk::Unregistered,
             (Some(_), None) => ToolAsk::Malformed,
             (Some(tool), Some(arguments)) => {
-                ToolAsk::Known { tool, arguments, reached: Some(arguments), fit: fault.as_ref().map_or(Ok(()), Err) }
+                let fit = fault.as_ref().map_or(Ok(()), Err);
+                ToolAsk::Known { tool, arguments, reached: Some(arguments), workspace: "", fit }
             }
         };
         let call = CallId(self.calls.len() as u64);

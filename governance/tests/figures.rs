@@ -132,6 +132,7 @@ impl Bench {
                 tool,
                 arguments: &self.arguments,
                 reached: Some(&self.arguments),
+                workspace: "/home/a/work",
                 fit: Ok(()),
             }),
             who: &self.who,

@@ -9,7 +9,7 @@ use ephor_chain::{
 };
 use ephor_governance::{BadConstitution, Constitution, Gate};
 
-use crate::{door::operator_id, kernel::Kernel};
+use crate::{door::operator_id, kernel::Kernel, seen::Seen};
 
 /// A decree was not taken. Nothing was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -189,7 +189,23 @@ impl Kernel {
         Ok(door.enact(gate, before.digest(), record).await?.seq)
     }
 
-    /// Records what an owner decrees of operators, signed; it counts from that place on.
+    /// Whether `operator` was in office and is no more.
+    pub(crate) fn is_dismissed(&self, operator: OperatorId) -> bool {
+        self.door().log().standing(|standing| standing.operators().is_dismissed(operator))
+    }
+
+    /// Ends the open sessions that `operator` answered for: nothing more is done in the name of an operator who was dismissed.
+    async fn end_sessions_of(&self, operator: OperatorId) {
+        let open = self.open_sessions().into_iter().map(|(session, _)| session);
+        for session in open.filter(|session| self.operator_of(*session) == Some(operator)) {
+            let why = format!("session {session} is over: its operator was dismissed; `ephor dead` has what was not answered");
+            self.close_session(session).await;
+            self.door().watchers().part(session, Seen::Over { why });
+        }
+    }
+
+    /// Records what an owner decrees of operators, signed; it counts from that place on. The open sessions of an operator who is dismissed
+    /// end.
     ///
     /// # Errors
     /// [`NotDecreed`], also for a fact that is no such decree.
@@ -198,6 +214,11 @@ impl Kernel {
             return Err(NotDecreed::Rule("it is no decree on operators"));
         }
         let subject = Subject { operator: Some(owner), ..Subject::default() };
-        Ok(self.door().decree(Record { subject, fact: decree, content: None }).await?.seq)
+        let dismissed = if let Fact::Dismissed { operator, .. } = &decree { Some(*operator) } else { None };
+        let seq = self.door().decree(Record { subject, fact: decree, content: None }).await?.seq;
+        if let Some(operator) = dismissed {
+            self.end_sessions_of(operator).await;
+        }
+        Ok(seq)
     }
 }

@@ -61,6 +61,7 @@ pub(crate) use tickets::{Answer, Claim, Instant};
 
 use inbox::{Following, Inbox};
 use law::{Among, Decreeing, Enacting, Law, Under};
+pub(crate) use precedents::Called;
 use ruling::Approvers;
 
 use crate::{
@@ -658,12 +659,12 @@ impl Door {
         Ok(0)
     }
 
-    /// The arguments that an answer to a ticket is used again for, if it is to be.
-    fn reusable(&self, claim: &Claim<'_>, said: &Statement) -> Result<Option<Arguments>, BadRuling> {
+    /// What an answer to a ticket is used again for, if it is to be.
+    fn reusable(&self, claim: &Claim<'_>, said: &Statement) -> Result<Option<Called>, BadRuling> {
         let Some(always) = &said.always else { return Ok(None) };
         let gate = self.gate();
         let tool = gate.registry().tool(&claim.question.tool).ok_or(BadRuling::OtherCall)?;
-        let asked = (&claim.question, &claim.arguments);
+        let asked = (&claim.question, &claim.called);
         precedents::pattern(asked, tool, (said.decision, always), self.log().time()).map(Some)
     }
 
@@ -716,12 +717,12 @@ impl Door {
         self.record_ruling(subject, ruling, None, &link).await.map(drop)
     }
 
-    /// Records what a person said; `same` are the arguments that it is to be used again for.
+    /// Records what a person said; `same` is what it is to be used again for.
     async fn record_ruling(
         &self,
         subject: Subject,
         ruling: &SignedRuling,
-        same: Option<Arguments>,
+        same: Option<Called>,
         link: &Link,
     ) -> Result<Receipt, BadRuling> {
         let said = &ruling.statement;
@@ -735,7 +736,7 @@ impl Door {
             always: said.always.clone().map(Box::new),
         };
         let subject = Subject { operator: Some(ruling.operator), ..subject };
-        let record = Record { subject, fact, content: same.clone().map(Content::Arguments) };
+        let record = Record { subject, fact, content: same.clone().map(Called::content) };
         let recorded = link.log(self.log(), None).append(record.clone()).await;
         let receipt = recorded.map_err(|error| BadRuling::Chain(error.to_string()))?;
         if let (Some(reused), Some(same)) = (Reused::of(receipt.seq, &record.subject, &record.fact), same) {

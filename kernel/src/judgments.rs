@@ -96,7 +96,7 @@ impl Kernel {
                 (registered != Some(reused.always.registration), "the tool is another one by now"),
             ];
             let idle = whys.into_iter().find(|(is, _)| *is).map(|(_, why)| why);
-            let (arguments, note) = known.map(|known| (known.same, known.note)).unzip();
+            let (arguments, note) = known.map(|known| (known.same.arguments, known.note)).unzip();
             Stands { reused, arguments, note: note.flatten(), idle }
         };
         standing.into_iter().filter(|one| one.always.until > now).map(stands).collect()

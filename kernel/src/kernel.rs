@@ -150,6 +150,9 @@ pub enum NotStarted {
     /// An operator stopped it, and nothing begins there until it is resumed.
     #[error("{}", stopped(.0))]
     Stopped(Seat),
+    /// The operator who answers for it was dismissed.
+    #[error("the operator who answers for it was dismissed")]
+    Dismissed,
     /// The constitution cannot take the seat in.
     #[error("the constitution cannot take the seat in: {0}")]
     Ungoverned(String),
@@ -358,6 +361,11 @@ impl Kernel {
                 if group.pid().is_none() {
                     self.lost(id).await;
                     return Err(NotStarted::Stopping);
+                }
+                // One that was opened while its operator was being dismissed is ended as well.
+                if self.operator_of(id).is_some_and(|operator| self.is_dismissed(operator)) {
+                    self.close_session(id).await;
+                    return Err(NotStarted::Dismissed);
                 }
                 // One that was opened while everything was being stopped is stopped as well.
                 if let Some(held) = self.stopped_at(seat) {

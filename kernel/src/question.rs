@@ -5,7 +5,7 @@
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{
-    Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, arguments::Value,
+    Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace, arguments::Value,
     cbor, legible,
 };
 use ephor_chain::Always;
@@ -17,13 +17,15 @@ const COLUMNS: usize = 78;
 /// How many lines a question has at most.
 const LINES: usize = 21;
 /// How many of them are for arguments.
-const ARGUMENT_LINES: usize = 11;
+const ARGUMENT_LINES: usize = 10;
 /// How many of them are for what there is to know of files.
 const FILE_LINES: usize = 2;
 /// How wide an argument that decides is at most.
 const DECIDING: usize = 120;
 /// How wide any other argument is at most.
 const ORDINARY: usize = 280;
+/// How wide the name of the folder is at most.
+const FOLDER: usize = 120;
 /// How wide the name of an argument is at most.
 const NAME: usize = 32;
 /// The longest arguments that are also given whole, as JSON text in bytes. So a question has a bounded size.
@@ -65,6 +67,7 @@ pub(crate) struct Recorded {
     pub(crate) ticket: TicketId,
     pub(crate) session: SessionId,
     pub(crate) seat: Seat,
+    pub(crate) workspace: Workspace,
     pub(crate) call: CallId,
     /// What there is to know of the files that the arguments name, a sentence each.
     pub(crate) files: Vec<String>,
@@ -80,7 +83,7 @@ impl Question {
     pub(crate) fn new(recorded: Recorded, tool: &Tool, arguments: &Arguments) -> Self {
         let text = Rendering::of(&recorded, tool, arguments);
         let registration = tool.registration();
-        let Recorded { ticket, session, seat, call, digest, verdict, expires, asked, quorum, files: _ } = recorded;
+        let Recorded { ticket, session, seat, call, digest, verdict, expires, asked, quorum, .. } = recorded;
         Self {
             ticket,
             session,
@@ -142,7 +145,7 @@ impl Rendering {
     }
 
     fn of(asked: &Recorded, tool: &Tool, arguments: &Arguments) -> Self {
-        let Recorded { ticket, session, verdict, quorum, files, .. } = asked;
+        let Recorded { ticket, session, workspace, verdict, quorum, files, .. } = asked;
         let name = &tool.registration().name;
         let (deciding, ordinary): (Vec<_>, Vec<_>) = arguments.iter().partition(|(name, _)| tool.decides(name));
         let files: Vec<String> =
@@ -158,6 +161,7 @@ impl Rendering {
             lines.push(format!("It takes {quorum} different people."));
         }
         lines.extend(ordinary);
+        lines.extend(wrapped(&format!("In the folder {}.", quoted(workspace.as_str(), FOLDER))));
         if !deciding.is_empty() {
             lines.push("What decides:".to_owned());
             lines.extend(deciding);

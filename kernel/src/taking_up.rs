@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Arguments, Envelope, OperatorId, Reply, Seat, SessionId, TicketId};
+use ephor_base::{Envelope, OperatorId, Reply, Seat, SessionId, TicketId};
 use ephor_chain::{
     Unanswered, Undelivered,
     record::{Appointment, Fact, Record, Subject},
@@ -21,7 +21,7 @@ use ephor_chain::{
 use ephor_governance::Ruled;
 
 use crate::{
-    door::{Door, LAPSED, NotAccepted, Parked, Retrial, Session, TakenUp, Undecidable},
+    door::{Called, Door, LAPSED, NotAccepted, Parked, Retrial, Session, TakenUp, Undecidable},
     kernel::{AGENT, Kernel, NODE_NAME, NotStarted},
     letters::Lost,
     process::Body,
@@ -372,8 +372,8 @@ impl Door {
             let settled = self.with_session(session, |session| session.settled(&parked, law, &approvers)).flatten();
             let (question, now) = (self.question(session, seat, &parked), self.instant());
             let how = match (settled, question) {
-                (None, Some((question, arguments))) if parked.expires > now.wall => {
-                    self.tickets.open(question, arguments, self.patience().ticket, now);
+                (None, Some((question, called))) if parked.expires > now.wall => {
+                    self.tickets.open(question, called, self.patience().ticket, now);
                     continue;
                 }
                 (None, Some(_)) => "expired",
@@ -390,13 +390,14 @@ impl Door {
     }
 
     /// What is asked, and the arguments whole, if it can still be answered.
-    fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<(Question, Arguments)> {
+    fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<(Question, Called)> {
         let gate = self.gate();
-        let (tool, arguments, files) = self.with_session(session, |session| session.meant(&gate, parked)).flatten()?;
+        let (workspace, (tool, arguments, files)) = self.with_session(session, |session| Some((session.spec.workspace.clone(), session.meant(&gate, parked)?))).flatten()?;
         let recorded = Recorded {
             ticket: parked.ticket,
             session,
             seat: seat.clone(),
+            workspace: workspace.clone(),
             call: parked.call,
             files,
             digest: parked.arguments,
@@ -407,7 +408,7 @@ impl Door {
         };
         let question = Question::new(recorded, gate.registry().tool(&tool)?, &arguments);
         let is_bound = parked.policy == gate.digest() && parked.registration == Some(question.registration);
-        is_bound.then_some((question, arguments))
+        is_bound.then(|| (question, Called { workspace: workspace.as_str().to_owned(), arguments }))
     }
 }
 

@@ -21,6 +21,7 @@ fn ruling(number: u64, decision: Decision) -> Precedent {
         seat: seat(),
         tool: "t.tool".parse().unwrap(),
         registration: tool().digest(),
+        workspace: "/home/a".into(),
         arguments: pattern.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         free: ["body".to_owned()].into(),
         reasons: ["argument-to-is-untrusted".to_owned()].into(),
@@ -42,10 +43,11 @@ fn it_speaks_of_its_seat_time_tool_and_arguments_and_of_nothing_else() {
     for other in [Seat::root("node"), Seat::root("node").child("agentsx"), Seat::root("agents")] {
         assert!(!precedent.is_for(&other, Timestamp(1)), "{other}");
     }
-    assert!(precedent.speaks_of(&name, registration, &good));
-    assert!(precedent.speaks_of(&name, registration, &arguments(r#"{"to":"a@b.example","body":"x"}"#)));
-    assert!(!precedent.speaks_of(&"t.other".parse().unwrap(), registration, &good));
-    assert!(!precedent.speaks_of(&name, Digest::of(b"another"), &good), "another registration");
+    assert!(precedent.speaks_of(&name, registration, "/home/a", &good));
+    assert!(precedent.speaks_of(&name, registration, "/home/a", &arguments(r#"{"to":"a@b.example","body":"x"}"#)));
+    assert!(!precedent.speaks_of(&"t.other".parse().unwrap(), registration, "/home/a", &good));
+    assert!(!precedent.speaks_of(&name, Digest::of(b"another"), "/home/a", &good), "another registration");
+    assert!(!precedent.speaks_of(&name, registration, "/home/b", &good), "another folder");
     for bad in [
         "{}",
         r#"{"to":"A@b.example"}"#,
@@ -54,7 +56,7 @@ fn it_speaks_of_its_seat_time_tool_and_arguments_and_of_nothing_else() {
         r#"{"to":"a@b.example "}"#,
         r#"{"to":null}"#,
     ] {
-        assert!(!precedent.speaks_of(&name, registration, &arguments(bad)), "{bad}");
+        assert!(!precedent.speaks_of(&name, registration, "/home/a", &arguments(bad)), "{bad}");
     }
 }
 
@@ -107,6 +109,7 @@ fn it_answers_the_same_question_and_no_other() {
         ("another effect", Given { effects: [0, 0, 900, 0, 0], ..asked.clone() }),
         ("another value", Given { arguments: r#"{"to":"other.txt"}"#.into(), ..asked.clone() }),
         ("one more argument", Given { arguments: r#"{"to":"evil.txt","body":"x"}"#.into(), ..asked.clone() }),
+        ("another folder", Given { workspace: "/home/b", ..asked.clone() }),
         ("another law", Given { environment: Environment::Production, ..asked.clone() }),
     ] {
         assert_ne!(with(&more, &yes).verdict.decision, Decision::Permit, "{name}");

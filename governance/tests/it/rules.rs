@@ -1,9 +1,9 @@
 //! What the arguments of a call add to its effects.
 
-use ephor_base::{ArgumentRule, Arguments, EffectVector, Flow, Match, Registration};
+use ephor_base::{ArgumentRule, Arguments, Capability, EffectVector, Flow, Match, Registration};
 use ephor_governance::{
     Tool,
-    effects::{Circumstances, of_path, vector},
+    effects::{Circumstances, Named, vector},
     sensitive::SensitivePath,
 };
 
@@ -16,7 +16,20 @@ fn rises(when: Match, value: &str) -> bool {
     let tool = Tool::new(Registration { flow: Flow { rules, ..Flow::acts() }, ..tool() }).unwrap();
     let arguments = Arguments::parse(&format!("{{\"to\":{value}}}")).unwrap();
     let now = Circumstances { familiar: true, ..Circumstances::default() };
-    vector(&tool, [&arguments; 2], &[], now).risk.value() == 800
+    let named = Named { workspace: "", written: &arguments, reached: &arguments };
+    vector(&tool, named, &[], now).risk.value() == 800
+}
+
+/// What a call adds that changes, or only reads, `path` in `workspace`.
+fn touching(workspace: &str, path: &str, changes: bool) -> EffectVector {
+    let flow = Flow { consequential: changes, ..Flow::acts() };
+    let capability = if changes { Capability::FsWrite } else { Capability::FsRead };
+    let paths = vec!["to".to_owned()];
+    let tool = Tool::new(Registration { flow, capability, paths, effects: EffectVector::NONE, ..tool() }).unwrap();
+    let arguments = Arguments::parse(&serde_json::json!({ "to": path }).to_string()).unwrap();
+    let named = Named { workspace, written: &arguments, reached: &arguments };
+    let now = Circumstances { familiar: true, ..Circumstances::default() };
+    vector(&tool, named, &SensitivePath::defaults(), now)
 }
 
 #[test]
@@ -65,7 +78,6 @@ fn a_command_and_an_amount_are_found() {
 
 #[test]
 fn a_sensitive_path_is_known_however_it_is_spelled() {
-    let sensitive = SensitivePath::defaults();
     for path in [
         ".git",
         "a/.git/config",
@@ -77,12 +89,29 @@ fn a_sensitive_path_is_known_however_it_is_spelled() {
         "x/ID_RSA",
         "a.PEM",
         "key.pem.",
+        "id_rsa.bak",
+        "a.pem.old~",
+        "infra/terraform.tfstate.17.backup",
+        ".psql_history",
     ] {
-        assert_eq!(of_path(path, false, &sensitive).privacy.value(), 700, "{path:?}");
+        assert_eq!(touching("/w", path, false).privacy.value(), 700, "{path:?}");
         assert!(!rises(Match::Path(".nothing".into()), &serde_json::to_string(path).unwrap()));
     }
-    for path in ["git", ".github/x", "a.git/x", "pem", "id_rsa.pub"] {
-        assert_eq!(of_path(path, true, &sensitive), EffectVector::NONE, "{path:?}");
+    for path in [".github/x", "AGENTS.md", "mirror.git/hooks/update", ".bash_login", "ci/Jenkinsfile.release"] {
+        assert_eq!(touching("/w", path, true).security.value(), 700, "{path:?}");
+        assert_eq!(touching("/w", path, false), EffectVector::NONE, "{path:?}");
+    }
+    for path in ["git", "a.git/x", "pem", "id_rsa.pub", "history", "agents.mdx"] {
+        assert_eq!(touching("/w", path, true), EffectVector::NONE, "{path:?}");
     }
     assert!(rises(Match::Path("*.pem".into()), r#""a/B.PEM""#));
+}
+
+#[test]
+fn a_file_is_no_less_sensitive_for_a_folder_that_was_chosen_inside() {
+    for (workspace, path) in [("/home/a/.ssh", "config"), ("/home/a/toy/.git", "hooks/update"), ("/home/a/.config", "gh/hosts.yml")] {
+        assert_eq!(touching(workspace, path, true).security.value(), 700, "{workspace} {path}");
+        assert_eq!(touching(workspace, path, false).privacy.value(), 700, "{workspace} {path}");
+    }
+    assert_eq!(touching("/home/a/git", "hooks/update", true), EffectVector::NONE);
 }

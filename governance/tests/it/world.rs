@@ -86,6 +86,7 @@ pub(crate) struct Given {
     pub(crate) known: Known,
     pub(crate) arguments: String,
     pub(crate) effects: [u16; 5],
+    pub(crate) workspace: &'static str,
     pub(crate) clearance: Confidentiality,
     pub(crate) context: Confidentiality,
     pub(crate) scope: Pinned,
@@ -126,6 +127,7 @@ impl Given {
             known: Known::Fits,
             arguments: r#"{"to":"notes.txt"}"#.into(),
             effects: [0; 5],
+            workspace: "/home/a",
             clearance: Confidentiality::Confidential,
             context: Confidentiality::Public,
             scope: Pinned::This,
@@ -176,8 +178,8 @@ impl Given {
         let ask = match self.known {
             Known::Unregistered => ToolAsk::Unregistered,
             Known::Malformed => ToolAsk::Malformed,
-            Known::Unfit => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), fit: Err(&fault) },
-            Known::Fits => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), fit: Ok(()) },
+            Known::Unfit => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), workspace: self.workspace, fit: Err(&fault) },
+            Known::Fits => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), workspace: self.workspace, fit: Ok(()) },
         };
         let mut turn = TurnState::default();
         let tools = |name: &str| Scope { tools: [name.parse().unwrap()].into(), ..Scope::default() };

@@ -460,7 +460,7 @@ impl What {
                 Some(tool) => {
                     let fit = asked.fault.as_ref().map_or(Ok(()), Err);
                     let reached = asked.reached.as_ref();
-                    ToolAsk::Known { tool, arguments: &asked.task.arguments, reached, fit }
+                    ToolAsk::Known { tool, arguments: &asked.task.arguments, reached, workspace: asked.task.workspace.as_str(), fit }
                 }
                 None => ToolAsk::Unregistered,
             }),

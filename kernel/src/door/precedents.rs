@@ -32,9 +32,30 @@ pub(crate) struct Precedents {
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) precedent: Arc<Precedent>,
-    /// The arguments that have to be the same.
-    pub(crate) same: Arguments,
+    /// What has to be the same.
+    pub(crate) same: Called,
     pub(crate) note: Option<String>,
+}
+
+/// What a tool is called with: the folder that it works in, and arguments. Where an answer is used again: those that have to be the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Called {
+    pub(crate) workspace: String,
+    pub(crate) arguments: Arguments,
+}
+
+impl Called {
+    /// As it is recorded.
+    pub(crate) fn content(self) -> Content {
+        let Self { workspace, arguments } = self;
+        Content::Same { workspace, arguments }
+    }
+
+    /// As it was recorded; nothing if it cannot be read.
+    pub(crate) fn recorded(content: Option<&Content>) -> Option<Self> {
+        let Some(Content::Same { workspace, arguments }) = content else { return None };
+        Some(Self { workspace: workspace.clone(), arguments: arguments.clone() })
+    }
 }
 
 /// A call that runs on a precedent, until it is dropped.
@@ -49,7 +70,7 @@ impl Precedents {
         Self { known: Mutex::new(known), live: Mutex::default() }
     }
 
-    pub(crate) fn add(&self, reused: &Reused, same: Arguments, note: Option<String>) {
+    pub(crate) fn add(&self, reused: &Reused, same: Called, note: Option<String>) {
         let known = Known { precedent: Arc::new(precedent(reused, &same)), same, note };
         self.known().insert(reused.ruling, known);
     }
@@ -96,15 +117,13 @@ impl Drop for Live<'_> {
 
 fn recorded(reused: &Reused, log: &Log) -> Option<Known> {
     let stored = log.entry(reused.ruling).ok()??;
-    let (Fact::Ruling { note, .. }, Private::Open(Content::Arguments(same))) = (stored.entry.fact, stored.content)
-    else {
-        return None;
-    };
+    let (Fact::Ruling { note, .. }, Private::Open(content)) = (stored.entry.fact, stored.content) else { return None };
+    let same = Called::recorded(Some(&content))?;
     Some(Known { precedent: Arc::new(precedent(reused, &same)), same, note })
 }
 
-/// What is used again: `same` are the arguments that have to be the same.
-pub(crate) fn precedent(reused: &Reused, same: &Arguments) -> Precedent {
+/// What is used again.
+pub(crate) fn precedent(reused: &Reused, same: &Called) -> Precedent {
     let Reused { ruling, operator, decision, policy, always, .. } = reused;
     let Always { seat, tool, registration, free, reasons, effects, until } = always;
     Precedent {
@@ -113,7 +132,8 @@ pub(crate) fn precedent(reused: &Reused, same: &Arguments) -> Precedent {
         seat: seat.clone(),
         tool: tool.clone(),
         registration: *registration,
-        arguments: same.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+        workspace: same.workspace.as_str().into(),
+        arguments: same.arguments.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         free: free.iter().cloned().collect(),
         reasons: reasons.iter().cloned().collect(),
         effects: *effects,
@@ -128,16 +148,16 @@ pub(crate) fn counts(one: &Precedent, seat: &Seat, now: Timestamp, approvers: &A
     one.is_for(seat, now) && approvers.count(one.by)
 }
 
-/// The arguments that have to be the same, if an answer to `question` may be used again like this.
+/// What has to be the same, if an answer to `question` may be used again like this.
 ///
 /// # Errors
 /// [`BadRuling`]: it speaks of something else than what was asked, or of more.
 pub(crate) fn pattern(
-    (question, arguments): (&Question, &Arguments),
+    (question, called): (&Question, &Called),
     tool: &Tool,
     (decision, always): (Decision, &Always),
     now: Timestamp,
-) -> Result<Arguments, BadRuling> {
+) -> Result<Called, BadRuling> {
     let asked = question.always(always.seat.clone(), always.free.clone(), always.until);
     if *always != asked || !is_at_or_below(&question.seat, &always.seat) {
         return Err(BadRuling::OtherCall);
@@ -150,18 +170,18 @@ pub(crate) fn pattern(
         return Err(BadRuling::TooWide(why.to_owned()));
     }
     for name in &always.free {
-        if arguments.value(name).is_none() {
+        if called.arguments.value(name).is_none() {
             return Err(BadRuling::TooWide(format!("`{name}` is no argument of this call")));
         }
         if !tool.names(name) || (decision == Decision::Permit && tool.decides(name)) {
             return Err(BadRuling::TooWide(format!("`{name}` decides what the call does, and has to stay the same")));
         }
     }
-    let same = arguments.without(&always.free);
-    if same.to_json().len() > MAX_WHOLE {
+    let arguments = called.arguments.without(&always.free);
+    if arguments.to_json().len() > MAX_WHOLE {
         return Err(BadRuling::TooWide(format!(
             "the arguments that have to stay the same have more than {MAX_WHOLE} bytes"
         )));
     }
-    Ok(same)
+    Ok(Called { workspace: called.workspace.clone(), arguments })
 }

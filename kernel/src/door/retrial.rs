@@ -20,7 +20,7 @@ use ephor_chain::{
 };
 use ephor_governance::{
     Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Ruled, Scope,
-    effects::{self, Circumstances, Part},
+    effects::{self, Circumstances, Named, Part},
 };
 
 use super::{
@@ -29,7 +29,7 @@ use super::{
     asked::Meant,
     history::{Heard, Position, Reuse},
     inbox::{Event, PREVIEW, changes_a_session},
-    precedents::{counts, precedent},
+    precedents::{Called, counts, precedent},
     ruling::Approvers,
     session::Session,
 };
@@ -335,10 +335,7 @@ impl Retrial {
         let seq = event.receipt.seq;
         self.notes.extend(note.clone().map(|note| (seq, note)));
         if let Some(reused) = Reused::of(seq, event.subject, event.fact) {
-            let precedent = match event.content {
-                Some(Content::Arguments(same)) => Some(Arc::new(precedent(&reused, same))),
-                _ => None,
-            };
+            let precedent = Called::recorded(event.content).map(|same| Arc::new(precedent(&reused, &same)));
             self.precedents.insert(seq, Reusable { session: reused.session, precedent, stands: true });
         }
     }
@@ -492,7 +489,8 @@ impl Retrial {
         let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, &heard);
         let inputs = explained.then(|| {
             let findings = &decided.findings;
-            let told = Told { gate: &gates.gate, position: &position, meant: meant.as_ref(), findings };
+            let workspace = session.spec.workspace.as_str();
+            let told = Told { gate: &gates.gate, workspace, position: &position, meant: meant.as_ref(), findings };
             let spans = session.spans().to_vec();
             let rests_on = (case.ruling, heard.precedent.is_some(), note);
             Box::new(told.inputs(
@@ -594,6 +592,7 @@ impl Retrial {
 /// What an explanation is made from.
 struct Told<'a> {
     gate: &'a Gate,
+    workspace: &'a str,
     position: &'a Position,
     meant: Option<&'a Meant>,
     findings: &'a [Finding],
@@ -642,8 +641,12 @@ impl Told<'_> {
             tainted: self.position.turn.is_tainted(),
             untrusted: self.findings.iter().any(|finding| !finding.trusted),
         };
-        let names = [arguments, self.meant.and_then(Meant::reached).unwrap_or(arguments)];
-        effects::parts(tool, names, self.gate.constitution().sensitive(), now, |part, adds| {
+        let named = Named {
+            workspace: self.workspace,
+            written: arguments,
+            reached: self.meant.and_then(Meant::reached).unwrap_or(arguments),
+        };
+        effects::parts(tool, named, self.gate.constitution().sensitive(), now, |part, adds| {
             let part = match part {
                 Part::Registration => "the registration".to_owned(),
                 Part::Path(argument, rule) => format!("`{argument}` touches `{}`: {}", rule.pattern, rule.why),

@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Arguments, Digest, Seq, SessionId, TicketId, Timestamp};
+use ephor_base::{Digest, Seq, SessionId, TicketId, Timestamp};
 use ephor_governance::Ruled;
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use super::{BadRuling, Statement};
+use super::{BadRuling, Statement, precedents::Called};
 use crate::question::Question;
 
 /// What came of a ticket: an answer, and where it stands.
@@ -41,7 +41,7 @@ pub(crate) struct Tickets(Mutex<BTreeMap<TicketId, Open>>);
 struct Open {
     question: Question,
     /// What is asked about, whole.
-    arguments: Arguments,
+    called: Called,
     /// On the monotonic clock.
     deadline: Duration,
     /// Held by whoever rules.
@@ -53,7 +53,7 @@ struct Open {
 pub(crate) struct Claim<'a> {
     tickets: &'a Tickets,
     pub(crate) question: Question,
-    pub(crate) arguments: Arguments,
+    pub(crate) called: Called,
     /// On the monotonic clock.
     deadline: Duration,
     _turn: OwnedMutexGuard<()>,
@@ -61,10 +61,10 @@ pub(crate) struct Claim<'a> {
 
 impl Tickets {
     /// Opens a ticket at `now`. It stays open for no longer than `longest`.
-    pub(crate) fn open(&self, question: Question, arguments: Arguments, longest: Duration, now: Instant) {
+    pub(crate) fn open(&self, question: Question, called: Called, longest: Duration, now: Instant) {
         let left = question.expires.since(now.wall).min(longest);
         let deadline = now.monotonic.saturating_add(left);
-        let open = Open { question, arguments, deadline, turn: Arc::default(), answer: watch::Sender::new(None) };
+        let open = Open { question, called, deadline, turn: Arc::default(), answer: watch::Sender::new(None) };
         self.tickets().insert(open.question.ticket, open);
     }
 
@@ -104,9 +104,9 @@ impl Tickets {
         let turn = self.tickets().get(&id).map(|open| open.turn.clone())?;
         let _turn = turn.lock_owned().await;
         let tickets = self.tickets();
-        let Open { question, arguments, deadline, .. } = tickets.get(&id)?;
-        let (question, arguments, deadline) = (question.clone(), arguments.clone(), *deadline);
-        Some(Claim { tickets: self, question, arguments, deadline, _turn })
+        let Open { question, called, deadline, .. } = tickets.get(&id)?;
+        let (question, called, deadline) = (question.clone(), called.clone(), *deadline);
+        Some(Claim { tickets: self, question, called, deadline, _turn })
     }
 
     /// Forgets the tickets of a session that is gone.

@@ -16,7 +16,7 @@ use std::{
 use ephor_base::{Budget, Capability, Part, PartKind, SpanId, Timestamp};
 use ephor_chain::{Decree, Errand, Missed, Role, record::Fact};
 use ephor_governance::{OperatorPolicy, Rights};
-use ephor_kernel::{Incoming, NotAccepted, SessionSpec, operator_id};
+use ephor_kernel::{AgentSpec, Incoming, NotAccepted, NotStarted, SessionSpec, operator_id};
 
 use crate::world::{Does, End, PLENTY, Setup, ask, code, direct, done, reader, writer};
 
@@ -235,7 +235,7 @@ async fn nothing_is_sent_for_an_operator_behind_their_dismissal_however_close() 
         }
         world.decree(Decree::Dismiss { operator }).await.unwrap();
         let refused = fires.await.unwrap();
-        assert!(matches!(refused, NotAccepted::Again(_)), "{refused:?}");
+        assert!(matches!(refused, NotAccepted::Again(_) | NotAccepted::NoSession(_)), "{refused:?}");
         sent += many.load(Ordering::SeqCst);
         let behind =
             world.record().await.into_iter().skip_while(
@@ -247,4 +247,23 @@ async fn nothing_is_sent_for_an_operator_behind_their_dismissal_however_close() 
         assert_eq!(behind.filter(fired).count(), 0, "it was sent behind their dismissal");
     }
     println!("{sent} were sent before their operators were dismissed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dismissal_ends_the_sessions_of_its_operator_and_no_others() {
+    let world = Setup::new().boot().await;
+    let part = || vec![Part { kind: PartKind::Typed, text: "write to a".into() }];
+    let operator = operator_id(&world.enrol(90, Role::Operator).await.verifying_key());
+    let theirs = world.puppet_with(PLENTY, SessionSpec { operator, ..world.spec() }).await;
+    let own = world.puppet_with(PLENTY, world.spec()).await;
+    let message = world.kernel.send(theirs.session, part()).await.unwrap();
+    world.decree(Decree::Dismiss { operator }).await.unwrap();
+    let refused = world.kernel.send(theirs.session, part()).await;
+    assert!(matches!(refused, Err(NotAccepted::NoSession(_))), "{refused:?}");
+    assert!(world.kernel.dead_letters().iter().any(|letter| letter.message == message), "what was asked is not lost");
+    world.kernel.send(own.session, part()).await.unwrap();
+    // Nothing begins in their name, however it was on its way.
+    let session = SessionSpec { operator, ..world.spec() };
+    let spec = AgentSpec { session, budget: PLENTY, body: world.no_body() };
+    assert_eq!(world.kernel.open_session(spec).await, Err(NotStarted::Dismissed));
 }

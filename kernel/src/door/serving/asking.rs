@@ -18,7 +18,7 @@ use crate::{
         Answer, Refusal,
         asked::{Asked, ToolCall, What},
         history::Reuse,
-        precedents::{Known, counts},
+        precedents::{Called, Known, counts},
         ruling::Approvers,
         session::{self, Session},
     },
@@ -93,11 +93,12 @@ impl Serving {
     fn precedent(&self, tool: &ToolCall, verdict: &Verdict, needed: u32, approvers: &Approvers) -> Option<Answer> {
         let (name, now) = (&tool.task.name, self.door.log().time());
         let registration = self.door.gate().registry().find(name)?.digest();
+        let workspace = tool.task.workspace.as_str();
         let covers = |one: &Precedent| {
             let permits = needed == 1 && one.was_shown(&verdict.reasons, &verdict.effects);
             counts(one, &self.caller.seat, now, approvers)
                 && one.policy == verdict.policy
-                && tool.reached.as_ref().is_some_and(|reached| one.speaks_of(name, registration, reached))
+                && tool.reached.as_ref().is_some_and(|reached| one.speaks_of(name, registration, workspace, reached))
                 && (one.decision == Decision::Deny || permits)
         };
         let standing: Vec<Seq> = self.door.log().standing(|standing| standing.reused().map(|one| one.ruling).collect());
@@ -134,6 +135,7 @@ impl Serving {
             ticket: id,
             session,
             seat: self.caller.seat.clone(),
+            workspace: call.task.workspace.clone(),
             call: asked.call,
             files: call.told(),
             digest: asked.digest,
@@ -159,7 +161,8 @@ impl Serving {
         };
         let text = Content::Text(question.text.as_str().to_owned());
         self.append(self.subject(asked), fact, Some(text)).await?;
-        self.door.tickets.open(question, arguments.clone(), patience, now);
+        let called = Called { workspace: call.task.workspace.as_str().to_owned(), arguments: arguments.clone() };
+        self.door.tickets.open(question, called, patience, now);
         if !self.door.watchers().can_answer(session) {
             return self.unanswered(id, Ruled::NobodyToAsk).await;
         }
