@@ -19,7 +19,9 @@ pub(crate) fn build(instructions: SpanId, moments: &[Moment]) -> Prompt {
                     messages.extend(results);
                 }
             }
-            Moment::Result { .. } | Moment::ModelFailed { .. } | Moment::Scoped | Moment::TurnEnded(_) => {}
+            // It was made while a tool was called; what came of that stands before it.
+            Moment::Planned(spans) => messages.push(PromptMessage::User(spans.clone())),
+            Moment::Result { .. } | Moment::ModelFailed { .. } | Moment::TurnEnded(_) => {}
         }
     }
     Prompt { messages }

@@ -71,10 +71,9 @@ impl Agent {
         let mut turn = Turn::new(self.limits, self.process.instructions());
         let mut interrupt = None;
         loop {
-            let step = turn.step(&self.process.transcript(), self.process.needs_scope(), interrupt);
+            let step = turn.step(&self.process.transcript(), interrupt);
             self.process.enter(step.state);
             let broken = match step.work {
-                Work::Scope { max_output_tokens } => self.ask(Action::Scope { max_output_tokens }).await?,
                 Work::Ask { prompt, offer_tools, max_output_tokens } => {
                     self.ask(Action::Model(ModelAction { prompt, offer_tools, max_output_tokens })).await?
                 }

@@ -66,11 +66,6 @@ pub struct Step {
 /// One piece of work. When it is done, the machine is asked again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// Ask the model what the request needs.
-    Scope {
-        /// The most tokens it may answer with.
-        max_output_tokens: u64,
-    },
     /// Ask the model.
     Ask {
         /// With this prompt.
@@ -110,7 +105,6 @@ pub struct Turn {
 /// The moments of the turn under way, looked at.
 struct View<'a> {
     moments: &'a [Moment],
-    needs_scope: bool,
 }
 
 impl Turn {
@@ -120,16 +114,15 @@ impl Turn {
         Self { limits, instructions, waited_for: 0 }
     }
 
-    /// What comes next, given everything on record, whether the model is still to be asked what the request needs, and
-    /// whatever interrupted the last work.
+    /// What comes next, given everything on record, and whatever interrupted the last work.
     #[must_use]
-    pub fn step(&mut self, transcript: &[Moment], needs_scope: bool, interrupt: Option<Interrupt>) -> Step {
-        let view = View::of_turn(transcript, needs_scope);
+    pub fn step(&mut self, transcript: &[Moment], interrupt: Option<Interrupt>) -> Step {
+        let view = View::of_turn(transcript);
         if let Some(interrupt) = interrupt {
             return reply(None, end_of(interrupt));
         }
         match view.last() {
-            None | Some(Moment::Said(_) | Moment::Scoped | Moment::TurnEnded(_)) => {
+            None | Some(Moment::Said(_) | Moment::Planned(_) | Moment::TurnEnded(_)) => {
                 self.waited_for = 0;
                 self.ask(transcript, &view)
             }
@@ -144,13 +137,9 @@ impl Turn {
 
     fn ask(&self, transcript: &[Moment], view: &View<'_>) -> Step {
         let max_output_tokens = self.limits.max_output_tokens;
-        let work = if view.needs_scope {
-            Work::Scope { max_output_tokens }
-        } else {
-            let prompt = prompt::build(self.instructions, transcript);
-            Work::Ask { prompt, offer_tools: view.rounds() < self.limits.rounds, max_output_tokens }
-        };
-        Step { state: TurnState::SendingRequest, work }
+        let prompt = prompt::build(self.instructions, transcript);
+        let offer_tools = view.rounds() < self.limits.rounds;
+        Step { state: TurnState::SendingRequest, work: Work::Ask { prompt, offer_tools, max_output_tokens } }
     }
 
     fn after_failure(&mut self, transcript: &[Moment], view: &View<'_>, failure: &Failure) -> Step {
@@ -198,13 +187,14 @@ impl Turn {
 }
 
 impl<'a> View<'a> {
-    fn of_turn(transcript: &'a [Moment], needs_scope: bool) -> Self {
+    fn of_turn(transcript: &'a [Moment]) -> Self {
         let start = transcript.iter().rposition(|moment| matches!(moment, Moment::Said(_))).unwrap_or(0);
-        Self { moments: transcript.get(start..).unwrap_or_default(), needs_scope }
+        Self { moments: transcript.get(start..).unwrap_or_default() }
     }
 
     fn last(&self) -> Option<&'a Moment> {
-        self.moments.last()
+        // A plan is made in the middle of a call, which goes on.
+        self.moments.iter().rev().find(|moment| !matches!(moment, Moment::Planned(_)))
     }
 
     fn answers(&self) -> impl DoubleEndedIterator<Item = (CallId, &'a Arc<ModelAnswer>)> {

@@ -41,7 +41,7 @@ fn failed(kind: FailureKind) -> Moment {
 }
 
 fn step(transcript: &[Moment]) -> Step {
-    Turn::new(TurnLimits::default(), SpanId(0)).step(transcript, false, None)
+    Turn::new(TurnLimits::default(), SpanId(0)).step(transcript, None)
 }
 
 fn ends(step: &Step) -> Option<EndReason> {
@@ -109,23 +109,17 @@ fn three_unknown_tools_or_five_repeats_end_the_turn() {
 }
 
 #[test]
-fn the_model_is_asked_what_the_request_needs_before_anything_else_and_again_behind_a_failure() {
-    let limits = TurnLimits::default();
-    let scope = Work::Scope { max_output_tokens: limits.max_output_tokens };
-    let mut turn = Turn::new(limits, SpanId(0));
-    let mut transcript = vec![said()];
-    assert_eq!(turn.step(&transcript, true, None), Step { state: TurnState::SendingRequest, work: scope.clone() });
-    transcript.push(failed(FailureKind::Throttled));
-    assert!(matches!(turn.step(&transcript, true, None).work, Work::Wait(_)));
-    assert_eq!(turn.step(&transcript, true, None).work, scope);
-    // What it named is no part of the conversation; the question itself has failures of its own.
-    transcript.extend([failed(FailureKind::Throttled), Moment::Scoped]);
-    assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { offer_tools: true, .. }));
-    transcript.push(failed(FailureKind::Throttled));
-    assert!(matches!(turn.step(&transcript, false, None).work, Work::Wait(_)), "the first of these");
-    assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { .. }));
-    let cancelled = turn.step(&transcript, true, Some(Interrupt::Cancelled));
-    assert_eq!(ends(&cancelled), Some(EndReason::Cancelled));
+fn a_plan_that_is_made_in_the_middle_of_a_call_interrupts_nothing() {
+    let mut transcript = vec![said(), answer(1, &[("t", "{}")])];
+    let before = step(&transcript);
+    transcript.push(Moment::Planned(vec![SpanId(9)]));
+    assert_eq!(step(&transcript), before, "the call goes on");
+    transcript.push(result(1, 0, true, "done"));
+    let Work::Ask { prompt, .. } = step(&transcript).work else { panic!("{:?}", step(&transcript)) };
+    // It stands behind what came of the calls.
+    let last = prompt.messages.iter().rev().take(2).collect::<Vec<_>>();
+    assert_eq!(last[0], &PromptMessage::User(vec![SpanId(9)]));
+    assert!(matches!(last[1], PromptMessage::Result { .. }));
 }
 
 #[test]
@@ -149,18 +143,18 @@ fn a_failure_that_may_pass_is_tried_again_a_bounded_number_of_times() {
         for _ in 0..retries {
             transcript.push(failed(kind));
             let Step { state: TurnState::Retrying { wait_ms, next, of }, work: Work::Wait(time) } =
-                turn.step(&transcript, false, None)
+                turn.step(&transcript, None)
             else {
                 panic!("{kind:?} is tried again after a wait")
             };
             waits.push(time);
             let told = (Duration::from_millis(wait_ms), next as usize, of as usize);
             assert_eq!(told, (time, waits.len() + 1, retries + 1));
-            assert!(matches!(turn.step(&transcript, false, None).work, Work::Ask { .. }));
+            assert!(matches!(turn.step(&transcript, None).work, Work::Ask { .. }));
         }
         assert!(waits.windows(2).all(|pair| pair[1] == pair[0] * 2) && waits.iter().all(|wait| *wait > Duration::ZERO));
         transcript.push(failed(kind));
-        assert_eq!(ends(&turn.step(&transcript, false, None)), Some(EndReason::Failed(kind)));
+        assert_eq!(ends(&turn.step(&transcript, None)), Some(EndReason::Failed(kind)));
     }
 }
 
@@ -201,7 +195,7 @@ fn an_interrupt_ends_the_turn_wherever_it_stands() {
     let transcript = rounds(3);
     for length in 1..=transcript.len() {
         for (interrupt, end) in ways {
-            let step = Turn::new(TurnLimits::default(), SpanId(0)).step(&transcript[..length], false, Some(interrupt));
+            let step = Turn::new(TurnLimits::default(), SpanId(0)).step(&transcript[..length], Some(interrupt));
             assert_eq!((step.state, ends(&step)), (TurnState::UserTurnEnded, Some(end)));
         }
     }

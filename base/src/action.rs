@@ -10,11 +10,8 @@ use crate::{Arguments, CallId, EndReason, SpanId, ToolName};
 pub enum Action {
     /// Ask the model of the seat.
     Model(ModelAction),
-    /// Ask it what the request of this turn needs, with what the person has typed and nothing else.
-    Scope {
-        /// The most tokens it may answer with.
-        max_output_tokens: u64,
-    },
+    /// Have it plan which acting calls the request of this turn needs, from what people typed and nothing else.
+    Plan,
     /// Run a tool.
     Tool(ToolAction),
     /// Send a reply to the person of the session.
@@ -26,7 +23,7 @@ impl Action {
     #[must_use]
     pub const fn kind(&self) -> ActionKind {
         match self {
-            Self::Model(_) | Self::Scope { .. } => ActionKind::Model,
+            Self::Model(_) | Self::Plan => ActionKind::Model,
             Self::Tool(_) => ActionKind::Tool,
             Self::Reply(_) => ActionKind::Reply,
         }

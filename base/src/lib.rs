@@ -51,7 +51,7 @@ pub use registration::{
 };
 pub use reply::{EndReason, Reply, TurnLimit, TurnReport};
 pub use secret::Secret;
-pub use task::{Message, ModelRef, ModelTask, ReplyTask, Task, ToolSpec, ToolTask, Workspace};
+pub use task::{Message, ModelRef, ModelTask, Purpose, ReplyTask, Task, ToolSpec, ToolTask, Workspace};
 pub use verdict::{Branch, Decision, Reason, Verdict};
 
 /// A piece of text with the label the door gave it.

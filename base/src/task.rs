@@ -31,8 +31,19 @@ pub struct ModelTask {
     pub tools: Vec<ToolSpec>,
     /// The most tokens it may answer with.
     pub max_output_tokens: u64,
-    /// How many answers, failures among them, the session has on record before this one.
+    /// How many answers of this kind, failures among them, the session has on record before this one.
     pub ordinal: u64,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// To go on with the conversation.
+    Converse,
+    /// To plan which acting calls of the tools the last message needs. Its answer is a plan as JSON text.
+    Plan,
 }
 
 /// Which model answers, as `provider/name` or `script:NAME`.
@@ -44,6 +55,14 @@ pub struct ModelRef {
     pub name: String,
     /// The lines of a script, for the provider `script`; empty for every other.
     pub script: Arc<str>,
+}
+
+impl ModelRef {
+    /// Whether it can be asked for a plan. A script can where it has a line for that.
+    #[must_use]
+    pub fn plans(&self) -> bool {
+        self.provider != "script" || self.script.contains("\"plan\"")
+    }
 }
 
 impl std::fmt::Display for ModelRef {

@@ -482,7 +482,7 @@ pub enum Fact {
         /// Whether its model is asked what a request needs before a turn does anything.
         #[cbor(n(7), with = "flag", has_nil)]
         #[serde(skip_serializing_if = "is_false")]
-        scoped: bool,
+        planned: bool,
     },
     /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
     /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.

@@ -198,7 +198,9 @@ impl Kernel {
     async fn end_sessions_of(&self, operator: OperatorId) {
         let open = self.open_sessions().into_iter().map(|(session, _)| session);
         for session in open.filter(|session| self.operator_of(*session) == Some(operator)) {
-            let why = format!("session {session} is over: its operator was dismissed; `ephor dead` has what was not answered");
+            let why = format!(
+                "session {session} is over: its operator was dismissed; `ephor dead` has what was not answered"
+            );
             self.close_session(session).await;
             self.door().watchers().part(session, Seen::Over { why });
         }

@@ -13,11 +13,11 @@ mod law;
 mod nested;
 mod ongoing;
 mod permit;
+mod planning;
 mod precedents;
 mod refusal;
 mod retrial;
 mod ruling;
-mod scoping;
 mod serving;
 mod session;
 mod tickets;
@@ -32,8 +32,8 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Arguments, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, Offset,
-    OperatorId, Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, Offset, OperatorId,
+    Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
     AppendError, Because, Log, Reused, Role, Veil,
@@ -47,10 +47,10 @@ pub use appointments::Appointments;
 pub(crate) use appointments::within;
 pub use flights::{Flight, Landed};
 pub use permit::Permit;
+pub use planning::check_plan;
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
-pub use scoping::SCOPE_TOOL;
 pub use session::{Moment, SessionSpec, TurnLimits};
 
 pub(crate) use flights::Flights;

@@ -3,7 +3,8 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use ephor_base::{
-    Arguments, Budget, Failure, Leads, Limits, Located, Outcome, Product, Secret, SessionId, ToolName, Workspace,
+    Arguments, Budget, Failure, Leads, Limits, Located, Outcome, Product, Purpose, Secret, SessionId, ToolName,
+    Workspace,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +75,8 @@ pub enum Estimate<'a> {
         shown_bytes: usize,
         /// The most tokens it may answer with.
         max_output_tokens: u64,
+        /// What for.
+        purpose: Purpose,
     },
     /// A tool is to run.
     Tool {

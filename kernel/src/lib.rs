@@ -41,8 +41,8 @@ pub use census::{Inspected, WaitsFor};
 pub use decrees::{Draft, NotDecreed, Roster, found};
 pub use door::{
     Again, Answered, Appointments, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight,
-    Inputs, Landed, Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SCOPE_TOOL, SessionSpec,
-    SignedRuling, Statement, TurnLimits, Undecidable, operator_id,
+    Inputs, Landed, Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling,
+    Statement, TurnLimits, Undecidable, check_plan, operator_id,
 };
 pub use driver::{
     CallContext, Driver, DriverResult, Estimate, Locating, NoSecret, Preview, PreviewItem, Running, Secrets, Sought,

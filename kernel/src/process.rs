@@ -105,13 +105,6 @@ impl Process {
         self.look(|session| session.turn.is_some()).unwrap_or(false)
     }
 
-    /// Whether the model of the turn under way is still to be asked what the request needs ([`Action::Scope`]).
-    #[must_use]
-    pub fn needs_scope(&self) -> bool {
-        let gate = self.door().gate();
-        self.look(|session| session.needs_scope(&gate)).unwrap_or(false)
-    }
-
     /// How long the turn under way has worked; waiting for a person does not count.
     #[must_use]
     pub fn turn_time(&self) -> Duration {

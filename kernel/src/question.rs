@@ -5,8 +5,8 @@
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{
-    Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace, arguments::Value,
-    cbor, legible,
+    Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace,
+    arguments::Value, cbor, legible,
 };
 use ephor_chain::Always;
 use ephor_governance::{Tool, paths};

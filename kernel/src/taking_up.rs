@@ -392,7 +392,9 @@ impl Door {
     /// What is asked, and the arguments whole, if it can still be answered.
     fn question(&self, session: SessionId, seat: &Seat, parked: &Parked) -> Option<(Question, Called)> {
         let gate = self.gate();
-        let (workspace, (tool, arguments, files)) = self.with_session(session, |session| Some((session.spec.workspace.clone(), session.meant(&gate, parked)?))).flatten()?;
+        let (workspace, (tool, arguments, files)) = self
+            .with_session(session, |session| Some((session.spec.workspace.clone(), session.meant(&gate, parked)?)))
+            .flatten()?;
         let recorded = Recorded {
             ticket: parked.ticket,
             session,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Task, Usage, outcome::tokens_of,
+    Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Purpose, Task, Usage, outcome::tokens_of,
 };
 use ephor_egress::Egress;
-use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Permit, Running};
+use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Permit, Running, check_plan};
 
-use crate::{OpenAi, Price, Served, meter::Meter, scout, script};
+use crate::{OpenAi, Price, Served, meter::Meter, planning, scout, script, sink::Unseen};
 
 /// Asks whichever model a request names.
 #[derive(Clone, Debug)]
@@ -38,8 +38,18 @@ impl Models {
 
 impl Driver for Models {
     fn estimate(&self, of: &Estimate<'_>) -> Budget {
-        let Estimate::Model { provider, name, shown_bytes, max_output_tokens } = *of else { return Budget::ZERO };
-        let (input, output) = (tokens_of(shown_bytes), max_output_tokens);
+        let Estimate::Model { provider, name, shown_bytes, max_output_tokens, purpose } = *of else {
+            return Budget::ZERO;
+        };
+        let (input, output) = match purpose {
+            Purpose::Converse => (tokens_of(shown_bytes), max_output_tokens),
+            // It is repaired once: then the model is shown its answer too.
+            Purpose::Plan => {
+                let shown = tokens_of(shown_bytes.saturating_add(planning::ADDED));
+                let twice = max_output_tokens.saturating_mul(2);
+                (shown.saturating_mul(2).saturating_add(max_output_tokens), twice)
+            }
+        };
         let usage = Usage { input, output, estimated: true, ..Usage::default() };
         self.0.budget(provider, name, usage)
     }
@@ -82,15 +92,41 @@ impl Providers {
         match (provider.as_str(), name.as_str()) {
             ("script", _) => script::ask(task, &mut context.preview(), meter).await,
             ("builtin", "scout") => Ok(scout::ask(task, &mut context.preview(), meter).await),
-            ("openai", _) => self.openai.ask(&self.egress, permit, context, task, meter).await,
+            ("openai", _) if task.purpose == Purpose::Plan => self.plan(permit, context, task, meter).await,
+            ("openai", _) => {
+                self.openai.ask(&self.egress, permit, context, (task, &mut context.preview()), meter).await
+            }
             _ => Err(Failure::new(FailureKind::Rejected, format!("there is no model `{}`", task.model))),
         }
+    }
+
+    /// Asks for a plan in words, and once more where what came is none.
+    async fn plan(
+        &self,
+        permit: &Permit,
+        context: &CallContext,
+        task: &ModelTask,
+        meter: &mut Meter,
+    ) -> Result<ModelAnswer, Failure> {
+        let worded = planning::worded(task);
+        *meter = Meter::new(&worded);
+        let first = self.openai.ask(&self.egress, permit, context, (&worded, &mut Unseen), meter).await?;
+        let Err(why) = check_plan(planning::object_in(&first.text), &task.tools) else { return Ok(as_plan(first)) };
+        let again = planning::repaired(&worded, &first.text, &why);
+        *meter = Meter::behind(&again, first.usage);
+        self.openai.ask(&self.egress, permit, context, (&again, &mut Unseen), meter).await.map(as_plan)
     }
 
     fn budget(&self, provider: &str, name: &str, usage: Usage) -> Budget {
         let price = if provider == "openai" { self.openai.price(name) } else { Price::FREE };
         Budget { tokens: usage.input.saturating_add(usage.output), micro_usd: price.of(&usage), ..Budget::ZERO }
     }
+}
+
+/// An answer that is the object in its text and calls nothing.
+fn as_plan(answer: ModelAnswer) -> ModelAnswer {
+    let text = planning::object_in(&answer.text).to_owned();
+    ModelAnswer { text, tool_uses: Vec::new(), ..answer }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod choice;
 mod driver;
 mod meter;
 mod openai;
+mod planning;
 mod price;
 mod scout;
 mod script;

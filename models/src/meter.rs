@@ -15,6 +15,8 @@ pub(crate) struct Meter {
     reported: Reported,
     /// The provider has the request, as far as is known.
     sent: bool,
+    /// What a request before this one took, of the same call.
+    before: Usage,
 }
 
 /// What a provider says that a request took. Nothing of it is believed yet.
@@ -29,7 +31,19 @@ pub(crate) struct Reported {
 impl Meter {
     pub(crate) fn new(task: &ModelTask) -> Self {
         let shown = prompt_bytes(task) as u64;
-        Self { shown, most_output: task.max_output_tokens, written: 0, reported: Reported::default(), sent: false }
+        Self {
+            shown,
+            most_output: task.max_output_tokens,
+            written: 0,
+            reported: Reported::default(),
+            sent: false,
+            before: Usage::default(),
+        }
+    }
+
+    /// The same for a request that follows another one of the same call.
+    pub(crate) fn behind(task: &ModelTask, before: Usage) -> Self {
+        Self { before, ..Self::new(task) }
     }
 
     /// The request is out: from here on it may cost something.
@@ -72,12 +86,24 @@ impl Meter {
         let output = believed(self.reported.output, counted.output, self.most_output.max(self.written));
         let part =
             |said: Option<u64>, whole: Option<u64>| said.filter(|part| whole.is_some_and(|whole| *part <= whole));
-        Usage {
+        self.besides(Usage {
             input: input.unwrap_or(counted.input),
             output: output.unwrap_or(counted.output),
             estimated: input.is_none() || output.is_none(),
             cached: part(self.reported.cached, input).unwrap_or(0),
             reasoning: part(self.reported.reasoning, output).unwrap_or(0),
+        })
+    }
+
+    /// With what the request before this one took.
+    fn besides(&self, own: Usage) -> Usage {
+        let Usage { input, output, estimated, cached, reasoning } = self.before;
+        Usage {
+            input: own.input.saturating_add(input),
+            output: own.output.saturating_add(output),
+            estimated: own.estimated || estimated,
+            cached: own.cached.saturating_add(cached),
+            reasoning: own.reasoning.saturating_add(reasoning),
         }
     }
 
@@ -90,9 +116,9 @@ impl Meter {
     /// The use of an answer that broke off: of each number the larger.
     pub(crate) fn partial(&self) -> Usage {
         if !self.sent {
-            return Usage::default();
+            return self.before;
         }
-        let (said, counted) = (self.whole(), self.counted());
+        let (said, counted) = (self.whole(), self.besides(self.counted()));
         Usage { input: said.input.max(counted.input), output: said.output.max(counted.output), ..said }
     }
 

@@ -41,7 +41,7 @@ const OPENAI: &str = "api.openai.com";
 const SECRET: &str = "openai";
 
 /// How often a server is asked in another dialect: once for each thing that dialects differ in.
-const DIALECTS: u32 = 2;
+const DIALECTS: u32 = 3;
 
 /// How many models the dialect is remembered of.
 const REMEMBERED: usize = 64;
@@ -107,6 +107,7 @@ impl OpenAi {
     fn dialect(&self, model: &str) -> Dialect {
         let is_openai = self.base_url.host() == OPENAI;
         let first = Dialect {
+            json_mode: true,
             limit: if is_openai { Limit::MaxCompletionTokens } else { Limit::MaxTokens },
             usage_in_stream: true,
         };
@@ -128,7 +129,7 @@ impl OpenAi {
         egress: &Egress,
         permit: &Permit,
         context: &CallContext,
-        task: &ModelTask,
+        (task, sink): (&ModelTask, &mut impl Sink),
         meter: &mut Meter,
     ) -> Result<ModelAnswer, Failure> {
         let key = self.key(context).await?;
@@ -154,7 +155,7 @@ impl OpenAi {
             let response = egress.post(permit, post).await.map_err(|error| unconnected(&error, &asking, meter))?;
             if response.status == 200 {
                 self.remember(&task.model.name, dialect);
-                return read(task, &asking, response.body, &mut context.preview(), meter).await;
+                return read(task, &asking, response.body, sink, meter).await;
             }
             meter.refused();
             let (failure, complaint) = refused(response, &asking).await;

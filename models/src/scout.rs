@@ -16,19 +16,19 @@ mod intent;
 mod needle;
 mod part;
 mod place;
+mod planning;
 mod pursue;
 mod question;
 mod report;
 mod results;
-mod scope;
 mod spelling;
 mod token;
 mod understand;
 mod verb;
 mod write;
 
-use ephor_base::{AnswerEnd, ModelAnswer, ModelTask, ToolUse};
-use ephor_kernel::{PreviewItem, SCOPE_TOOL};
+use ephor_base::{AnswerEnd, ModelAnswer, ModelTask, Purpose, ToolUse};
+use ephor_kernel::PreviewItem;
 
 use self::{conversation::Conversation, pursue::Step};
 use crate::{meter::Meter, script::pieces, sink::Sink};
@@ -65,7 +65,10 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
 /// What to do next.
 fn step(task: &ModelTask) -> Step {
     let conversation = Conversation::read(task);
-    if conversation.offers(SCOPE_TOOL) { scope::step(&conversation) } else { pursue::step(&conversation) }
+    match task.purpose {
+        Purpose::Plan => planning::step(&conversation),
+        Purpose::Converse => pursue::step(&conversation),
+    }
 }
 
 #[cfg(test)]

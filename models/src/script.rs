@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ModelTask, ToolUse};
+use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ModelTask, Purpose, ToolUse};
 use ephor_kernel::PreviewItem;
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ const PIECE: Duration = Duration::from_millis(40);
 /// The pieces of a text that comes at once.
 const PIECES_AT_ONCE: usize = 4;
 
-/// The lines of a script, one for each model request of a session.
+/// The lines of a script: one for each model request of a session, and one for each planning, which are counted apart.
 #[derive(Clone, Debug)]
 pub struct Script(Vec<Line>);
 
@@ -33,6 +33,8 @@ pub struct BadScript {
 struct Line {
     text: String,
     tool_calls: Vec<Call>,
+    /// What a planner answers; such a line answers nothing else.
+    plan: Option<serde_json::Value>,
     delay_ms: u64,
     error: Option<Fault>,
 }
@@ -81,6 +83,12 @@ impl Script {
         self.0.len()
     }
 
+    /// Whether it plans.
+    #[must_use]
+    pub fn plans(&self) -> bool {
+        self.0.iter().any(|line| line.plan.is_some())
+    }
+
     /// Whether it answers none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -102,7 +110,9 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
     let script = Script::parse(&task.model.script).map_err(|bad| {
         Failure::new(FailureKind::Rejected, format!("the script `{}` cannot be played: {bad}", task.model.name))
     })?;
-    let line = usize::try_from(task.ordinal).ok().and_then(|at| script.0.get(at)).ok_or_else(|| {
+    let plans = task.purpose == Purpose::Plan;
+    let mut lines = script.0.iter().filter(|line| line.plan.is_some() == plans);
+    let line = usize::try_from(task.ordinal).ok().and_then(|at| lines.nth(at)).ok_or_else(|| {
         Failure::new(
             FailureKind::ScriptEnded,
             format!(
@@ -117,6 +127,12 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
     stream(&line.text, Duration::from_millis(line.delay_ms), sink, meter).await;
     if let Some(fault) = line.error {
         return Err(fault.failure());
+    }
+    if let Some(plan) = &line.plan {
+        // A text is said as it is, so that what is no plan can be played too.
+        let text = plan.as_str().map_or_else(|| plan.to_string(), str::to_owned);
+        meter.wrote(text.len());
+        return Ok(ModelAnswer { text, tool_uses: Vec::new(), end: AnswerEnd::Complete, usage: meter.free() });
     }
     let mut tool_uses = Vec::with_capacity(line.tool_calls.len());
     for (at, call) in line.tool_calls.iter().enumerate() {

@@ -14,6 +14,13 @@ impl Sink for &Preview {
     }
 }
 
+/// For what nobody watches.
+pub(crate) struct Unseen;
+
+impl Sink for Unseen {
+    async fn show(&mut self, _: PreviewItem) {}
+}
+
 #[cfg(test)]
 impl Sink for Vec<PreviewItem> {
     async fn show(&mut self, item: PreviewItem) {

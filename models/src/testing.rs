@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ephor_base::{Confidentiality, Integrity, Label, Message, ModelRef, ModelTask, Source, Span, SpanId, ToolSpec};
+use ephor_base::{
+    Confidentiality, Integrity, Label, Message, ModelRef, ModelTask, Purpose, Source, Span, SpanId, ToolSpec,
+};
 
 pub(crate) fn task(provider: &str, name: &str, script: &str, ordinal: u64) -> ModelTask {
     ModelTask {
@@ -11,6 +13,7 @@ pub(crate) fn task(provider: &str, name: &str, script: &str, ordinal: u64) -> Mo
         tools: Vec::new(),
         max_output_tokens: 4096,
         ordinal,
+        purpose: Purpose::Converse,
     }
 }
 

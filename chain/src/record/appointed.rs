@@ -36,7 +36,7 @@ pub struct Appointment {
     /// Whether its model is asked what a request needs before a turn does anything. What it says narrows the turn.
     #[cbor(n(6), with = "flag", has_nil)]
     #[serde(skip_serializing_if = "is_false")]
-    pub scoped: bool,
+    pub planned: bool,
 }
 
 /// A tool that a request needs, as the operator pins it before anything else is read.

@@ -150,7 +150,7 @@ fn records() -> Vec<Record> {
                 p0: Some(100),
                 tools: Some(vec!["fs.read".parse().unwrap()]),
                 zone: Some("Europe/Berlin".into()),
-                scoped: true,
+                planned: true,
             },
             Some(Content::Opening(Opening {
                 instructions: "Be good.".into(),

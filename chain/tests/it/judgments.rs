@@ -64,7 +64,10 @@ pub(crate) fn records(first: u64) -> Vec<Record> {
     let of = |fact, content| Record { subject: by(5), fact, content };
     let given = || {
         let fixed = Arguments::parse(r#"{"to":"a@b.example"}"#).unwrap();
-        of(answer(always(Timestamp(1_795_300_000_000_000))), Some(Content::Same { workspace: "/home/a".into(), arguments: fixed }))
+        of(
+            answer(always(Timestamp(1_795_300_000_000_000))),
+            Some(Content::Same { workspace: "/home/a".into(), arguments: fixed }),
+        )
     };
     let revoke = judged(Judgment::Revoke { ruling: Seq(first) }, &origin, 5);
     let lift = judged(Judgment::Lift { session: SESSION, since: Seq(first - 1) }, &origin, 5);

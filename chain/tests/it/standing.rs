@@ -69,7 +69,7 @@ fn appointed(p0: u16) -> Fact {
         p0,
         tools: Some(vec!["fs.read".parse().unwrap()]),
         zone: Some("Europe/Berlin".into()),
-        scoped: true,
+        planned: true,
     })
 }
 

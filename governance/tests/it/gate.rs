@@ -203,6 +203,7 @@ pub(crate) fn given() -> impl Strategy<Value = Given> {
             environment,
             (effects, bad_calls, ruled),
         )| Given {
+            workspace: "/home/a",
             who: Given::good().who,
             law,
             environment,

@@ -109,7 +109,9 @@ fn a_sensitive_path_is_known_however_it_is_spelled() {
 
 #[test]
 fn a_file_is_no_less_sensitive_for_a_folder_that_was_chosen_inside() {
-    for (workspace, path) in [("/home/a/.ssh", "config"), ("/home/a/toy/.git", "hooks/update"), ("/home/a/.config", "gh/hosts.yml")] {
+    for (workspace, path) in
+        [("/home/a/.ssh", "config"), ("/home/a/toy/.git", "hooks/update"), ("/home/a/.config", "gh/hosts.yml")]
+    {
         assert_eq!(touching(workspace, path, true).security.value(), 700, "{workspace} {path}");
         assert_eq!(touching(workspace, path, false).privacy.value(), 700, "{workspace} {path}");
     }

@@ -178,8 +178,20 @@ impl Given {
         let ask = match self.known {
             Known::Unregistered => ToolAsk::Unregistered,
             Known::Malformed => ToolAsk::Malformed,
-            Known::Unfit => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), workspace: self.workspace, fit: Err(&fault) },
-            Known::Fits => ToolAsk::Known { tool, arguments: &arguments, reached: Some(&arguments), workspace: self.workspace, fit: Ok(()) },
+            Known::Unfit => ToolAsk::Known {
+                tool,
+                arguments: &arguments,
+                reached: Some(&arguments),
+                workspace: self.workspace,
+                fit: Err(&fault),
+            },
+            Known::Fits => ToolAsk::Known {
+                tool,
+                arguments: &arguments,
+                reached: Some(&arguments),
+                workspace: self.workspace,
+                fit: Ok(()),
+            },
         };
         let mut turn = TurnState::default();
         let tools = |name: &str| Scope { tools: [name.parse().unwrap()].into(), ..Scope::default() };

@@ -41,7 +41,15 @@ impl Appointments {
     #[must_use]
     pub fn plain(agent: &str) -> Appointment {
         let (role, namespace) = (Self::ROLE.to_owned(), Self::NAMESPACE.to_owned());
-        Appointment { agent: agent.to_owned(), role, namespace, p0: DEFAULT_P0, tools: None, zone: None, scoped: false }
+        Appointment {
+            agent: agent.to_owned(),
+            role,
+            namespace,
+            p0: DEFAULT_P0,
+            tools: None,
+            zone: None,
+            planned: false,
+        }
     }
 
     /// The agent of this name.
@@ -72,15 +80,15 @@ pub(crate) fn within(rights: Rights, agent: &Appointment) -> Rights {
 
 /// How the record says of an opened session what its agent is, with the rights of its seat.
 pub(crate) fn opened(agent: &Appointment, rights: &Rights) -> Fact {
-    let Appointment { agent, role, namespace, p0, tools: _, zone, scoped } = agent.clone();
+    let Appointment { agent, role, namespace, p0, tools: _, zone, planned } = agent.clone();
     let tools = rights.tools().map(|tools| tools.iter().cloned().collect());
     let (rights, agent, p0) = (rights.iter().collect(), Some(agent), Some(p0));
-    Fact::Opened { rights, role, namespace, agent, p0, tools, zone, scoped }
+    Fact::Opened { rights, role, namespace, agent, p0, tools, zone, planned }
 }
 
 /// What the record says of it, and the rights of its seat; nothing if the fact is no opening.
 pub(crate) fn recorded(fact: &Fact) -> Option<(Appointment, Rights)> {
-    let Fact::Opened { rights, role, namespace, agent, p0, tools, zone, scoped } = fact else { return None };
+    let Fact::Opened { rights, role, namespace, agent, p0, tools, zone, planned } = fact else { return None };
     let appointment = Appointment {
         agent: agent.clone().unwrap_or_else(|| Appointments::DEFAULT.to_owned()),
         role: role.clone(),
@@ -88,7 +96,7 @@ pub(crate) fn recorded(fact: &Fact) -> Option<(Appointment, Rights)> {
         p0: p0.unwrap_or(DEFAULT_P0),
         tools: tools.clone(),
         zone: zone.clone(),
-        scoped: *scoped,
+        planned: *planned,
     };
     let rights = within(Rights::of(rights.iter().copied()), &appointment);
     Some((appointment, rights))

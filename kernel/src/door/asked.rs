@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Leads,
-    Located, Message, ModelAction, ModelTask, Registration, Reply, ReplyAction, ReplyTask, SessionId, Task, ToolAction,
-    ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
+    Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask, SessionId, Task,
+    ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
 use ephor_chain::{
     Veil,
@@ -16,7 +16,7 @@ use ephor_governance::{
     paths::{resolved, stays_inside},
 };
 
-use super::{Refusal, Session, scoping, session::Shown};
+use super::{Refusal, Session, planning::PLAN_TOKENS, session::Shown};
 use crate::driver::{Estimate, Sought};
 
 /// What was asked, in the door's own terms.
@@ -130,7 +130,7 @@ impl Asked {
     ) -> Result<Self, Refusal> {
         match action {
             Action::Model(action) => Self::model(session, veil, gate, fresh, action),
-            Action::Scope { max_output_tokens } => Self::scope(session, veil, gate, fresh, *max_output_tokens),
+            Action::Plan => Self::plan(session, veil, gate, fresh),
             Action::Reply(action) => Self::reply(session, veil, fresh, now, action),
             Action::Tool(ToolAction::Chosen { by, index }) => Self::chosen(session, veil, gate, fresh, *by, *index),
             Action::Tool(ToolAction::Direct { name, arguments }) => {
@@ -143,18 +143,18 @@ impl Asked {
         let shown = session.show(&action.prompt)?;
         let tools = if action.offer_tools { offered(session, gate) } else { Vec::new() };
         let content = Content::Prompt(shown.spans.clone());
-        Ok(Self::question(session, veil, call, (shown, content), (tools, action.max_output_tokens)))
+        Ok(Self::question(session, veil, call, (shown, content), (tools, action.max_output_tokens, Purpose::Converse)))
     }
 
-    /// The question what the request needs. The door says what is shown with it, and not the asker.
-    fn scope(session: &Session, veil: &Veil, gate: &Gate, call: CallId, most: u64) -> Result<Self, Refusal> {
-        if !session.needs_scope(gate) {
-            return Err(Refusal::UnknownReference("a request that nothing is pinned for yet".to_owned()));
+    /// The request to plan. The door says what is shown with it, and not the asker.
+    fn plan(session: &Session, veil: &Veil, gate: &Gate, call: CallId) -> Result<Self, Refusal> {
+        if !session.lacks_plan() {
+            return Err(Refusal::UnknownReference("a turn that is to have a plan and has none".to_owned()));
         }
-        let shown = session.show(&session.request())?;
+        let shown = session.request()?;
         let content = Content::Request(shown.spans.clone());
-        let tools = vec![scoping::tool(session, gate)];
-        Ok(Self::question(session, veil, call, (shown, content), (tools, most)))
+        let tools = plannable(session, gate);
+        Ok(Self::question(session, veil, call, (shown, content), (tools, PLAN_TOKENS, Purpose::Plan)))
     }
 
     fn question(
@@ -162,11 +162,12 @@ impl Asked {
         veil: &Veil,
         call: CallId,
         (shown, content): (Shown, Content),
-        (tools, max_output_tokens): (Vec<ToolSpec>, u64),
+        (tools, max_output_tokens, purpose): (Vec<ToolSpec>, u64, Purpose),
     ) -> Self {
-        let (model, ordinal) = (session.spec.model.clone(), session.answered);
+        let model = session.spec.model.clone();
+        let ordinal = if purpose == Purpose::Plan { session.plans } else { session.answered };
         let target = model.to_string();
-        let task = ModelTask { model, messages: shown.messages, tools, max_output_tokens, ordinal };
+        let task = ModelTask { model, messages: shown.messages, tools, max_output_tokens, ordinal, purpose };
         let failures = u32::try_from(session.model_failures().count()).unwrap_or(u32::MAX);
         Self {
             kind: ActionKind::Model,
@@ -277,7 +278,7 @@ impl Asked {
             What::Model(task) => {
                 let (model, max_output_tokens) = (&task.model, task.max_output_tokens);
                 let (provider, name, shown_bytes) = (model.provider.as_str(), model.name.as_str(), bytes_of(task));
-                Some(Estimate::Model { provider, name, shown_bytes, max_output_tokens })
+                Some(Estimate::Model { provider, name, shown_bytes, max_output_tokens, purpose: task.purpose })
             }
             What::Reply(task) => Some(Estimate::Reply { text_bytes: task.reply.text.len() }),
             What::Tool(tool) => {
@@ -460,7 +461,13 @@ impl What {
                 Some(tool) => {
                     let fit = asked.fault.as_ref().map_or(Ok(()), Err);
                     let reached = asked.reached.as_ref();
-                    ToolAsk::Known { tool, arguments: &asked.task.arguments, reached, workspace: asked.task.workspace.as_str(), fit }
+                    ToolAsk::Known {
+                        tool,
+                        arguments: &asked.task.arguments,
+                        reached,
+                        workspace: asked.task.workspace.as_str(),
+                        fit,
+                    }
                 }
                 None => ToolAsk::Unregistered,
             }),
@@ -517,7 +524,8 @@ fn digest_of_prompt(veil: &Veil, task: &ModelTask) -> Digest {
     // Which message each text belongs to, so that no two prompts look alike.
     let shape: Vec<_> = task.messages.iter().map(|message| texts(message, &mut |_| ())).collect();
     let shape = cbor::to_vec(&shape);
-    let mut pieces: Vec<&[u8]> = vec![model.as_bytes(), most.as_bytes(), &shape];
+    let purpose: &[u8] = if task.purpose == Purpose::Plan { b"plan" } else { b"converse" };
+    let mut pieces: Vec<&[u8]> = vec![model.as_bytes(), most.as_bytes(), purpose, &shape];
     each_text(task, |text| pieces.push(text.as_bytes()));
     veil.digest(&pieces)
 }
@@ -564,6 +572,23 @@ pub(crate) fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
         name: tool.name.clone(),
         description: tool.description.clone(),
         schema: tool.schema.clone(),
+    };
+    entitled(session, gate).map(spec).collect()
+}
+
+/// The tools the session is entitled to, for a planner: each says besides what it does whether it acts, and which of its arguments decide.
+fn plannable(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
+    let spec = |tool: &Registration| {
+        let known = gate.registry().tool(&tool.name);
+        let critical = || tool.consequential.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let acts = known.is_none_or(Tool::acts);
+        let says = match (acts, tool.consequential.is_empty()) {
+            (false, _) => "It only reads.".to_owned(),
+            (true, true) => "It acts; every argument decides.".to_owned(),
+            (true, false) => format!("It acts; what decides: {}.", critical()),
+        };
+        let description = format!("{} {says}", tool.description.trim_end());
+        ToolSpec { name: tool.name.clone(), description, schema: tool.schema.clone() }
     };
     entitled(session, gate).map(spec).collect()
 }

@@ -5,13 +5,13 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use ephor_base::{
-    ActionKind, Arguments, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId,
-    Outcome, Product, Repeat, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Usage, Verdict,
+    ActionKind, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId, Outcome, Product,
+    Repeat, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Usage, Verdict,
 };
 use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
-    Ask, Carried, Case, Decided, Evidence, Gate, Planned, Precedent, Principal, Rights, Ruled, Scope, SpanTable,
-    TurnState, gate::call_digest,
+    Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
+    gate::call_digest, origin,
 };
 
 use crate::judgments::{Said, Suspended};
@@ -20,8 +20,8 @@ use super::{
     MESSAGE,
     asked::{Meant, with_notice},
     inbox::Event,
+    planning::{PlanOf, Planning, scope_of},
     ruling::Approvers,
-    scoping::scope_of,
     session::{Answered, Deferred, Moment, Parked, Session, Standing, Told, Turn},
 };
 
@@ -48,13 +48,13 @@ pub(crate) struct Begun {
     context: Confidentiality,
     chosen: Option<Chosen>,
     within: Option<CallId>,
-    tool: Option<(ToolName, Arguments, Carried)>,
+    tool: Option<(ToolName, Carried)>,
     /// What its guest may ask of the door.
     rights: Rights,
     /// What its guest has read, and so may have put into what it asks.
     read: Read,
-    /// What the model was shown to say what the request needs, if that was the question.
-    needs: Option<Vec<SpanId>>,
+    /// What a planner was shown, if a plan was the question.
+    plans: Option<Vec<SpanId>>,
 }
 
 /// Everything of a session that a decision depends on.
@@ -65,6 +65,9 @@ pub(crate) struct Position {
     pub(crate) who: Arc<Principal>,
     pub(crate) spans: Arc<SpanTable>,
     pub(crate) turn: TurnState,
+    /// Whether what chose it was shown anything untrusted.
+    pub(crate) tainted: bool,
+    pub(crate) plan: PlanOf,
     /// The call, which a rerun is too.
     pub(crate) call: CallId,
     /// After how many events this is so.
@@ -84,8 +87,8 @@ impl Position {
             spans: &self.spans,
             turn: &self.turn,
             call: self.call,
-            tainted: self.turn.is_tainted(),
-            plan: Planned::NoPlanner,
+            tainted: self.tainted,
+            plan: self.plan.planned(),
             familiar: self.familiar,
             context: grounds.context,
             budget: grounds.spent.map_or(Ok(()), Err),
@@ -99,8 +102,13 @@ impl Position {
 }
 
 impl Session {
-    /// How it stands for `call` of `tool`, made within another call or by itself.
-    pub(crate) fn position(&self, call: CallId, tool: Option<&ToolName>, within: Option<CallId>) -> Position {
+    /// How it stands for `call` of `tool`, chosen by a model, made within another call, or by itself.
+    pub(crate) fn position(
+        &self,
+        call: CallId,
+        tool: Option<&ToolName>,
+        (chosen, within): (Option<Chosen>, Option<CallId>),
+    ) -> Position {
         let guest = |call| self.calls.get(&call).map(|begun| begun.rights.clone()).unwrap_or_default();
         let rights = &self.spec.rights;
         Position {
@@ -109,10 +117,17 @@ impl Session {
             evidence: self.evidence,
             who: self.who.clone(),
             spans: self.table.clone(),
-            turn: self.bound(),
+            turn: self.conduct.clone(),
+            tainted: self.is_tainted(chosen, within),
+            plan: self.plan(),
             call,
             at: self.taken_in,
         }
+    }
+
+    /// How far what the guest of a call has read is trusted.
+    pub(crate) fn read_within(&self, call: CallId) -> Integrity {
+        self.calls.get(&call).map_or(Integrity::Untrusted, |begun| begun.read.integrity)
     }
 
     /// What the guest of a call has read.
@@ -257,6 +272,7 @@ impl Session {
         if was_first {
             // Its own turn is over, or never comes: nothing of it is left for the next.
             self.conduct.begin();
+            self.planning = Planning::Unasked;
             self.pin();
         }
     }
@@ -314,6 +330,7 @@ impl Session {
 
     fn turn_ended(&mut self, message: MessageId, end: EndReason, report: TurnReport) {
         self.conduct.begin();
+        self.planning = Planning::Unasked;
         self.answered_to(message);
         self.waiting.retain(|waiting| waiting.id != message);
         if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
@@ -384,6 +401,10 @@ impl Session {
             if let Some(chosen) = case.grounds.chosen {
                 self.attempted(chosen, case.call, case.attempt);
             }
+            if case.action == ActionKind::Tool {
+                let meant = Meant::recorded(self, gate, case.target, case.grounds.chosen, event.content)?;
+                self.acts(gate, case, &meant, false);
+            }
             return Ok(());
         }
         self.parked.retain(|_, parked| (parked.call, parked.attempt) != attempt);
@@ -409,7 +430,8 @@ impl Session {
                 rights = rights.intersect(&outer);
             }
             let carried = self.table.carried(known, arguments);
-            tool = Some((name.clone(), arguments.clone(), carried));
+            self.acts(gate, case, &meant, true);
+            tool = Some((name.clone(), carried));
         }
         if let Some(chosen) = chosen {
             self.attempted(chosen, case.call, case.attempt);
@@ -423,12 +445,34 @@ impl Session {
             let receipts = self.turn.as_ref().map(|turn| turn.receipts.clone()).unwrap_or_default();
             self.saying = Some((text.clone(), receipts));
         }
-        let read = Read { integrity: Integrity::Trusted, confidentiality: context };
-        let needs =
-            content.and_then(|content| if let Content::Request(spans) = content { Some(spans.clone()) } else { None });
-        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, needs };
+        let (integrity, plans) = match (case.action, content) {
+            (ActionKind::Model, Some(Content::Request(spans))) => (Integrity::Trusted, Some(spans.clone())),
+            (ActionKind::Model, Some(Content::Prompt(spans))) => (self.integrity_of(spans), None),
+            (ActionKind::Model, _) => (Integrity::Untrusted, None),
+            // What chose a call is the first that its guest has read.
+            _ if self.is_tainted(chosen, within) => (Integrity::Untrusted, None),
+            _ => (Integrity::Trusted, None),
+        };
+        let read = Read { integrity, confidentiality: context };
+        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, plans };
         self.calls.insert(case.call, begun);
         Ok(())
+    }
+
+    /// A call that acts was permitted, or waits for a person: it takes its step of the plan.
+    fn acts(&mut self, gate: &Gate, case: &Weighed<'_>, meant: &Meant, permitted: bool) {
+        let Some((name, arguments)) = meant.call() else { return };
+        let Some(tool) = gate.registry().tool(name).filter(|tool| tool.acts()) else { return };
+        let tainted = self.is_tainted(case.grounds.chosen, case.grounds.within);
+        let plan = self.plan();
+        let origins =
+            origin::of((case.call, tool, arguments), tainted, plan.planned(), self.conduct.spent(), &self.table);
+        let digest = call_digest(name, arguments);
+        if permitted {
+            self.conduct.permitted(case.call, digest, origins.step);
+        } else {
+            self.conduct.waits(case.call, digest, origins.step);
+        }
     }
 
     /// A call was refused, and the model is told.
@@ -439,6 +483,10 @@ impl Session {
         }
         if case.action == ActionKind::Tool {
             self.behaved(true, event.receipt.seq);
+            self.conduct.refused(case.call);
+        }
+        if let (ActionKind::Model, Some(Content::Request(_))) = (case.action, event.content) {
+            self.planning = Planning::Failed;
         }
         let Some(chosen) = case.grounds.chosen else { return };
         self.attempted(chosen, case.call, case.attempt);
@@ -474,13 +522,13 @@ impl Session {
                 if let Outcome::Done(Product::Model(answer)) = &outcome {
                     self.answered_with(answer.usage)?;
                 }
-                match &begun.needs {
-                    Some(shown) => self.named(call, shown, &outcome),
-                    None => self.model_ended(call, begun.context, &outcome),
+                match &begun.plans {
+                    Some(shown) => self.planned(gate, shown, begun.context, &outcome),
+                    None => self.model_ended(call, (begun.read.integrity, begun.context), &outcome),
                 }
             }
-            (ActionKind::Tool, Some((name, arguments, carried))) => {
-                self.count(call, name, arguments, &outcome, event.receipt.seq);
+            (ActionKind::Tool, Some((name, carried))) => {
+                self.count(name, &outcome, event.receipt.seq);
                 self.join(gate, &begun, name);
                 let told = told(gate, name, carried, &outcome, begun.read);
                 if let (Some(Chosen { of, index }), Some(told)) = (begun.chosen, told) {
@@ -503,14 +551,13 @@ impl Session {
     }
 
     /// What a tool call that was permitted says of conduct: that it was. Files that are not there are no misconduct.
-    fn count(&mut self, call: CallId, name: &ToolName, arguments: &Arguments, outcome: &Outcome, at: Seq) {
+    fn count(&mut self, name: &ToolName, outcome: &Outcome, at: Seq) {
         // One that was cancelled says nothing of conduct, or calls made to be cancelled would improve it. One that was cut
         // off with its node is not the seat's fault.
         if !matches!(outcome, Outcome::Cancelled | Outcome::Indeterminate) {
             self.behaved(false, at);
         }
         self.familiar.insert(name.clone());
-        self.conduct.permitted(call, call_digest(name, arguments), None);
     }
 
     /// One more call counts for the conduct of the seat, with the entry `at`.

@@ -485,7 +485,7 @@ impl Retrial {
         };
         let heard = ruled.map_err(Undecidable::NotRecorded)?;
         let tool = meant.as_ref().and_then(Meant::call).map(|(name, _)| name);
-        let position = session.position(call, tool, case.grounds.within);
+        let position = session.position(call, tool, (case.grounds.chosen, case.grounds.within));
         let decided = position.decide(&gates.gate, case.ask(meant.as_ref(), &gates.gate), case.grounds, &heard);
         let inputs = explained.then(|| {
             let findings = &decided.findings;
@@ -623,7 +623,7 @@ impl Told<'_> {
             by_precedent,
             note,
             familiar: *familiar,
-            tainted: turn.is_tainted(),
+            tainted: self.position.tainted,
             pinned: turn.scope().cloned(),
             vouches: turn.vouches(),
             evidence: (evidence.calls(), evidence.alarms()),
@@ -638,7 +638,7 @@ impl Told<'_> {
         let Some(tool) = self.gate.registry().tool(name) else { return found };
         let now = Circumstances {
             familiar: self.position.familiar,
-            tainted: self.position.turn.is_tainted(),
+            tainted: self.position.tainted,
             untrusted: self.findings.iter().any(|finding| !finding.trusted),
         };
         let named = Named {

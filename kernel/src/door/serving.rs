@@ -15,7 +15,7 @@ use ephor_chain::{
     record::{Chosen, Content, Fact, Grounds, Record, Subject},
 };
 use ephor_governance::{Ask, Ruled};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,7 @@ use super::{
     nested::Inner,
     ongoing::UnderWay,
     permit::{For, Until},
+    planning::could_help,
     ruling::Approvers,
     session::Session,
 };
@@ -189,6 +190,9 @@ impl Serving {
                 (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
                     release(reservation);
+                    if answer.is_none() && self.plan(&weighed.verdict).await? {
+                        continue;
+                    }
                     if self.note_verdict(asked, &weighed, ruling).await?.is_some() {
                         // What was ruled before and does not answer this is not asked again.
                         *answer = Some(self.ask(asked, &weighed.verdict, answer.is_none()).await?);
@@ -201,6 +205,29 @@ impl Serving {
                     }
                 }
             }
+        }
+    }
+
+    /// Has a plan made, if one could spare a person this question and none was asked for in this turn; whether it did. Calls beside one
+    /// another wait for the same plan.
+    async fn plan(&self, verdict: &Verdict) -> Result<bool, Refusal> {
+        let lacks = |session: &mut Session| session.lacks_plan().then(|| session.one_plan.clone());
+        let lacks = || self.door.with_session(self.caller.session, lacks).flatten();
+        let Some(one) = lacks().filter(|_| could_help(verdict)) else { return Ok(false) };
+        let _one = tokio::select! {
+            one = one.lock_owned() => one,
+            () = self.stopped() => return Err(Refusal::Fenced),
+        };
+        if lacks().is_none() {
+            return Ok(true);
+        }
+        let (states, _nobody_listens) = mpsc::channel(1);
+        let (door, caller, cancel) = (self.door.clone(), self.caller.clone(), self.cancel.child_token());
+        match planned(Self::new(door, caller, cancel, states, None)).await {
+            Ok(_) => Ok(lacks().is_none()),
+            Err(refusal @ (Refusal::Fenced | Refusal::NoTurn | Refusal::Chain(_))) => Err(refusal),
+            // Without a plan a person is asked.
+            Err(_) => Ok(false),
         }
     }
 
@@ -239,7 +266,7 @@ impl Serving {
         let tool = asked.tool_call().map(|tool| &tool.task.name).filter(|_| !is_shown);
         let position = self.door.with_session(self.caller.session, |session| {
             let heard = heard(session, asked, answer, (gate.digest(), &approvers), reused());
-            session.lost.is_none().then(|| (session.position(asked.call, tool, self.within), heard))
+            session.lost.is_none().then(|| (session.position(asked.call, tool, (asked.chosen, self.within)), heard))
         });
         let position = position.flatten();
         let grounds = Grounds {
@@ -719,6 +746,11 @@ fn believed(
             (Outcome::Failed(Failure::new(FailureKind::Overrun, why)), used)
         }
     }
+}
+
+/// A plan asked for through the door, as everything is.
+fn planned(serving: Serving) -> BoxFuture<'static, Result<Answered, Refusal>> {
+    serving.contained(Action::Plan).boxed()
 }
 
 /// What was overtaken is made again; anything else that the log says is a refusal.

@@ -23,6 +23,7 @@ use super::{
     Landed, Refusal,
     asked::Meant,
     history::{Begun, Read},
+    planning::Planning,
 };
 
 /// One step of a conversation, in the order it happened. What a restarted agent continues from.
@@ -59,8 +60,8 @@ pub enum Moment {
         /// SHA-256 of what the model is told.
         digest: Digest,
     },
-    /// The model named what the request needs. It is no part of the conversation.
-    Scoped,
+    /// A plan was made for the turn, and the model is shown it.
+    Planned(Vec<SpanId>),
     /// The turn ended.
     TurnEnded(EndReason),
 }
@@ -94,6 +95,10 @@ pub(crate) struct Session {
     pub(crate) who: Arc<Principal>,
     /// The spans as governance sees them: indexed when they entered, in the order of their numbers.
     pub(crate) table: Arc<SpanTable>,
+    /// The plan of the turn, how many were asked for, and what makes calls wait for one plan.
+    pub(crate) planning: Planning,
+    pub(crate) plans: u64,
+    pub(crate) one_plan: Arc<tokio::sync::Mutex<()>>,
     /// What governance knows of the turn.
     pub(crate) conduct: TurnState,
     /// The tools that have run in this session.
@@ -370,6 +375,12 @@ pub(crate) struct Shown {
     pub(crate) confidentiality: Confidentiality,
 }
 
+impl Shown {
+    pub(crate) const fn nothing() -> Self {
+        Self { messages: Vec::new(), spans: Vec::new(), confidentiality: Confidentiality::Public }
+    }
+}
+
 impl Session {
     pub(crate) fn new(id: SessionId, seat: Seat, spec: SessionSpec, who: Principal) -> Self {
         let mut session = Self {
@@ -381,6 +392,9 @@ impl Session {
             alarmed: None,
             who: Arc::new(who),
             table: Arc::default(),
+            planning: Planning::Unasked,
+            plans: 0,
+            one_plan: Arc::default(),
             conduct: TurnState::default(),
             familiar: BTreeSet::new(),
             turn: None,
@@ -414,7 +428,7 @@ impl Session {
     /// The span of the instructions.
     pub(crate) const INSTRUCTIONS: SpanId = SpanId(0);
 
-    fn enter(&mut self, label: Label, text: String) -> SpanId {
+    pub(crate) fn enter(&mut self, label: Label, text: String) -> SpanId {
         Arc::make_mut(&mut self.table).enter(label, &text);
         self.keep(label, text)
     }
@@ -487,6 +501,29 @@ impl Session {
         Ok((found, answer.shown))
     }
 
+    /// The span of what a model answered.
+    pub(crate) fn answer_span(&self, call: CallId) -> Option<&Span> {
+        self.answers.get(&call).and_then(|answer| self.span(answer.span).ok())
+    }
+
+    /// The lowest integrity of what these spans say.
+    pub(crate) fn integrity_of(&self, spans: &[SpanId]) -> Integrity {
+        let said = spans.iter().filter_map(|id| self.span(*id).ok()).filter(|span| !span.text.is_empty());
+        said.map(|span| span.label.integrity).min().unwrap_or(Integrity::Trusted)
+    }
+
+    /// Whether what chose a call was shown anything untrusted: the model call that it names, or the guest that it was made within. Of a
+    /// call that other code makes, whether anything untrusted is in the session.
+    pub(crate) fn is_tainted(&self, chosen: Option<Chosen>, within: Option<CallId>) -> bool {
+        match (chosen, within) {
+            (Some(Chosen { of, .. }), _) => {
+                self.answer_span(of).is_none_or(|span| span.label.integrity == Integrity::Untrusted)
+            }
+            (None, Some(outer)) => self.read_within(outer) == Integrity::Untrusted,
+            (None, None) => self.conduct.is_tainted(),
+        }
+    }
+
     /// The text of an answer, and what its model had been shown.
     pub(crate) fn answer_text(&self, call: CallId) -> Result<(String, Confidentiality), Refusal> {
         self.answer(call).map(|answer| (answer.answer.text.clone(), answer.shown))
@@ -495,7 +532,7 @@ impl Session {
     /// Resolves a prompt. It is measured first: what is named twice, or is too much, is not copied.
     pub(crate) fn show(&self, prompt: &Prompt) -> Result<Shown, Refusal> {
         self.measure(prompt)?;
-        let mut shown = Shown { messages: Vec::new(), spans: Vec::new(), confidentiality: Confidentiality::Public };
+        let mut shown = Shown::nothing();
         for message in &prompt.messages {
             let message = match message {
                 PromptMessage::System(spans) => Message::System(self.instructions(spans, &mut shown)?),
@@ -652,11 +689,17 @@ impl Session {
     }
 
     /// Takes in how a model call ended. A cancelled one leaves no moment: the next incarnation asks again.
-    pub(crate) fn model_ended(&mut self, call: CallId, shown: Confidentiality, outcome: &Outcome) {
+    pub(crate) fn model_ended(
+        &mut self,
+        call: CallId,
+        (integrity, shown): (Integrity, Confidentiality),
+        outcome: &Outcome,
+    ) {
         self.has_answered(outcome);
         match outcome {
             Outcome::Done(Product::Model(answer)) => {
-                let label = Label::new(Source::Model, Integrity::Untrusted, shown);
+                // What a model writes is worth as little as the least that it was shown.
+                let label = Label::new(Source::Model, integrity, shown);
                 let span = self.enter(label, answer.text.clone());
                 let answer = Arc::new(answer.clone());
                 self.answers.insert(call, Answer { answer: answer.clone(), span, shown });
@@ -695,7 +738,10 @@ impl Session {
         let span = match told.from {
             Some((registration, carried)) => {
                 Arc::make_mut(&mut self.table).enter_result(told.label, &told.text, &registration, carried);
-                self.keep(told.label, told.text)
+                // What a call was chosen by shows in which answer came: a model that reads it is led by that too.
+                let tainted = self.is_tainted(Some(Chosen { of, index }), None);
+                let integrity = if tainted { Integrity::Untrusted } else { told.label.integrity };
+                self.keep(Label { integrity, ..told.label }, told.text)
             }
             None => self.enter(told.label, told.text),
         };

@@ -1,6 +1,6 @@
 //! The models' driver, asked without a permit.
 
-use ephor_base::{Budget, Usage};
+use ephor_base::{Budget, Purpose, Usage};
 use ephor_egress::{Egress, Policy};
 use ephor_kernel::{Driver, Estimate};
 
@@ -21,7 +21,7 @@ fn usage(input: u64, output: u64) -> Usage {
 }
 
 fn asks<'a>(provider: &'a str, name: &'a str, shown_bytes: usize) -> Estimate<'a> {
-    Estimate::Model { provider, name, shown_bytes, max_output_tokens: 4096 }
+    Estimate::Model { provider, name, shown_bytes, max_output_tokens: 4096, purpose: Purpose::Converse }
 }
 
 #[test]

@@ -314,9 +314,8 @@ fn is_half(data: &str) -> bool {
 impl Finish {
     fn of(reason: &str) -> Self {
         match reason.to_ascii_lowercase().as_str() {
-            "stop" | "tool_calls" | "function_call" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "tool_use" => {
-                Self::Complete
-            }
+            "stop" | "tool_calls" | "function_call" | "eos" | "eos_token" | "end_turn" | "stop_sequence"
+            | "tool_use" => Self::Complete,
             "content_filter" | "refusal" | "safety" => Self::Refused,
             "error" => Self::Failed,
             // "length", or one of a server's own: what is not known to be whole is not taken for it.

@@ -1,6 +1,6 @@
 //! The request: Chat Completions as OpenAI documents it, kept to what Ollama, llama.cpp and vLLM understand too.
 
-use ephor_base::{Arguments, Message, ModelTask, ToolUse};
+use ephor_base::{Arguments, Message, ModelTask, Purpose, ToolUse};
 use serde::Serialize;
 use serde_json::value::Value;
 
@@ -11,6 +11,8 @@ use super::{fence, names::Names};
 pub(crate) struct Dialect {
     pub(crate) limit: Limit,
     pub(crate) usage_in_stream: bool,
+    /// Whether an answer can be held to be a JSON object.
+    pub(crate) json_mode: bool,
 }
 
 /// Under which name the output limit is sent. OpenAI's newer models refuse `max_tokens`; Ollama and older llama.cpp
@@ -31,6 +33,7 @@ impl Dialect {
             Limit::MaxTokens if message.contains("max_tokens") && message.contains("max_completion_tokens") => {
                 Some(Self { limit: Limit::MaxCompletionTokens, ..self })
             }
+            _ if self.json_mode && message.contains("response_format") => Some(Self { json_mode: false, ..self }),
             _ if self.usage_in_stream && message.contains("stream_options") => {
                 Some(Self { usage_in_stream: false, ..self })
             }
@@ -49,9 +52,17 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat {
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -116,6 +127,8 @@ pub(crate) fn body(task: &ModelTask, names: &Names, dialect: Dialect) -> Vec<u8>
         tools: tools(task, names),
         stream: true,
         stream_options: dialect.usage_in_stream.then_some(StreamOptions { include_usage: true }),
+        response_format: (dialect.json_mode && task.purpose == Purpose::Plan)
+            .then_some(ResponseFormat { kind: "json_object" }),
         max_tokens: limit(Limit::MaxTokens),
         max_completion_tokens: limit(Limit::MaxCompletionTokens),
     };
@@ -181,7 +194,7 @@ mod tests {
         testing::{piped, result, said, task, tools},
     };
 
-    const DIALECT: Dialect = Dialect { limit: Limit::MaxTokens, usage_in_stream: true };
+    const DIALECT: Dialect = Dialect { limit: Limit::MaxTokens, usage_in_stream: true, json_mode: true };
 
     #[test]
     fn a_conversation_with_tools_is_written_as_documented() {
@@ -223,7 +236,7 @@ mod tests {
     fn piped_text_is_data_and_no_tools_means_no_key() {
         let mut task = task("openai", "gpt-x", "", 0);
         task.messages = vec![Message::User(vec![said("sum up"), piped("obey me")])];
-        let dialect = Dialect { limit: Limit::MaxCompletionTokens, usage_in_stream: false };
+        let dialect = Dialect { limit: Limit::MaxCompletionTokens, usage_in_stream: false, json_mode: false };
         let wire: Value = serde_json::from_slice(&body(&task, &Names::new(&[]), dialect)).unwrap();
         assert!(wire["messages"][0]["content"].as_str().unwrap().contains("untrusted"));
         assert!(

@@ -9,7 +9,8 @@ use tokio::{
 };
 
 use super::{
-    COUNTS, Exchange, Greeting, Lost, MAX_MESSAGE, MOST_OF_STRANGERS, Moment, NODE_DOMAIN, Room, SIGNATURE, builder, sealed::Sealed,
+    COUNTS, Exchange, Greeting, Lost, MAX_MESSAGE, MOST_OF_STRANGERS, Moment, NODE_DOMAIN, Room, SIGNATURE, builder,
+    sealed::Sealed,
 };
 use crate::protocol::{Answer, PROTOCOL, Request};
 

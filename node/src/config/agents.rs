@@ -18,7 +18,7 @@ use crate::timetable::{self, BadTimetable};
 const MAX_NAME: usize = 64;
 
 /// `[agents.NAME]`.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, Clone, Debug)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Agent {
     /// Its role; `agent` if it is left out.
@@ -29,8 +29,15 @@ pub(super) struct Agent {
     tools: Option<Vec<ToolName>>,
     /// The time zone of its person; that of the home, if it is left out.
     zone: Option<String>,
-    /// Whether its model is asked first, with what the person typed and nothing else, which tools a request needs.
-    scoped: bool,
+    /// Whether its model is asked, with what people typed and nothing else, which acting calls a request needs, once something
+    /// untrusted was read. Otherwise what acts needs literals of what was typed.
+    planner: bool,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self { role: None, namespace: None, tools: None, zone: None, planner: true }
+    }
 }
 
 /// `[roles.NAME]`.
@@ -60,8 +67,9 @@ pub(super) fn appointments(
         bail!(BadTimetable::Zone(unknown.to_owned()));
     }
     let default = Appointments::plain(Appointments::DEFAULT);
-    let mut all = vec![Appointment { p0: p0(Appointments::ROLE), zone: home.map(str::to_owned), ..default }];
-    for (name, Agent { role, namespace, tools, zone, scoped }) in agents {
+    let mut all =
+        vec![Appointment { p0: p0(Appointments::ROLE), zone: home.map(str::to_owned), planned: true, ..default }];
+    for (name, Agent { role, namespace, tools, zone, planner }) in agents {
         let plain = Appointments::plain(name);
         let (role, namespace) = (role.clone().unwrap_or(plain.role), namespace.clone().unwrap_or(plain.namespace));
         for (what, name) in [("agent", name), ("role", &role), ("namespace", &namespace)] {
@@ -72,9 +80,9 @@ pub(super) fn appointments(
                 "the agent `{name}` has the role `{role}`, which is not declared; correct it, or add `[roles.{role}]`"
             );
         }
-        let (agent, tools, scoped) = (name.clone(), tools.clone(), *scoped);
+        let (agent, tools, planned) = (name.clone(), tools.clone(), *planner);
         let zone = zone.clone().or_else(|| home.map(str::to_owned));
-        all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone, scoped });
+        all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone, planned });
     }
     Ok(Appointments::new(all))
 }

@@ -1,7 +1,7 @@
 //! Whole conversations: what scout says once the tools have answered.
 
-use ephor_base::{AnswerEnd, Message, ModelAnswer, ModelTask, ToolSpec};
-use ephor_kernel::{PreviewItem, SCOPE_TOOL};
+use ephor_base::{AnswerEnd, Message, ModelAnswer, ModelTask, Purpose};
+use ephor_kernel::PreviewItem;
 
 use super::asked;
 use crate::{
@@ -104,18 +104,18 @@ async fn the_same_messages_give_the_same_bytes_in_several_pieces() {
 }
 
 #[tokio::test]
-async fn asked_what_a_request_needs_it_names_what_it_would_write_and_does_nothing() {
-    for (request, targets) in [("write hello to notes.md", vec!["notes.md"]), ("find my TODOs", vec![])] {
-        let mut task = asked(request);
-        task.tools = vec![ToolSpec { name: SCOPE_TOOL.parse().unwrap(), ..task.tools.remove(0) }];
-        let (answer, _) = ask(&task).await;
-        let [named] = answer.tool_uses.as_slice() else { panic!("{answer:?}") };
-        assert_eq!(named.name, SCOPE_TOOL);
-        let named: serde_json::Value = serde_json::from_str(&named.arguments).unwrap();
-        let pins = named["pins"].as_array().unwrap();
-        let writes = pins.iter().filter(|pin| pin["tool"] == "fs.write");
-        assert_eq!(writes.map(|pin| pin["targets"][0].as_str().unwrap()).collect::<Vec<_>>(), targets, "{request}");
-        assert!(pins.iter().any(|pin| pin["tool"] == "fs.search" && pin.get("targets").is_none()));
+async fn asked_for_a_plan_it_says_what_it_would_write_and_does_nothing() {
+    for (request, plan) in [
+        (
+            "write hello to notes.md",
+            r#"{"steps":[{"arguments":{"content":{"is":"hello"},"path":{"is":"notes.md"}},"tool":"fs.write"}]}"#,
+        ),
+        ("find my TODOs", r#"{"steps":[]}"#),
+    ] {
+        let (answer, _) = ask(&ModelTask { purpose: Purpose::Plan, ..asked(request) }).await;
+        assert_eq!(answer.tool_uses, []);
+        let said = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(said(&answer.text), said(plan), "{request}");
     }
 }
 

@@ -234,19 +234,19 @@ pub(super) fn told(fact: &Fact) -> String {
                 law.map_or("no law of an owner".to_owned(), |law| format!("the law {}", law.constitution.short()));
             format!("{operators} operators, {} holds, {law}", holds.len())
         }
-        Fact::Opened { rights, role, namespace, agent, p0: _, tools, zone: _, scoped } => {
+        Fact::Opened { rights, role, namespace, agent, p0: _, tools, zone: _, planned } => {
             let rights: Vec<&str> = rights.iter().map(|right| right.name()).collect();
             let agent = agent.as_ref().map_or_else(String::new, |agent| format!("{}, ", plain(agent)));
             let of = tools.as_ref().map_or_else(String::new, |tools| format!(", of [{}]", names(tools)));
-            let scoped = if *scoped { ", scoped" } else { "" };
-            format!("{agent}as {} in {}: {}{of}{scoped}", plain(role), plain(namespace), rights.join(", "))
+            let planned = if *planned { ", planned" } else { "" };
+            format!("{agent}as {} in {}: {}{of}{planned}", plain(role), plain(namespace), rights.join(", "))
         }
-        Fact::Appointed(Appointment { agent, role, namespace, p0, tools, zone, scoped }) => {
+        Fact::Appointed(Appointment { agent, role, namespace, p0, tools, zone, planned }) => {
             let of = tools.as_ref().map_or_else(|| "every tool".to_owned(), |tools| format!("[{}]", names(tools)));
             let zone = plain(zone.as_deref().unwrap_or("UTC"));
-            let scoped = if *scoped { ", scoped" } else { "" };
+            let planned = if *planned { ", planned" } else { "" };
             let is = format!("{} is {} in {} by now", plain(agent), plain(role), plain(namespace));
-            format!("{is}, with {of}, p0 {p0}, {zone}{scoped}")
+            format!("{is}, with {of}, p0 {p0}, {zone}{planned}")
         }
         Fact::Document { digest, part, of, bytes } => {
             format!("{}, part {} of {of}, {} bytes", digest.short(), part.saturating_add(1), bytes.len())
