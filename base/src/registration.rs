@@ -222,6 +222,10 @@ pub struct Flow {
     #[cbor(n(9), with = "sparse", has_nil)]
     #[serde(default)]
     pub reversible: bool,
+    /// The keys of the records in its answers. A planner is told them; nothing else depends on them.
+    #[cbor(n(10), with = "sparse", has_nil)]
+    #[serde(default)]
+    pub keys: Vec<String>,
 }
 
 /// The arguments that say where something goes: a value that a plan has for one has to stand in trusted text.
@@ -390,6 +394,7 @@ impl Flow {
             format: Format::None,
             paging: Paging::default(),
             reversible: false,
+            keys: Vec::new(),
         }
     }
 

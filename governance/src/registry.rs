@@ -123,6 +123,10 @@ impl Registry {
     }
 }
 
+/// How many keys of its answers a registration names at most, and how long one is at most in bytes.
+const MAX_KEYS: usize = 256;
+const MAX_KEY: usize = 128;
+
 impl Tool {
     /// Reads a registration.
     ///
@@ -137,6 +141,10 @@ impl Tool {
             Destinations::Critical => &[][..],
             Destinations::Of(names) => names,
         };
+        if flow.keys.len() > MAX_KEYS || flow.keys.iter().any(|key| key.is_empty() || key.len() > MAX_KEY) {
+            let reason = format!("`keys` has at most {MAX_KEYS} names, each of 1 to {MAX_KEY} bytes");
+            return Err(BadRegistration::Schema { tool: registration.name.clone(), reason });
+        }
         let planned = flow.identifies.iter().chain(destinations).chain(&flow.paging.size).chain(&flow.paging.page);
         let mut named = registration.paths.iter().chain(&registration.consequential).chain(ruled).chain(planned);
         match named.find(|argument| *argument != ALL && !tool.names(argument)) {

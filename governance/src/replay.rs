@@ -312,6 +312,7 @@ impl Registered {
                 format: self.format.unwrap_or_default(),
                 paging: self.paging.unwrap_or_default(),
                 reversible: self.reversible.unwrap_or(false),
+                keys: self.keys.unwrap_or_default(),
             },
             reach: Reach::default(),
         }

@@ -201,8 +201,8 @@ impl Kernel {
             let why = format!(
                 "session {session} is over: its operator was dismissed; `ephor dead` has what was not answered"
             );
-            self.close_session(session).await;
             self.door().watchers().part(session, Seen::Over { why });
+            self.close_session(session).await;
         }
     }
 

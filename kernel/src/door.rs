@@ -21,6 +21,7 @@ mod ruling;
 mod serving;
 mod session;
 mod tickets;
+mod turn;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -51,13 +52,15 @@ pub use planning::check_plan;
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
-pub use session::{Moment, SessionSpec, TurnLimits};
+pub use session::{Moment, SessionSpec};
+pub use turn::TurnLimits;
 
 pub(crate) use flights::Flights;
 pub(crate) use history::LAPSED;
 pub(crate) use retrial::TakenUp;
-pub(crate) use session::{Parked, Session, Turn};
+pub(crate) use session::{Parked, Session};
 pub(crate) use tickets::{Answer, Claim, Instant};
+pub(crate) use turn::Turn;
 
 use inbox::{Following, Inbox};
 use law::{Among, Decreeing, Enacting, Law, Under};

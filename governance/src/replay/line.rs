@@ -95,6 +95,7 @@ pub(super) struct Registered {
     pub(super) format: Option<Format>,
     pub(super) paging: Option<Paging>,
     pub(super) reversible: Option<bool>,
+    pub(super) keys: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, Debug, Default)]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ephor_base::{
-    Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Leads,
-    Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask, SessionId, Task,
-    ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
+    Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Format,
+    Leads, Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask, SessionId,
+    Task, ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
 use ephor_chain::{
     Veil,
@@ -576,7 +576,8 @@ pub(crate) fn offered(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
     entitled(session, gate).map(spec).collect()
 }
 
-/// The tools the session is entitled to, for a planner: each says besides what it does whether it acts, and which of its arguments decide.
+/// The tools the session is entitled to, for a planner: each says besides what it does whether it acts, which of its arguments decide, and
+/// how it answers.
 fn plannable(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
     let spec = |tool: &Registration| {
         let known = gate.registry().tool(&tool.name);
@@ -587,7 +588,15 @@ fn plannable(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
             (true, true) => "It acts; every argument decides.".to_owned(),
             (true, false) => format!("It acts; what decides: {}.", critical()),
         };
-        let description = format!("{} {says}", tool.description.trim_end());
+        let answers = match tool.flow.format {
+            Format::None => "",
+            Format::Text => " It answers plain text.",
+            Format::Json | Format::Yaml | Format::Csv if tool.flow.keys.is_empty() => " It answers records.",
+            Format::Json | Format::Yaml | Format::Csv => {
+                &format!(" It answers records with the keys {}.", tool.flow.keys.join(", "))
+            }
+        };
+        let description = format!("{} {says}{answers}", tool.description.trim_end());
         ToolSpec { name: tool.name.clone(), description, schema: tool.schema.clone() }
     };
     entitled(session, gate).map(spec).collect()

@@ -22,7 +22,8 @@ use super::{
     inbox::Event,
     planning::{PlanOf, Planning, scope_of},
     ruling::Approvers,
-    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told, Turn},
+    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
+    turn::Turn,
 };
 
 /// How a ruling says that a question is asked anew, because the law or the tool is another one by now.

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context, bail};
 use ephor_agents::AgentLoop;
 use ephor_base::{
-    Clock, Confidentiality, EffectVector, Flow, Integrity, ModelRef, OperatorId, Random, Reach, Registration, Secret,
-    Seq, SessionId, ToolName, Workspace, files::Files,
+    Capability, Clock, Confidentiality, Destinations, EffectVector, Flow, Format, Integrity, ModelRef, OperatorId,
+    Random, Reach, Registration, Secret, Seq, SessionId, ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
     Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, SigningKeys, Space, VerifierKeys,
@@ -285,12 +285,21 @@ fn drivers(seal: Secret<[u8; 32]>, engine: &Engine, models: &Models) -> anyhow::
     Ok(Driven { drivers, tools, guest, watchers })
 }
 
+/// How values go through a built-in file tool: its answers are plain text, and what it writes stays in the workspace.
+fn flow(capability: Capability) -> Flow {
+    if capability == Capability::FsWrite {
+        Flow { destinations: Destinations::Of(Vec::new()), format: Format::Text, ..Flow::acts() }
+    } else {
+        Flow { format: Format::Text, ..Flow::looks() }
+    }
+}
+
 /// What the operator says of a built-in tool. What files hold is untrusted, and stays with the person and their models. Those that
 /// look may look again. A write that was cut off is not made again by itself: it may be done, and what somebody else has made of the
 /// file since would be lost.
 fn registration(tool: BuiltinTool) -> Registration {
     let effects = match tool.capability {
-        ephor_base::Capability::FsWrite => EffectVector::new(500, 0, 0, 0, 300),
+        Capability::FsWrite => EffectVector::new(500, 0, 0, 0, 300),
         _ => EffectVector::new(0, 0, 100, 0, 0),
     };
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -307,7 +316,7 @@ fn registration(tool: BuiltinTool) -> Registration {
         confidentiality: Confidentiality::Internal,
         limits: tool.limits,
         nested: Vec::new(),
-        flow: if tool.capability == ephor_base::Capability::FsWrite { Flow::acts() } else { Flow::looks() },
+        flow: flow(tool.capability),
         reach: Reach::default(),
     }
 }
