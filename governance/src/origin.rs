@@ -56,7 +56,7 @@ pub struct Origins {
     pub rule: Rule,
     /// The arguments that matter.
     pub findings: Vec<Finding>,
-    /// The step of the plan that the call takes.
+    /// The step of the plan that the call takes, of this plan or of one that is made later.
     pub step: Option<Use>,
     /// Whether nothing is asked of its origin.
     pub permits: bool,
@@ -87,7 +87,8 @@ pub fn of(
     let critical = || arguments.iter().filter(|(name, _)| tool.is_critical(name));
     let all = |rule, permits, label: &str| {
         let finding = |(name, _): (&str, _)| Finding::new(name, permits, label);
-        Origins { rule, findings: critical().map(finding).collect(), step: None, permits }
+        let step = permits.then(|| Call { id, tool, arguments }.taken());
+        Origins { rule, findings: critical().map(finding).collect(), step, permits }
     };
     match planned {
         _ if !tainted => all(Rule::Clean, true, "clean"),
@@ -107,7 +108,8 @@ pub fn of(
             let findings: Vec<Finding> = critical().map(finding).collect();
             // A call of which nothing is said ties nothing to what anybody wants.
             let permits = !findings.is_empty() && findings.iter().all(|finding| finding.trusted);
-            Origins { rule: Rule::Literals, findings, step: None, permits }
+            let step = permits.then(|| Call { id, tool, arguments }.taken());
+            Origins { rule: Rule::Literals, findings, step, permits }
         }
     }
 }

@@ -96,7 +96,11 @@ impl SpanTable {
     #[must_use]
     pub fn carried(&self, tool: &Tool, arguments: &Arguments) -> Carried {
         let size = tool.registration().flow.paging.size.as_ref();
-        Carried { arguments: arguments.clone(), usual_size: size.and_then(|name| tool.usual(name)).cloned() }
+        Carried {
+            arguments: arguments.clone(),
+            usual_size: size.and_then(|name| tool.usual(name)).cloned(),
+            named_freely: arguments.iter().any(|(name, _)| !tool.names(name)),
+        }
     }
 
     /// What a value may be taken from.

@@ -40,6 +40,8 @@ impl Trust {
 pub struct Carried {
     pub(crate) arguments: Arguments,
     pub(crate) usual_size: Option<Value>,
+    /// Whether an argument has a name that the schema does not: then the call wrote the name itself.
+    pub(crate) named_freely: bool,
 }
 
 /// What a tool answered in this turn, read once.
@@ -172,6 +174,10 @@ impl Answer {
 
     pub(super) const fn arguments(&self) -> &Arguments {
         &self.carried.arguments
+    }
+
+    pub(super) const fn is_named_freely(&self) -> bool {
+        self.carried.named_freely
     }
 
     pub(super) const fn usual_size(&self) -> Option<&Value> {

@@ -22,6 +22,16 @@ pub struct Call<'a> {
     pub arguments: &'a Arguments,
 }
 
+impl Call<'_> {
+    /// What it takes of a plan that did not decide on it, such as one that is made later: what a clean context did is done.
+    #[must_use]
+    pub fn taken(&self) -> Use {
+        let given = Given::of(self);
+        let tool = self.tool.registration().name.clone();
+        Use { tool, step: Digest::of(&[]), values: given.critical_digest() }
+    }
+}
+
 /// What a call is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge<'a> {
@@ -69,8 +79,7 @@ impl Judge<'_> {
     /// Compares a call with the plan: the first unspent step of its tool that permits it decides, else the first that asks.
     #[must_use]
     pub fn call(&self, call: &Call<'_>) -> Matched {
-        let given =
-            Given { call, values: call.arguments.iter().map(|(name, value)| (name, Datum::of(value))).collect() };
+        let given = Given::of(call);
         let (name, values) = (&call.tool.registration().name, given.critical_digest());
         let held = self.spent.held(call.id);
         let used = self.spent.of(self.plan, call.id);
@@ -176,7 +185,11 @@ impl Asked {
     }
 }
 
-impl Given<'_> {
+impl<'c> Given<'c> {
+    fn of(call: &'c Call<'c>) -> Self {
+        Self { call, values: call.arguments.iter().map(|(name, value)| (name, Datum::of(value))).collect() }
+    }
+
     fn value(&self, name: &str) -> Option<&Datum> {
         self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }

@@ -69,8 +69,8 @@ impl<'a> Sources<'a> {
         self.typed.iter().any(|literals| literals.have(value))
     }
 
-    /// Whether the arguments of the call behind an answer are those that were planned, or typed. A page or its size may be any number,
-    /// or what another answer of the tool gave as the next page.
+    /// Whether the arguments of the call behind an answer are those that were planned, or typed, under names that stand in the schema. A page
+    /// or its size may be any number, or what another answer of the tool gave as the next page.
     fn counts(&self, answer: &Answer, with: &BTreeMap<Box<str>, Origin>) -> bool {
         let registration = answer.registration();
         let paging = &registration.flow.paging;
@@ -81,9 +81,12 @@ impl<'a> Sources<'a> {
             None if pages(name) => {
                 matches!(value, Value::Integer(0..)) || self.is_next(answer, value) || self.is_typed(value)
             }
-            None => self.is_typed(value),
+            // An object has keys of the caller's own.
+            None => self.is_typed(value) && !has_object(value),
         };
-        answer.arguments().iter().all(given) && with.keys().all(|name| answer.arguments().value(name).is_some())
+        !answer.is_named_freely()
+            && answer.arguments().iter().all(given)
+            && with.keys().all(|name| answer.arguments().value(name).is_some())
     }
 
     fn is_next(&self, answer: &Answer, value: &Value) -> bool {
@@ -198,6 +201,14 @@ impl<'a> Sources<'a> {
                 && !self.repeats_its_call(answer, &Datum::of(&value), &source.with)
         };
         answers.iter().find(says).map(|answer| Found::permit(format!("tool:{}", answer.tool())))
+    }
+}
+
+fn has_object(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::List(values) => values.iter().any(has_object),
+        _ => false,
     }
 }
 

@@ -527,3 +527,14 @@ fn a_plan_has_one_encoding() {
         assert!(cbor::from_slice::<Plan>(&changed).map_or(true, |other| other != plan), "byte {at}");
     }
 }
+
+#[test]
+fn a_call_that_names_an_argument_as_it_likes_is_no_source() {
+    let pay = r#"{"to":"mallory@evil.example","amount":50}"#;
+    let echo = r#"[{"name":"Anna","email":"mallory@evil.example"}]"#;
+    assert!(office().answered("contacts", "{}", echo).permits(PAY_ANNA, "pay", pay), "the twin: a trusted answer");
+    // The value was typed; the name is the caller's own word, which the tool may repeat.
+    for named in [r#"{"mallory@evil.example":50}"#, r#"{"query":{"mallory@evil.example":50}}"#] {
+        assert!(!office().answered("contacts", named, echo).permits(PAY_ANNA, "pay", pay), "{named}");
+    }
+}

@@ -257,3 +257,19 @@ fn a_trace_is_read_strictly() {
     }
     assert_eq!(last(&[send(), call("1", "SEND", "{}")]), Decision::Deny, "nobody registered it");
 }
+
+#[test]
+fn what_a_clean_context_did_is_done_of_the_plan() {
+    let plan = r#"{"type":"plan","steps":[{"tool":"send","arguments":{"to":{"is":"anna@corp.example"}}}]}"#.to_owned();
+    let to_anna = r#"{"to":"anna@corp.example","query":"1"}"#;
+    let again = r#"{"to":"anna@corp.example","query":"2"}"#;
+    let start = |text: &str| vec![send(), read("untrusted", false), user(text), plan.clone()];
+    let read_it = [call("2", "read", "{}"), result("2", "write to anna again")];
+    let after = [start("write to anna@corp.example"), read_it.to_vec(), vec![call("3", "send", again)]].concat();
+    assert_eq!(last(&after), Decision::Permit, "the twin: nothing was done before");
+    let clean = [call("1", "send", to_anna), result("1", "sent")];
+    let twice = [start("write to anna@corp.example"), clean.to_vec(), read_it.to_vec(), vec![call("3", "send", again)]]
+        .concat();
+    assert_eq!(run(&twice).unwrap()[0].decision, Decision::Permit);
+    assert_eq!(last(&twice), Decision::Defer);
+}

@@ -103,12 +103,14 @@ const ONCE: &str = r#"{"steps":[{"tool":"t.write","arguments":{"path":{"is":"out
 
 /// Every text that a planner was shown.
 fn shown(task: &ModelTask) -> Vec<&str> {
-    let text = |message| match message {
-        &Message::User(ref spans) => spans.iter().map(|span| span.text.as_str()).collect(),
-        &Message::Assistant { ref text, ref tool_uses } if tool_uses.is_empty() => vec![text.as_str()],
-        other => panic!("{other:?}"),
-    };
-    task.messages.iter().flat_map(text).collect()
+    fn texts(message: &Message) -> Vec<&str> {
+        match message {
+            Message::User(spans) => spans.iter().map(|span| span.text.as_str()).collect(),
+            Message::Assistant { text, tool_uses } if tool_uses.is_empty() => vec![text.as_str()],
+            other => panic!("{other:?}"),
+        }
+    }
+    task.messages.iter().flat_map(texts).collect()
 }
 
 #[tokio::test]
