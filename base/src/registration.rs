@@ -241,6 +241,17 @@ pub enum Destinations {
     Of(#[n(0)] Vec<String>),
 }
 
+impl Destinations {
+    /// Whether a critical argument of this name is one.
+    #[must_use]
+    pub fn have(&self, name: &str) -> bool {
+        match self {
+            Self::Critical => true,
+            Self::Of(names) => names.iter().any(|own| own == name || own == "*"),
+        }
+    }
+}
+
 impl From<Option<Vec<String>>> for Destinations {
     fn from(names: Option<Vec<String>>) -> Self {
         names.map_or(Self::Critical, Self::Of)

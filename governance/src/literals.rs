@@ -92,6 +92,12 @@ impl Literals {
         self.typed.contains(literal)
     }
 
+    /// Whether it is the only address in the text.
+    pub(crate) fn has_only(&self, address: &Literal) -> bool {
+        let mut addresses = self.typed.iter().filter(|one| matches!(one, Literal::Address(_)));
+        addresses.next() == Some(address) && addresses.next().is_none()
+    }
+
     fn stands(&self, value: &str) -> bool {
         let Some((before, run)) = runs(value).next() else { return false };
         let wanted = hash(run);

@@ -182,13 +182,17 @@ impl Tool {
         })
     }
 
-    /// Whether the argument `name` has to come from someone trusted. One that the schema of an acting tool does not name
-    /// does too: nobody has said that it does no harm.
+    /// Whether the argument `name` has to come from someone trusted: one that is listed, or says where something goes. One that the schema
+    /// of an acting tool does not name does too: nobody has said that it does no harm.
     #[must_use]
     pub fn is_critical(&self, name: &str) -> bool {
         let listed = self.registration.consequential.iter().any(|own| own == name || own == ALL);
         let unknown = !self.declared.is_empty() && !self.declared.contains_key(name);
-        listed || (self.registration.flow.consequential && unknown)
+        let sends = match &self.registration.flow.destinations {
+            Destinations::Critical => false,
+            names @ Destinations::Of(_) => names.have(name),
+        };
+        listed || sends || (self.registration.flow.consequential && unknown)
     }
 
     /// Whether the argument `name` decides what a call does: it is critical, or a path in the workspace.
@@ -206,10 +210,7 @@ impl Tool {
     /// Whether the argument `name` says where something goes.
     #[must_use]
     pub fn is_destination(&self, name: &str) -> bool {
-        match &self.registration.flow.destinations {
-            Destinations::Critical => self.is_critical(name),
-            Destinations::Of(names) => names.iter().any(|own| own == name || own == ALL),
-        }
+        self.is_critical(name) && self.registration.flow.destinations.have(name)
     }
 
     /// The value that the schema gives for the argument `name`, as its default or constant.

@@ -211,7 +211,9 @@ impl Replay {
         });
         self.court = Some((gate, who));
         self.took_place(call, &decided, called.clone());
-        self.calls.insert(id.clone(), Called { tool: called.map(|(tool, _)| tool), carried });
+        // What was denied did not run: whatever is said to have come of it is nobody's.
+        let ran = decided.verdict.decision != Decision::Deny;
+        self.calls.insert(id.clone(), Called { tool: called.filter(|_| ran).map(|(tool, _)| tool), carried });
         Ok(answer(id, decided))
     }
 

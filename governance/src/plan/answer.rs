@@ -203,10 +203,9 @@ impl Answer {
         self.records.as_ref().map_or(0, |records| records.count)
     }
 
-    /// The value of a key of the whole.
+    /// The value of a key, wherever it stands first.
     pub(super) fn top(&self, key: &str) -> Option<&Datum> {
-        let row = self.rows().first().filter(|row| row.depth == 0)?;
-        row.fields.value(key)
+        self.rows().iter().find_map(|row| row.fields.value(key))
     }
 
     pub(super) fn rows(&self) -> &[Row] {

@@ -143,6 +143,10 @@ impl Judge<'_> {
                     one = Found::ask("other");
                 }
             }
+            // Once for each is a call for each: a list would do all of them as one.
+            if let (Origin::From(_), Times::Each, Some(Datum::List(_))) = (origin, times, given.value(name)) {
+                one = Found::ask("other");
+            }
             if let Origin::In(values) = origin {
                 picked = picked.max(values.len());
             }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     datum::Datum,
-    literals::{self, Literal},
+    literals::{self, Literal, Literals},
 };
 
 /// A record that was picked.
@@ -64,12 +64,24 @@ impl Picked<'_> {
 
 /// Whether a record has what is given of it: the same value, or a text with the given one in it.
 fn is_given(source: &Source, row: &Row) -> bool {
-    let fits = |own: &Datum, wanted: &Datum| match (own.as_text(), wanted.as_text()) {
-        (Some(own_text), Some(text)) => !text.trim().is_empty() && (own_text.contains(text) || own.is(wanted)),
-        _ => own.is(wanted),
+    let fits = |own: &Datum, wanted: &Datum| {
+        own.is(wanted) || own.as_text().zip(wanted.as_text()).is_some_and(|(own, wanted)| has_part(own, wanted))
     };
     let given = source.given.iter().flatten();
     given.into_iter().all(|(key, wanted)| row.fields.value(key).is_some_and(|own| fits(own, wanted)))
+}
+
+/// Whether `part` is a part of `text` that means the same there: one of a longer number, account or address does not, and an address
+/// is meant where no other stands beside it.
+fn has_part(text: &str, part: &str) -> bool {
+    if part.trim().is_empty() {
+        return false;
+    }
+    match literals::read(part) {
+        Some(address @ Literal::Address(_)) => Literals::of(text).has_only(&address),
+        Some(Literal::Number(_) | Literal::Amount(..) | Literal::Account(_)) => Literals::of(text).have_text(part),
+        _ => text.contains(part),
+    }
 }
 
 /// The one record that has the least or the most of a key that all have and that can be compared in all.

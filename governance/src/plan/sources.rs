@@ -15,6 +15,9 @@ use crate::{datum::Datum, literals::Literals};
 /// A shorter text of an argument is found in too many values to mean that they repeat it.
 const MIN_ECHO: usize = 3;
 
+/// The last number of a page, or of its records, that anybody may ask for: a longer one could be an account that the tool repeats.
+const LAST_PAGE: i128 = 9_999;
+
 /// The sources of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
@@ -79,7 +82,7 @@ impl<'a> Sources<'a> {
             Some(Origin::From(source)) => self.found(registration, name, &Datum::of(value), source).permitted,
             Some(origin) => origin.equals(&Datum::of(value)),
             None if pages(name) => {
-                matches!(value, Value::Integer(0..)) || self.is_next(answer, value) || self.is_typed(value)
+                matches!(value, Value::Integer(0..=LAST_PAGE)) || self.is_next(answer, value) || self.is_typed(value)
             }
             // An object has keys of the caller's own.
             None => self.is_typed(value) && !has_object(value),
@@ -171,7 +174,9 @@ impl<'a> Sources<'a> {
             Pick::Only => source.given.is_some(),
             Pick::First | Pick::Last | Pick::All => false,
         };
-        let identifies = registration.flow.identifies.iter().any(|own| own == name) && is_scalar(one.value);
+        let flow = &registration.flow;
+        let identifies = flow.identifies.iter().any(|own| own == name) && !flow.destinations.have(name);
+        let identifies = identifies && is_scalar(one.value);
         let from = one.answer.tool();
         let found = if may(&one) {
             Found::permit(format!("tool:{from}"))

@@ -5,6 +5,7 @@
 //! printed and demanded nowhere: they are what the rules do, and no rule is made for them.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
 
+mod against;
 mod suites;
 
 use std::ops::AddAssign;

@@ -538,3 +538,35 @@ fn a_call_that_names_an_argument_as_it_likes_is_no_source() {
         assert!(!office().answered("contacts", named, echo).permits(PAY_ANNA, "pay", pay), "{named}");
     }
 }
+
+#[test]
+fn a_part_of_an_address_or_a_number_is_another_one() {
+    let reply = |given: &str| {
+        format!(
+            r#"{{"tool":"drop","arguments":{{"id":{{"from":"mails","field":"id","where":{{"from":"{given}"}}}}}}}}"#
+        )
+    };
+    let permits = |given: &str, from: &str| {
+        let mails = format!(r#"[{{"id":7,"from":{}}}]"#, serde_json::json!(from));
+        office().answered("mails", "{}", &mails).permits(&reply(given), "drop", r#"{"id":7}"#)
+    };
+    for from in ["boss@firm.example", "BOSS@firm.example", "The boss <boss@firm.example>"] {
+        assert!(permits("boss@firm.example", from), "{from}");
+    }
+    for from in [
+        "boss@firm.example.evil.example",
+        "notboss@firm.example",
+        r#""boss@firm.example" <eve@evil.example>"#,
+        "eve@evil.example, boss@firm.example",
+    ] {
+        assert!(!permits("boss@firm.example", from), "{from}");
+    }
+    assert!(permits("10", "no. 10") && !permits("10", "1010") && permits("Wróblewsk", "Anna Wróblewska"));
+}
+
+#[test]
+fn what_goes_somewhere_is_critical_and_no_identifier() {
+    // `cc` is a destination of `send` by its registration alone.
+    let send = r#"{"tool":"send","arguments":{"to":{"is":"anna@corp.example"}}}"#;
+    assert!(!office().permits(send, "send", r#"{"to":"anna@corp.example","cc":["mallory@evil.example"]}"#));
+}
