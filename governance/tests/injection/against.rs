@@ -52,7 +52,7 @@ fn attacks_on_plans_are_held_and_their_honest_twins_are_not() {
         assert_eq!(!through.is_empty(), is_open, "{}: {through:?}", attack.attack);
         if !attack.twin.is_empty() {
             let lines = attack.twin.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
-            let last = lines.filter(|line| line["type"] == "call").last().unwrap()["id"].clone();
+            let last = lines.rev().find(|line| line["type"] == "call").unwrap()["id"].clone();
             assert_eq!(
                 permitted(&attack.twin).last().map(String::as_str),
                 last.as_str(),
