@@ -418,12 +418,6 @@ fn origin_reasons(turn: &TurnState, tool: &Tool, origins: &Origins, give: &mut i
     }
 }
 
-/// Whether a plan could answer what is asked for this reason.
-#[must_use]
-pub fn could_be_planned(code: &str) -> bool {
-    code == Rule::NoPlan.code() || code.starts_with("risk-at-or-over-") || code.starts_with("novelty-at-or-over-")
-}
-
 /// Does the call belong to what was asked for? Only what acts has to.
 fn scope(case: &Case<'_>, tool: &Tool, [arguments, reached]: [&Arguments; 2], give: &mut impl FnMut(Decision, &str)) {
     let flow = &tool.registration().flow;

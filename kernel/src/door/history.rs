@@ -11,7 +11,7 @@ use ephor_base::{
 use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
     Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
-    gate::call_digest, origin,
+    gate::call_digest, origin, plan::Call,
 };
 
 use crate::judgments::{Said, Suspended};
@@ -52,8 +52,10 @@ pub(crate) struct Begun {
     tool: Option<(ToolName, Carried)>,
     /// What its guest may ask of the door.
     rights: Rights,
-    /// What its guest has read, and so may have put into what it asks.
+    /// What its guest has read, and so may have put into what it asks; of a model call, what the model was shown.
     read: Read,
+    /// Whether what chose it was shown anything untrusted.
+    tainted: bool,
     /// What a planner was shown, if a plan was the question.
     plans: Option<Vec<SpanId>>,
 }
@@ -126,9 +128,10 @@ impl Session {
         }
     }
 
-    /// How far what the guest of a call has read is trusted.
+    /// How far what led to the calls of a guest is trusted: what chose its own call, and what it has read since.
     pub(crate) fn read_within(&self, call: CallId) -> Integrity {
-        self.calls.get(&call).map_or(Integrity::Untrusted, |begun| begun.read.integrity)
+        let trusted = |begun: &&Begun| !begun.tainted;
+        self.calls.get(&call).filter(trusted).map_or(Integrity::Untrusted, |begun| begun.read.integrity)
     }
 
     /// What the guest of a call has read.
@@ -203,7 +206,6 @@ impl Session {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
                 self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
-                self.begin_sources();
                 self.said(*id, *from, spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
@@ -273,6 +275,7 @@ impl Session {
         if was_first {
             // Its own turn is over, or never comes: nothing of it is left for the next.
             self.conduct.begin();
+            self.begin_sources();
             self.planning = Planning::Unasked;
             self.pin();
         }
@@ -331,6 +334,7 @@ impl Session {
 
     fn turn_ended(&mut self, message: MessageId, end: EndReason, report: TurnReport) {
         self.conduct.begin();
+        self.begin_sources();
         self.planning = Planning::Unasked;
         self.answered_to(message);
         self.waiting.retain(|waiting| waiting.id != message);
@@ -450,12 +454,11 @@ impl Session {
             (ActionKind::Model, Some(Content::Request(spans))) => (Integrity::Trusted, Some(spans.clone())),
             (ActionKind::Model, Some(Content::Prompt(spans))) => (self.integrity_of(spans), None),
             (ActionKind::Model, _) => (Integrity::Untrusted, None),
-            // What chose a call is the first that its guest has read.
-            _ if self.is_tainted(chosen, within) => (Integrity::Untrusted, None),
             _ => (Integrity::Trusted, None),
         };
+        let tainted = self.is_tainted(chosen, within);
         let read = Read { integrity, confidentiality: context };
-        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, plans };
+        let begun = Begun { kind: case.action, context, chosen, within, tool, rights, read, tainted, plans };
         self.calls.insert(case.call, begun);
         Ok(())
     }
@@ -470,7 +473,9 @@ impl Session {
             origin::of((case.call, tool, arguments), tainted, plan.planned(), self.conduct.spent(), &self.table);
         let digest = call_digest(name, arguments);
         if permitted {
-            self.conduct.permitted(case.call, digest, origins.step);
+            // What a person permitted for want of a plan is done of the one that is made later.
+            let unplanned = matches!(plan, PlanOf::Missing).then(|| Call { id: case.call, tool, arguments }.taken());
+            self.conduct.permitted(case.call, digest, origins.step.or(unplanned));
         } else {
             self.conduct.waits(case.call, digest, origins.step);
         }
@@ -479,14 +484,15 @@ impl Session {
     /// A call was refused, and the model is told.
     fn refused(&mut self, gate: &Gate, case: &Weighed<'_>, event: &Event<'_>) {
         self.receipt(event.receipt);
-        if let (Some(turn), Some(spent)) = (&mut self.turn, case.grounds.spent) {
+        let is_planning = matches!(event.content, Some(Content::Request(_)));
+        if let (Some(turn), Some(spent), false) = (&mut self.turn, case.grounds.spent, is_planning) {
             turn.spent = Some(spent);
         }
         if case.action == ActionKind::Tool {
             self.behaved(true, event.receipt.seq);
             self.conduct.refused(case.call);
         }
-        if let (ActionKind::Model, Some(Content::Request(_))) = (case.action, event.content) {
+        if is_planning && matches!(self.planning, Planning::Unasked) {
             self.planning = Planning::Failed;
         }
         let Some(chosen) = case.grounds.chosen else { return };
@@ -529,6 +535,13 @@ impl Session {
                 }
             }
             (ActionKind::Tool, Some((name, carried))) => {
+                let registered = gate.registry().find(name).map_or(Integrity::Untrusted, |tool| tool.integrity);
+                let done = matches!(outcome, Outcome::Done(_));
+                let alone = begun.chosen.is_none() && begun.within.is_none();
+                if alone && !(done && registered.min(begun.read.integrity) == Integrity::Trusted) {
+                    // Code made it, and nobody sees what becomes of its answer.
+                    self.conduct.taint();
+                }
                 self.count(name, &outcome, event.receipt.seq);
                 self.join(gate, &begun, name);
                 let told = told(gate, name, carried, &outcome, begun.read);

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    AnswerEnd, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Source, Span,
-    SpanId, ToolName, ToolSpec, Verdict,
+    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
+    Source, Span, SpanId, ToolName, ToolSpec, Verdict,
 };
-use ephor_governance::{Gate, Plan, Planned, Scope, gate::could_be_planned};
+use ephor_governance::{Gate, Plan, Planned, Rule, Scope};
 
 use super::{
     Refusal,
@@ -59,7 +59,8 @@ impl PlanOf {
 /// Whether a plan could change this verdict.
 pub(crate) fn could_help(verdict: &Verdict) -> bool {
     let mut asks = verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer).peekable();
-    verdict.decision == Decision::Defer && asks.peek().is_some() && asks.all(|reason| could_be_planned(&reason.code))
+    let wants_one = |reason: &Reason| reason.branch == Branch::Executive && reason.code == Rule::NoPlan.code();
+    verdict.decision == Decision::Defer && asks.peek().is_some() && asks.all(wants_one)
 }
 
 impl Session {
@@ -70,7 +71,8 @@ impl Session {
 
     /// Whether the turn under way is to have a plan and none was asked for yet.
     pub(crate) fn lacks_plan(&self) -> bool {
-        self.has_planner() && self.turn.is_some() && matches!(self.planning, Planning::Unasked)
+        let is_typed = || self.newest_words().is_some_and(|said| !self.typed(said).is_empty());
+        self.has_planner() && self.turn.is_some() && matches!(self.planning, Planning::Unasked) && is_typed()
     }
 
     /// The plan that a decision goes by now.
@@ -135,14 +137,18 @@ impl Session {
         found.filter(is_typed).cloned().collect()
     }
 
+    /// What the message of the turn under way says, as far as is recorded.
+    fn newest_words(&self) -> Option<&[SpanId]> {
+        let latest = |moment: &&Moment| matches!(moment, Moment::Said(_) | Moment::TurnEnded(_));
+        match self.moments.iter().rev().find(latest) {
+            Some(Moment::Said(spans)) => Some(spans),
+            _ => None,
+        }
+    }
+
     /// Whether what the message of this turn says is among these spans.
     fn is_of_this_turn(&self, shown: &[SpanId]) -> bool {
-        let said = self
-            .moments
-            .iter()
-            .rev()
-            .find_map(|moment| if let Moment::Said(spans) = moment { Some(spans) } else { None });
-        self.turn.is_some() && said.is_some_and(|said| said.iter().any(|span| shown.contains(span)))
+        self.newest_words().is_some_and(|said| said.iter().any(|span| shown.contains(span)))
     }
 
     /// Takes in what came of a planning that was shown these spans, if it was for the request of this turn.
@@ -153,7 +159,8 @@ impl Session {
         match outcome {
             // The next incarnation asks again.
             Outcome::Cancelled | Outcome::Indeterminate => {}
-            _ if !self.is_of_this_turn(shown) => {}
+            // The first that is made counts, for its own turn.
+            _ if !self.is_of_this_turn(shown) || !matches!(self.planning, Planning::Unasked) => {}
             Outcome::Done(Product::Model(answer)) => match plan_in(gate, answer) {
                 Some(plan) => {
                     self.planning = Planning::Made(Arc::new(plan));

@@ -190,7 +190,7 @@ impl Serving {
                 (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
                     release(reservation);
-                    if answer.is_none() && self.plan(&weighed.verdict).await? {
+                    if answer.is_none() && asked.kind == ActionKind::Tool && self.plan(&weighed.verdict).await? {
                         continue;
                     }
                     if self.note_verdict(asked, &weighed, ruling).await?.is_some() {

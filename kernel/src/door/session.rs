@@ -357,7 +357,9 @@ impl Session {
 
     /// The lowest integrity of what these spans say.
     pub(crate) fn integrity_of(&self, spans: &[SpanId]) -> Integrity {
-        let said = spans.iter().filter_map(|id| self.span(*id).ok()).filter(|span| !span.text.is_empty());
+        // A model may say nothing and call a tool all the same: its words are there then, in what it calls.
+        let says = |span: &&Span| !span.text.is_empty() || span.label.source == Source::Model;
+        let said = spans.iter().filter_map(|id| self.span(*id).ok()).filter(says);
         said.map(|span| span.label.integrity).min().unwrap_or(Integrity::Trusted)
     }
 
@@ -381,16 +383,22 @@ impl Session {
     /// Resolves a prompt. It is measured first: what is named twice, or is too much, is not copied.
     pub(crate) fn show(&self, prompt: &Prompt) -> Result<Shown, Refusal> {
         self.measure(prompt)?;
-        let mut shown = Shown::nothing();
+        let (mut shown, mut answers) = (Shown::nothing(), BTreeSet::new());
         for message in &prompt.messages {
             let message = match message {
                 PromptMessage::System(spans) => Message::System(self.instructions(spans, &mut shown)?),
                 PromptMessage::User(spans) => Message::User(self.take(spans, &mut shown)?),
-                PromptMessage::Answer(call) => self.assistant(*call, &mut shown)?,
+                PromptMessage::Answer(call) => {
+                    answers.insert(*call);
+                    self.assistant(*call, &mut shown)?
+                }
                 PromptMessage::Result { of, index, spans } => {
                     let (tool_use, level) = self.tool_use(*of, *index)?;
                     // Its id and name are the model's words.
                     shown.confidentiality = shown.confidentiality.max(level);
+                    if answers.insert(*of) {
+                        shown.spans.push(self.answer(*of)?.span);
+                    }
                     let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
                     let failed = !self.went_well(*of, *index);
                     Message::Tool { id, name, failed, spans: self.take(spans, &mut shown)? }
@@ -480,6 +488,7 @@ impl Session {
     pub(crate) fn begin_turn(&mut self, envelope: &Envelope, now: Duration) {
         self.waiting.retain(|waiting| waiting.id != envelope.id);
         self.moments.push(Moment::Said(envelope.spans.clone()));
+        self.planning = Planning::Unasked;
         self.turn = Some(Turn::of(envelope, now));
     }
 

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use ephor_base::{
-    Action, Budget, Failure, FailureKind, Message, ModelAnswer, ModelRef, ModelTask, Part, PartKind, Purpose, Task,
+    Action, Budget, Failure, FailureKind, Flow, Format, Integrity, Message, ModelAction, ModelAnswer, ModelRef,
+    ModelTask, Part, PartKind, Prompt, PromptMessage, Purpose, Registration, Task,
 };
 use ephor_chain::{
     Private, Stored,
     record::{Appointment, Content, Fact},
 };
-use ephor_kernel::{Appointments, DriverResult, Incoming, Process, Refusal, SessionSpec};
+use ephor_kernel::{Appointments, DriverResult, Incoming, Moment, Process, Refusal, SessionSpec};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -158,7 +159,7 @@ async fn what_a_model_chose_that_was_shown_nothing_untrusted_needs_no_plan_and_w
     let mut puppet = planned(&world).await;
     let (process, _end) = puppet.in_turn("write to out.txt").await;
     let spans = process.transcript().iter().find_map(|moment| match moment {
-        ephor_kernel::Moment::Said(spans) => Some(spans.clone()),
+        Moment::Said(spans) => Some(spans.clone()),
         _ => None,
     });
     let first = done(&process, ask(spans.unwrap())).await.unwrap().call;
@@ -181,7 +182,7 @@ async fn what_a_model_chose_that_was_shown_nothing_untrusted_needs_no_plan_and_w
         .transcript()
         .iter()
         .filter_map(|moment| match moment {
-            ephor_kernel::Moment::Result { spans, .. } => Some(spans.clone()),
+            Moment::Result { spans, .. } => Some(spans.clone()),
             _ => None,
         })
         .flatten()
@@ -221,7 +222,7 @@ async fn what_is_no_plan_asks_and_is_not_asked_for_again() {
     assert!(has(&tried(&world, &process, "t.write", "out.txt").await, NONE));
     assert!(has(&tried(&world, &process, "t.write", "out.txt").await, NONE));
     assert_eq!(failing.runs(), 1);
-    let failed = |moment: &ephor_kernel::Moment| matches!(moment, ephor_kernel::Moment::ModelFailed { .. });
+    let failed = |moment: &Moment| matches!(moment, Moment::ModelFailed { .. });
     assert!(!process.transcript().iter().any(failed), "it is no failure of the conversation");
 }
 
@@ -297,4 +298,64 @@ async fn what_was_pinned_for_a_message_that_died_is_pinned_for_no_other() {
     let reasons = tried(&world, &process, "t.write", "out.txt").await;
     assert!(has(&reasons, "argument-path-is-untrusted"), "{reasons:?}");
     assert_all_same(&retried(&world.record().await));
+}
+
+/// A trusted source of one address.
+fn contacts() -> Registration {
+    let flow = Flow { format: Format::Json, ..Flow::looks() };
+    Registration { integrity: Integrity::Trusted, flow, ..reader("t.contacts") }
+}
+
+#[tokio::test]
+async fn a_planned_source_counts_behind_something_untrusted_and_the_model_that_reads_it_stays_tainted() {
+    let from = r#"{"steps":[{"tool":"t.write","arguments":{"path":{"from":"t.contacts","field":"home","where":{"name":"Anna"}}}}]}"#;
+    let call =
+        uses(&[("t.contacts", "{}"), ("t.write", r#"{"path":"anna.txt"}"#), ("t.write", r#"{"path":"evil.txt"}"#)]);
+    let (model, tasks) = planning(text(from), call);
+    let says = Does::saying(r#"[{"name":"Anna","home":"anna.txt"},{"name":"Bob","home":"bob.txt"}]"#);
+    let world = node(model).tool(contacts(), says).boot().await;
+    let mut puppet = planned(&world).await;
+    let (process, _end) = begun(&world, &mut puppet, "write to where Anna lives").await;
+    // The model is shown what was piped in: everything that it chooses is tainted.
+    let spans = process.transcript().iter().find_map(|moment| match moment {
+        Moment::Said(spans) => Some(spans.clone()),
+        _ => None,
+    });
+    let first = done(&process, ask(spans.unwrap())).await.unwrap().call;
+    done(&process, chosen(first, 0)).await.unwrap();
+    done(&process, chosen(first, 1)).await.unwrap();
+    assert!(matches!(done(&process, chosen(first, 2)).await, Err(Refusal::Denied { .. })));
+    assert_eq!(tasks.lock().unwrap().len(), 1);
+    // Shown nothing but the answer of the trusted tool that it asked for, and that it says nothing, a model is led by it all the same.
+    let told = process.transcript().iter().find_map(|moment| match moment {
+        Moment::Result { spans, .. } => Some(spans.clone()),
+        _ => None,
+    });
+    let result = PromptMessage::Result { of: first, index: 0, spans: told.unwrap() };
+    for messages in [vec![result], vec![PromptMessage::Answer(first)]] {
+        let prompt = Prompt { messages };
+        let again = Action::Model(ModelAction { prompt, offer_tools: true, max_output_tokens: 100 });
+        let second = done(&process, again).await.unwrap().call;
+        assert!(matches!(done(&process, chosen(second, 2)).await, Err(Refusal::Denied { .. })), "it is tainted");
+    }
+    let clean = world.facts(puppet.session).await.into_iter().any(|fact| match fact {
+        Fact::Verdict { target, verdict, .. } => {
+            target == "t.write" && verdict.reasons.iter().any(|reason| reason.code == CLEAN)
+        }
+        _ => false,
+    });
+    assert!(!clean);
+    assert_all_same(&retried(&world.record().await));
+}
+
+#[tokio::test]
+async fn where_nobody_typed_anything_nobody_is_asked_for_a_plan() {
+    let (model, tasks) = planner(ONCE);
+    let world = node(model).boot().await;
+    let mut puppet = planned(&world).await;
+    world.kernel.send(puppet.session, vec![part(PartKind::Piped, "write to out.txt")]).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    assert!(has(&tried(&world, &process, "t.write", "out.txt").await, NONE));
+    assert_eq!(tasks.lock().unwrap().len(), 0);
 }
