@@ -535,13 +535,6 @@ impl Session {
                 }
             }
             (ActionKind::Tool, Some((name, carried))) => {
-                let registered = gate.registry().find(name).map_or(Integrity::Untrusted, |tool| tool.integrity);
-                let done = matches!(outcome, Outcome::Done(_));
-                let alone = begun.chosen.is_none() && begun.within.is_none();
-                if alone && !(done && registered.min(begun.read.integrity) == Integrity::Trusted) {
-                    // Code made it, and nobody sees what becomes of its answer.
-                    self.conduct.taint();
-                }
                 self.count(name, &outcome, event.receipt.seq);
                 self.join(gate, &begun, name);
                 let told = told(gate, name, carried, &outcome, begun.read);
