@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use ephor_base::{Decision, SessionId, TicketId};
 use ephor_kernel::{Question, Statement, Suspended, all_agents};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     precedents::{suspended, suspensions},
@@ -37,7 +38,17 @@ pub(crate) fn approvals(home: &Home, args: &Approvals) -> anyhow::Result<ExitCod
             return Ok(ExitCode::SUCCESS);
         }
     }
-    runtime(1)?.block_on(watched(home, args))
+    runtime(1)?.block_on(async {
+        if !args.watch {
+            return watched(home, args).await;
+        }
+        // Also where it was started with interrupts ignored, as scripts start what runs beside them.
+        let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be handled")?;
+        tokio::select! {
+            ended = watched(home, args) => ended,
+            _ = interrupt.recv() => Ok(ExitCode::SUCCESS),
+        }
+    })
 }
 
 async fn watched(home: &Home, args: &Approvals) -> anyhow::Result<ExitCode> {
