@@ -23,6 +23,9 @@ target=${CARGO_TARGET_DIR:-$here/target}
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 sysroot=$(rustc --print sysroot)
 unset RUSTFLAGS CARGO_BUILD_RUSTFLAGS RUSTC_WRAPPER CARGO_BUILD_TARGET CARGO_INCREMENTAL
+for setting in $(env | sed -n 's/^\(CARGO_PROFILE_[A-Z0-9_]*\)=.*/\1/p'); do
+    unset "$setting"
+done
 
 # Flags are separated by the unit separator, so that a place may hold spaces.
 sep=$(printf '\037')
