@@ -21,6 +21,12 @@ impl PerMille {
         if value > 1000 { Self::MAX } else { Self(value) }
     }
 
+    /// So much less, down to nothing.
+    #[must_use]
+    pub const fn less(self, relief: Self) -> Self {
+        Self(self.0.saturating_sub(relief.0))
+    }
+
     /// The number, 0 to 1,000.
     #[must_use]
     pub const fn value(self) -> u16 {

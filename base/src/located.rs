@@ -1,7 +1,7 @@
 //! Where a path argument of a call leads: found out before the call is judged.
 
 use minicbor::{Decode, Encode};
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::Digest;
 
@@ -46,6 +46,25 @@ pub struct Place {
     /// SHA-256 of its content, where the call replaces it.
     #[n(4)]
     pub content: Option<Digest>,
+    /// The bytes of its content, where the call replaces it. Logs of earlier versions do not have it.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// The most bytes of a file that are kept when a call replaces it: a larger one cannot be put back.
+pub const MOST_KEPT: u64 = 1 << 20;
+
+/// What a call replaces, kept before it does, so that it can be put back. As JSON, bytes that are no text are hexadecimal digits in
+/// `held_hex`.
+#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+pub struct Kept {
+    /// From the workspace on and through no symbolic link.
+    #[n(0)]
+    pub path: String,
+    /// What the file held; none if there was none.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub held: Option<Vec<u8>>,
 }
 
 /// What tells one file of a machine from every other, as long as it exists.
@@ -59,7 +78,30 @@ pub struct FileId {
     pub inode: u64,
 }
 
+impl Serialize for Kept {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut kept = to.serialize_struct("Kept", 2)?;
+        kept.serialize_field("path", &self.path)?;
+        match self.held.as_deref().map(str::from_utf8) {
+            Some(Err(_)) => {
+                let digits: String = self.held.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+                kept.serialize_field("held_hex", &digits)?;
+            }
+            Some(Ok(text)) => kept.serialize_field("held", text)?,
+            None => kept.serialize_field("held", &None::<&str>)?,
+        }
+        kept.end()
+    }
+}
+
 impl Place {
+    /// Whether what is there can be kept before it is replaced: nothing, or a regular file of one name and at most [`MOST_KEPT`] bytes.
+    #[must_use]
+    pub fn can_be_kept(&self) -> bool {
+        let is_small = self.size.is_some_and(|size| size <= MOST_KEPT);
+        !self.exists || (self.names == 1 && self.content.is_some() && is_small)
+    }
+
     /// Whether it is the same file, or the same lack of one, as `other`: that with the same content, where that counts.
     #[must_use]
     pub fn is_still(&self, other: &Self) -> bool {

@@ -1,6 +1,6 @@
 //! An intent that is on the disk: the half of a permit that the chain gives.
 
-use ephor_base::{ActionKind, Budget, CallId, Digest, OperatorId, Pid, Receipt, Seat, Seq, SessionId};
+use ephor_base::{ActionKind, Budget, CallId, Digest, Kept, OperatorId, Pid, Receipt, Seat, Seq, SessionId};
 
 use crate::record::Subject;
 
@@ -25,6 +25,8 @@ pub struct IntentRecord {
     pub arguments: Digest,
     /// What was reserved for it.
     pub reserved: Budget,
+    /// What it replaces, where that is kept: on the disk before anything is replaced.
+    pub kept: Vec<Kept>,
 }
 
 impl IntentRecord {

@@ -602,10 +602,11 @@ fn check_pair(verdict: &Record, intent: &IntentRecord) -> Result<(), AppendError
 }
 
 fn intent_record(intent: &IntentRecord) -> Record {
-    let IntentRecord { action, attempt, arguments, reserved, .. } = *intent;
+    let IntentRecord { action, attempt, arguments, reserved, ref kept, .. } = *intent;
     // The queue puts in where the verdict stands.
     let fact = Fact::Intent { action, attempt, verdict: Seq(0), arguments, reserved };
-    Record { subject: intent.subject(), fact, content: None }
+    let content = (!kept.is_empty()).then(|| Content::Kept(kept.clone()));
+    Record { subject: intent.subject(), fact, content }
 }
 
 fn now(shared: &Shared) -> (Timestamp, Duration) {

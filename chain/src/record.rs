@@ -7,7 +7,7 @@ mod opening;
 mod terms;
 
 use ephor_base::{
-    ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted,
+    ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Decision, Digest, EndReason, Exhausted, Kept,
     Located, MessageId, Offset, OperatorId, Outcome, Part, Pid, Seat, Seq, SessionId, SpanId, TicketId, Timestamp,
     ToolName, TurnReport, Verdict,
 };
@@ -221,7 +221,7 @@ pub enum Fact {
         #[serde(skip_serializing_if = "Option::is_none")]
         grounds: Option<Grounds>,
     },
-    /// It is about to be done.
+    /// It is about to be done. Content: what it replaces, if that is kept.
     #[n(10)]
     Intent {
         /// What will be done.
@@ -782,6 +782,9 @@ pub enum Content {
         #[n(1)]
         arguments: Arguments,
     },
+    /// What a call replaces.
+    #[n(11)]
+    Kept(#[n(0)] Vec<Kept>),
 }
 
 impl Content {

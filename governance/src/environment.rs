@@ -4,6 +4,9 @@ use ephor_base::PerMille;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
+/// From here on risk or novelty counts in full, whoever asked for the call: what cannot be undone, and is large.
+pub const LARGE: PerMille = PerMille::saturating(800);
+
 /// Where a node runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[cbor(index_only)]
@@ -31,6 +34,17 @@ impl Environment {
             Self::Dev => 900,
             Self::Staging => 600,
             Self::Production => 300,
+        })
+    }
+
+    /// How much less the risk and the novelty of a call count here that is a step of the plan: someone asked for it. Where either is
+    /// [`LARGE`] or more, nothing less.
+    #[must_use]
+    pub const fn relief(self) -> PerMille {
+        PerMille::saturating(match self {
+            Self::Dev => 0,
+            Self::Staging => 200,
+            Self::Production => 400,
         })
     }
 

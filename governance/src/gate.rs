@@ -13,7 +13,8 @@ use crate::{
     constitution::{Article, Facts, Law},
     datum::Datum,
     effects::{self, Circumstances, Named},
-    origin::{self, Finding, Origins, Planned, Rule},
+    environment::LARGE,
+    origin::{self, Finding, Harms, Origins, Planned, Rule},
     paths,
     plan::Use,
     registry::Tool,
@@ -67,6 +68,17 @@ pub enum Ask<'a> {
     Tool(ToolAsk<'a>),
 }
 
+impl Ask<'_> {
+    /// Whether it is a call that can be undone: its registration says so, and all that it replaces is kept.
+    #[must_use]
+    pub const fn is_reversible(&self) -> bool {
+        match self {
+            Self::Tool(ToolAsk::Known { tool, kept, .. }) => *kept && tool.registration().flow.reversible,
+            Self::Model | Self::Reply | Self::Tool(_) => false,
+        }
+    }
+}
+
 /// A tool call, as far as it makes sense.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolAsk<'a> {
@@ -84,6 +96,8 @@ pub enum ToolAsk<'a> {
         reached: Option<&'a Arguments>,
         /// The folder that paths start from, absolute; empty where there is none.
         workspace: &'a str,
+        /// Whether all that it replaces can be kept, and is before it runs.
+        kept: bool,
         /// How they fit.
         fit: Result<(), &'a SchemaFault>,
     },
@@ -204,7 +218,8 @@ impl Gate {
         let origins = match &case.ask {
             Ask::Tool(ToolAsk::Known { tool, arguments, .. }) if tool.acts() => {
                 let call = (case.call, *tool, *arguments);
-                Some(origin::of(call, case.tainted, case.plan, case.turn.spent(), case.spans))
+                let harms = Harms { tainted: case.tainted, reversible: case.ask.is_reversible() };
+                Some(origin::of(call, harms, case.plan, case.turn.spent(), case.spans))
             }
             _ => None,
         };
@@ -285,7 +300,7 @@ impl Gate {
             match ask {
                 ToolAsk::Unregistered => return deny("tool-is-not-registered"),
                 ToolAsk::Malformed => return deny("arguments-are-not-a-json-object"),
-                ToolAsk::Known { tool, arguments, reached, fit, workspace: _ } => {
+                ToolAsk::Known { tool, arguments, reached, fit, .. } => {
                     self.sense(tool, arguments, *fit, &mut deny);
                     match reached {
                         Some(reached) => self.sense(tool, reached, Ok(()), &mut deny),
@@ -333,6 +348,7 @@ impl Gate {
             confidentiality: case.context,
             untrusted,
             tainted: case.tainted,
+            reversible: case.ask.is_reversible(),
             pinned: name.is_some_and(|name| case.turn.has_pinned(name)),
         };
         let articles = match (&case.ask, name) {
@@ -349,9 +365,12 @@ impl Gate {
     /// Effects, trust in the arguments, confidentiality, scope, budget, and what an operator has ruled.
     fn executive(&self, case: &Case<'_>, effects: &EffectVector, origins: Option<&Origins>, reasons: &mut Vec<Reason>) {
         let mut give = |decision, code: &str| reasons.push(reason(Branch::Executive, decision, code));
-        let threshold = self.policy.environment.threshold();
+        let (threshold, relief) = (self.policy.environment.threshold(), self.policy.environment.relief());
+        let is_planned = origins.is_some_and(|origins| origins.rule == Rule::Plan && origins.permits);
         for (name, value) in effects.components() {
-            if value >= threshold {
+            let less = is_planned && value < LARGE && matches!(name, "risk" | "novelty");
+            let counts = if less { value.less(relief) } else { value };
+            if counts >= threshold {
                 give(Decision::Defer, &format!("{name}-at-or-over-{}", threshold.value()));
             }
         }
@@ -414,7 +433,7 @@ fn origin_reasons(turn: &TurnState, tool: &Tool, origins: &Origins, give: &mut i
         Rule::Literals if origins.findings.is_empty() && !turn.has_pinned(name) => {
             give(Decision::Defer, "nothing-ties-it-to-the-request");
         }
-        Rule::Clean | Rule::Plan | Rule::Literals => {}
+        Rule::Clean | Rule::Reversible | Rule::Plan | Rule::Literals => {}
     }
 }
 

@@ -32,7 +32,7 @@ pub mod sensitive;
 pub mod spans;
 
 pub use constitution::{BadConstitution, Constitution, Principal};
-pub use environment::Environment;
+pub use environment::{Environment, LARGE};
 pub use evidence::Evidence;
 pub use gate::{Ask, Case, Decided, Gate, Ruled, ToolAsk};
 pub use origin::{Finding, Planned, Rule};

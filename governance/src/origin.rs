@@ -1,6 +1,7 @@
-//! Where the arguments of an acting call come from: three rules, of which the first that applies decides.
+//! Where the arguments of an acting call come from: the first rule that applies decides.
 //!
-//! 1. *Clean*: the model call that chose it was shown nothing untrusted. Nothing is asked of its origin.
+//! 1. *Clean*: the model call that chose it was shown nothing untrusted. Nothing is asked of its origin. Nor is it where the call can be
+//!    undone: it is judged by its effects alone.
 //! 2. *Plan*: it has to be an unspent step of the turn's plan ([`plan`](crate::plan)). Without a valid plan it asks.
 //! 3. *Literals*, where the operator configured no planner: each critical argument stands in trusted text as a whole
 //!    ([`literals`](crate::literals)).
@@ -29,6 +30,8 @@ pub enum Planned<'a> {
 pub enum Rule {
     /// The context is clean.
     Clean,
+    /// The call can be undone.
+    Reversible,
     /// The plan.
     Plan,
     /// There should be a plan.
@@ -44,12 +47,21 @@ pub struct Finding {
     pub argument: String,
     /// Whether nothing is asked of it.
     pub trusted: bool,
-    /// Where it comes from: `clean`, `user`, `plan`, `tool:NAME`, `picked:tool:NAME`; or why it asks: `untrusted`, `untrusted:tool:NAME`,
+    /// Where it comes from: `clean`, `reversible`, `user`, `plan`, `tool:NAME`, `picked:tool:NAME`; or why it asks: `untrusted`, `untrusted:tool:NAME`,
     /// `unvouched`, `unplanned`, `missing`, `other`, `ask`.
     pub labels: Vec<String>,
 }
 
-/// What the three rules make of an acting call.
+/// What could go wrong with an acting call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Harms {
+    /// The model call that chose it was shown something untrusted.
+    pub tainted: bool,
+    /// It can be undone.
+    pub reversible: bool,
+}
+
+/// What the rules make of an acting call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origins {
     /// The rule that decided.
@@ -68,6 +80,7 @@ impl Rule {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Clean => "context-is-clean",
+            Self::Reversible => "what-it-replaces-is-kept",
             Self::Plan => "plan-has-the-call",
             Self::NoPlan => "plan-is-missing",
             Self::Literals => "arguments-are-said",
@@ -79,7 +92,7 @@ impl Rule {
 #[must_use]
 pub fn of(
     (id, tool, arguments): (CallId, &Tool, &Arguments),
-    tainted: bool,
+    Harms { tainted, reversible }: Harms,
     planned: Planned<'_>,
     spent: &Spent,
     spans: &SpanTable,
@@ -92,6 +105,7 @@ pub fn of(
     };
     match planned {
         _ if !tainted => all(Rule::Clean, true, "clean"),
+        _ if reversible => all(Rule::Reversible, true, "reversible"),
         Planned::Missing => all(Rule::NoPlan, false, "unplanned"),
         Planned::Plan(plan) => {
             let matched = Judge { plan, spent, sources: spans.sources() }.call(&Call { id, tool, arguments });

@@ -177,7 +177,8 @@ impl Replay {
             (Some(_), None) => ToolAsk::Malformed,
             (Some(tool), Some(arguments)) => {
                 let fit = fault.as_ref().map_or(Ok(()), Err);
-                ToolAsk::Known { tool, arguments, reached: Some(arguments), workspace: "", fit }
+                // A trace has no files. What is registered as reversible counts as kept.
+                ToolAsk::Known { tool, arguments, reached: Some(arguments), workspace: "", kept: true, fit }
             }
         };
         let call = CallId(self.calls.len() as u64);

@@ -133,6 +133,7 @@ impl Bench {
                 arguments: &self.arguments,
                 reached: Some(&self.arguments),
                 workspace: "/home/a/work",
+                kept: true,
                 fit: Ok(()),
             }),
             who: &self.who,

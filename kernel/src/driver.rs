@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use ephor_base::{
-    Arguments, Budget, Failure, Leads, Limits, Located, Outcome, Product, Purpose, Secret, SessionId, ToolName,
+    Arguments, Budget, Failure, Kept, Leads, Limits, Located, Outcome, Product, Purpose, Secret, SessionId, ToolName,
     Workspace,
 };
 use tokio::sync::mpsc;
@@ -21,11 +21,12 @@ pub trait Driver: Send + Sync + 'static {
     fn estimate(&self, of: &Estimate<'_>) -> Budget;
 
     /// Says where the paths of a tool call lead, before it is judged. It looks, and changes nothing. A driver whose tools take paths
-    /// and that does not say it has them denied.
+    /// and that does not say it has them denied. One whose tools are registered as reversible also keeps what a call replaces: where a
+    /// [`Place`](ephor_base::Place) can be kept and was not, the call does not run.
     fn locate(&self, sought: Sought) -> Locating {
         let nowhere = || Leads::Nowhere("its driver does not say where a path leads".to_owned());
-        let files = sought.paths.into_iter().map(|(argument, _)| Located { argument, leads: nowhere() }).collect();
-        Locating::new(std::future::ready(files))
+        let found = |(argument, _)| Found::only(Located { argument, leads: nowhere() });
+        Locating::new(std::future::ready(sought.paths.into_iter().map(found).collect()))
     }
 
     /// Does it. The permit is the only source of what to do.
@@ -48,16 +49,33 @@ pub struct Sought {
     pub replaces: bool,
 }
 
+/// Where a path of a call leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// What the call is judged by.
+    pub located: Located,
+    /// What the call replaces there.
+    pub kept: Option<Kept>,
+}
+
+impl Found {
+    /// Nothing is kept.
+    #[must_use]
+    pub const fn only(located: Located) -> Self {
+        Self { located, kept: None }
+    }
+}
+
 /// A driver on its way along paths.
-pub struct Locating(Pin<Box<dyn Future<Output = Vec<Located>> + Send>>);
+pub struct Locating(Pin<Box<dyn Future<Output = Vec<Found>> + Send>>);
 
 impl Locating {
     /// Boxes a driver's future.
-    pub fn new(future: impl Future<Output = Vec<Located>> + Send + 'static) -> Self {
+    pub fn new(future: impl Future<Output = Vec<Found>> + Send + 'static) -> Self {
         Self(Box::pin(future))
     }
 
-    pub(crate) fn into_inner(self) -> Pin<Box<dyn Future<Output = Vec<Located>> + Send>> {
+    pub(crate) fn into_inner(self) -> Pin<Box<dyn Future<Output = Vec<Found>> + Send>> {
         self.0
     }
 }

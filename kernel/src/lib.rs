@@ -45,7 +45,8 @@ pub use door::{
     Statement, TurnLimits, Undecidable, check_plan, operator_id,
 };
 pub use driver::{
-    CallContext, Driver, DriverResult, Estimate, Locating, NoSecret, Preview, PreviewItem, Running, Secrets, Sought,
+    CallContext, Driver, DriverResult, Estimate, Found, Locating, NoSecret, Preview, PreviewItem, Running, Secrets,
+    Sought,
 };
 pub use judgments::{NotJudged, Said, Stands, Suspended, all_agents};
 pub use kernel::{AgentSpec, Kernel, NotStarted, Posted, ProcessInfo};

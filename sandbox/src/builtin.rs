@@ -19,7 +19,12 @@ const FACTS: [Facts; 4] = [
     Facts { name: "fs.read", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
     Facts { name: "fs.list", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
     Facts { name: "fs.search", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
-    Facts { name: "fs.write", capability: Capability::FsWrite, paths: &["path"], consequential: &["path", "content"] },
+    Facts {
+        name: "fs.write",
+        capability: Capability::FsWrite,
+        paths: &["path"],
+        consequential: &["path", "content", "encoding"],
+    },
 ];
 
 struct Facts {

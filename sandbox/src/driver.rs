@@ -10,7 +10,9 @@ use crate::workspace::OpenWorkspace;
 use ephor_base::{
     Budget, Digest, Failure, FailureKind, Leads, Located, Product, SessionId, Task, ToolAnswer, ToolName, ToolTask,
 };
-use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Locating, Permit, PreviewItem, Running, Sought};
+use ephor_kernel::{
+    CallContext, Driver, DriverResult, Estimate, Found, Locating, Permit, PreviewItem, Running, Sought,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,18 +92,20 @@ impl Driver for WasmDriver {
 }
 
 /// Follows the paths of a call that is to be judged.
-async fn located(engine: &Engine, sought: Sought) -> Vec<Located> {
+async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
     let names: Vec<String> = sought.paths.iter().map(|(argument, _)| argument.clone()).collect();
     let nowhere = |why: String| {
-        names.iter().map(|name| Located { argument: name.clone(), leads: Leads::Nowhere(why.clone()) }).collect()
+        let found = |name: &String| Found::only(Located { argument: name.clone(), leads: Leads::Nowhere(why.clone()) });
+        names.iter().map(found).collect()
     };
     let session = sought.session;
     let look = move |work: &Work| {
         let workspace = OpenWorkspace::open(sought.workspace.path()).map_err(|error| error.to_string())?;
         let one = |(argument, path): (String, String)| {
             let found = follow(&workspace, &path, sought.replaces, &|| work.goes_on());
+            let kept = found.as_ref().ok().filter(|_| sought.replaces).and_then(Held::kept);
             let leads = found.map_or_else(Leads::Nowhere, |held| Leads::To(held.place));
-            Located { argument, leads }
+            Found { located: Located { argument, leads }, kept }
         };
         Ok::<_, String>(sought.paths.into_iter().map(one).collect())
     };

@@ -66,9 +66,10 @@ impl host::Host for State {
     fn replace(
         &mut self,
         path: String,
-        content: Vec<u8>,
+        content: Option<Vec<u8>>,
+        expected: Vec<String>,
     ) -> wasmtime::Result<Result<host::Replaced, host::Unreplaced>> {
-        let replaced = put(&self.grant, self.access, &path, &content);
+        let replaced = put(&self.grant, self.access, (&path, &expected), content.as_deref());
         Ok(match replaced {
             Ok(replaced) => Ok(host::Replaced { old_size: replaced.old_size, lost: replaced.lost }),
             Err(Unreplaced::Refused(why)) => Err(host::Unreplaced::Refused(why)),
@@ -78,7 +79,12 @@ impl host::Host for State {
     }
 }
 
-fn put(grant: &Grant, access: Access, path: &str, content: &[u8]) -> Result<replace::Replaced, Unreplaced> {
+fn put(
+    grant: &Grant,
+    access: Access,
+    (path, expected): (&str, &[String]),
+    content: Option<&[u8]>,
+) -> Result<replace::Replaced, Unreplaced> {
     let refused = |why: &str| Unreplaced::Refused(format!("`{}` {why}", shown(path)));
     let Some(root) = &grant.directory else {
         return Err(refused("cannot be changed: this call was given no workspace"));
@@ -88,5 +94,12 @@ fn put(grant: &Grant, access: Access, path: &str, content: &[u8]) -> Result<repl
     }
     let held: Option<&Held> = grant.held.iter().find(|held| held.place.path == path);
     let held = held.ok_or_else(|| refused("is not a file that this call was judged by"))?;
+    let now = held.place.content.map(|digest| digest.to_string()).unwrap_or_default();
+    if !expected.is_empty() && !expected.contains(&now) {
+        return Err(Unreplaced::Changed(format!(
+            "`{}` is not what it was expected to be; nothing was written",
+            shown(path)
+        )));
+    }
     replace::replace(root, held, content)
 }

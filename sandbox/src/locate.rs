@@ -5,7 +5,7 @@
 
 use crate::open::plain_file;
 use crate::workspace::OpenWorkspace;
-use ephor_base::{Digest, FileId, Place};
+use ephor_base::{Digest, FileId, Kept, MOST_KEPT, Place};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
 use rustix::io::Errno;
 use sha2::Digest as _;
@@ -38,6 +38,17 @@ pub struct Held {
     pub place: Place,
     /// What is there; where nothing is, the innermost folder above it.
     pub(crate) handle: Arc<OwnedFd>,
+    /// The bytes of its content, where the call replaces it and they can be kept.
+    pub(crate) bytes: Option<Arc<[u8]>>,
+}
+
+impl Held {
+    /// What the call replaces there, if that can be kept.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let held = self.bytes.as_ref().map(|bytes| bytes.to_vec());
+        (self.place.can_be_kept() && held.is_some() == self.place.exists)
+            .then(|| Kept { path: self.place.path.clone(), held })
+    }
 }
 
 /// What a path of a call leads to.
@@ -52,8 +63,8 @@ pub(crate) struct Following<'a> {
     links: u32,
 }
 
-/// Follows `written`, which by its spelling stays in the workspace. With `replaces`, what is there is read, for its digest; `go_on` is
-/// asked meanwhile.
+/// Follows `written`, which by its spelling stays in the workspace. With `replaces`, what is there is read, for its digest and to be kept;
+/// `go_on` is asked meanwhile.
 pub(crate) fn follow(
     workspace: &OpenWorkspace,
     written: &str,
@@ -150,24 +161,27 @@ impl Following<'_> {
         }
         self.at.extend(left.into_iter().filter(|part| !matches!(part.as_str(), "" | ".")));
         let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
-        let place = Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None };
-        Ok(Held { place, handle: Arc::new(self.handle) })
+        let place =
+            Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None, size: None };
+        Ok(Held { place, handle: Arc::new(self.handle), bytes: None })
     }
 
     fn present(self, replaces: bool, go_on: &dyn Fn() -> bool) -> Result<Held, String> {
         let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let content = if is_file && replaces { Some(self.content(go_on)?) } else { None };
+        let read = if is_file && replaces { Some(self.read(go_on)?) } else { None };
         let names = if is_file { stat.st_nlink } else { 1 };
-        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content };
-        Ok(Held { place, handle: Arc::new(self.handle) })
+        let (content, size) = read.as_ref().map(|read| (read.digest, read.size)).unzip();
+        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content, size };
+        let bytes = read.and_then(|read| read.bytes).map(Arc::from);
+        Ok(Held { place, handle: Arc::new(self.handle), bytes })
     }
 
-    fn content(&self, go_on: &dyn Fn() -> bool) -> Result<Digest, String> {
+    fn read(&self, go_on: &dyn Fn() -> bool) -> Result<Content, String> {
         let opened = plain_file(self.root, &self.path(), &self.handle);
         let file = opened.map_err(|error| self.failed(error))?;
-        match digest(file, go_on) {
-            Ok(Some(digest)) => Ok(digest),
+        match read(file, go_on) {
+            Ok(Some(read)) => Ok(read),
             Ok(None) => Err(given_up()),
             Err(error) => {
                 Err(format!("`{}` cannot be read, so nobody could say what is replaced: {error}", shown(self.written)))
@@ -193,18 +207,31 @@ impl Following<'_> {
     }
 }
 
-/// SHA-256 of the rest of a file; none if it is not to be gone on with.
-pub(crate) fn digest(mut file: File, go_on: &dyn Fn() -> bool) -> std::io::Result<Option<Digest>> {
-    let mut hash = sha2::Sha256::new();
+/// What a file holds.
+pub(crate) struct Content {
+    /// SHA-256 of it.
+    pub(crate) digest: Digest,
+    size: u64,
+    /// All of it; none if it is more than is kept.
+    bytes: Option<Vec<u8>>,
+}
+
+/// Reads the rest of a file; none if it is not to be gone on with.
+pub(crate) fn read(mut file: File, go_on: &dyn Fn() -> bool) -> std::io::Result<Option<Content>> {
+    let (mut hash, mut size, mut bytes) = (sha2::Sha256::new(), 0_u64, Some(Vec::new()));
     let mut buffer = vec![0; 256 * 1024];
     loop {
         if !go_on() {
             return Ok(None);
         }
-        match file.read(&mut buffer)? {
-            0 => return Ok(Some(Digest(hash.finalize().into()))),
-            read => hash.update(buffer.get(..read).unwrap_or_default()),
-        }
+        let part = match file.read(&mut buffer)? {
+            0 => return Ok(Some(Content { digest: Digest(hash.finalize().into()), size, bytes })),
+            read => buffer.get(..read).unwrap_or_default(),
+        };
+        hash.update(part);
+        size = size.checked_add(part.len() as u64).ok_or(std::io::ErrorKind::FileTooLarge)?;
+        bytes = bytes.filter(|_| size <= MOST_KEPT);
+        bytes.iter_mut().for_each(|bytes| bytes.extend_from_slice(part));
     }
 }
 

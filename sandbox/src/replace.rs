@@ -1,11 +1,11 @@
-//! Putting new content in the place of a file: whole or not at all, and of the very file that was judged.
+//! Putting new content, or nothing, in the place of a file: whole or not at all, and of the very file that was judged.
 //!
 //! The new content is written to a file without a name (`O_TMPFILE`), readable by its owner alone, synced, and only then given the mode
 //! and owner of the one before. It takes the name by an exchange, so that what was displaced can be looked at: if that is not what was
 //! judged, the exchange is undone. Where the file system has no files without a name, or no exchange, it is done by names, and the look
 //! comes before.
 
-use crate::locate::{Held, NO_LINKS, digest, identity, shown};
+use crate::locate::{Held, NO_LINKS, identity, read, shown};
 use crate::open::{own_descriptor, plain_file};
 use ephor_base::{Digest, FileId};
 use rustix::fs::{
@@ -46,8 +46,8 @@ pub(crate) enum Unreplaced {
     Io(String),
 }
 
-/// Puts `content` where `held` is.
-pub(crate) fn replace(root: &File, held: &Held, content: &[u8]) -> Result<Replaced, Unreplaced> {
+/// Puts `content` where `held` is; without, takes away what is there.
+pub(crate) fn replace(root: &File, held: &Held, content: Option<&[u8]>) -> Result<Replaced, Unreplaced> {
     let path = held.place.path.as_str();
     if held.place.exists && held.place.content.is_none() {
         return Err(Unreplaced::Refused(format!(
@@ -55,10 +55,15 @@ pub(crate) fn replace(root: &File, held: &Held, content: &[u8]) -> Result<Replac
             shown(path)
         )));
     }
+    if !held.place.exists && content.is_none() {
+        return Err(Unreplaced::Refused(format!("`{}` does not exist, so it cannot be removed", shown(path))));
+    }
     let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
     let mut folders = Folders::default();
-    let outcome =
-        folders.reach(root, above, held).and_then(|parent| Writing { root, parent, held, name, content }.run());
+    let outcome = folders.reach(root, above, held).and_then(|parent| match content {
+        Some(content) => Writing { root, parent, held, name, content }.run(),
+        None => Writing { root, parent, held, name, content: &[] }.remove(),
+    });
     if outcome.is_err() {
         folders.remove();
     }
@@ -158,6 +163,26 @@ impl Writing<'_> {
         self.sync().map(|()| replaced)
     }
 
+    /// Takes the file away: under another name first, so that what goes is what was judged.
+    fn remove(&self) -> Result<Replaced, Unreplaced> {
+        let old = self.old()?;
+        self.lock()?;
+        let moved = |from: &str, to: &str| renameat_with(&self.parent, from, &self.parent, to, RenameFlags::NOREPLACE);
+        let (part, ()) = self.part(|part| match moved(self.name, part) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                renameat(&self.parent, self.name, &self.parent, part)
+            }
+            moved => moved,
+        })?;
+        if !self.is_still(&part, &old) {
+            moved(&part, self.name).map_err(|error| self.failed(error))?;
+            return Err(changed(self.held));
+        }
+        self.unlink(&part);
+        self.sync()?;
+        Ok(Replaced { old_size: Some(old.stat.st_size.unsigned_abs()), lost: Vec::new() })
+    }
+
     /// The file that is there: the one that was judged, with the content that was judged, and one that may be written.
     fn old(&self) -> Result<Old, Unreplaced> {
         let told = |error| self.failed(error);
@@ -186,9 +211,8 @@ impl Writing<'_> {
             error => self.failed(error),
         })?;
         let file = plain_file(self.root, &self.held.place.path, &handle).map_err(told)?;
-        let found: Option<Digest> =
-            digest(file, &|| true).map_err(|error| Unreplaced::Io(format!("`{path}`: {error}")))?;
-        if found != self.held.place.content {
+        let found = read(file, &|| true).map_err(|error| Unreplaced::Io(format!("`{path}`: {error}")))?;
+        if found.map(|found| found.digest) != self.held.place.content {
             return Err(changed(self.held));
         }
         // As it is behind the reading: whatever is written to it meanwhile shows.

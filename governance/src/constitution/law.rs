@@ -41,6 +41,7 @@ pub(crate) struct Facts {
     pub(crate) confidentiality: Confidentiality,
     pub(crate) untrusted: bool,
     pub(crate) tainted: bool,
+    pub(crate) reversible: bool,
     pub(crate) pinned: bool,
 }
 
@@ -93,7 +94,7 @@ struct Slice {
 #[derive(Clone, Debug, Default)]
 struct Reads(BTreeSet<&'static str>);
 
-const ATTRIBUTES: [&str; 10] = [
+const ATTRIBUTES: [&str; 11] = [
     "environment",
     "risk",
     "fairness",
@@ -103,6 +104,7 @@ const ATTRIBUTES: [&str; 10] = [
     "confidentiality",
     "untrusted",
     "tainted",
+    "reversible",
     "pinned",
 ];
 
@@ -333,6 +335,7 @@ impl Facts {
             "confidentiality" => long(level(self.confidentiality)),
             "untrusted" => RestrictedExpression::new_bool(self.untrusted),
             "tainted" => RestrictedExpression::new_bool(self.tainted),
+            "reversible" => RestrictedExpression::new_bool(self.reversible),
             _ => RestrictedExpression::new_bool(self.pinned),
         }
     }

@@ -186,7 +186,7 @@ fn no_hostile_value_is_permitted() {
 }
 
 pub(crate) fn given() -> impl Strategy<Value = Given> {
-    let flags = prop::array::uniform6(any::<bool>());
+    let flags = prop::array::uniform8(any::<bool>());
     let arguments = vec!["{}", r#"{"to":"notes.txt"}"#, r#"{"to":"x"}"#, r#"{"path":".git/x"}"#, r#"{"n":7}"#];
     let levels = (prop::sample::select(LEVELS.to_vec()), prop::sample::select(LEVELS.to_vec()));
     let known =
@@ -197,13 +197,20 @@ pub(crate) fn given() -> impl Strategy<Value = Given> {
     let first = (prop::sample::select(DECISIONS.to_vec()), flags, prop::sample::select(arguments), levels);
     (first, known, scope, environment, rest).prop_map(
         |(
-            (law, [never, stranger, tainted, familiar, spent, suspended], arguments, (clearance, context)),
+            (
+                law,
+                [never, stranger, tainted, familiar, spent, suspended, reversible, kept],
+                arguments,
+                (clearance, context),
+            ),
             known,
             scope,
             environment,
             (effects, bad_calls, ruled),
         )| Given {
             workspace: "/home/a",
+            reversible,
+            kept,
             who: Given::good().who,
             law,
             environment,
@@ -240,6 +247,8 @@ pub(crate) fn worse(given: &Given, at: usize, more: u16, level: Confidentiality,
         Given { spent: true, ..given.clone() },
         Given { suspended: true, ..given.clone() },
         Given { tainted: true, ..given.clone() },
+        Given { reversible: false, ..given.clone() },
+        Given { kept: false, ..given.clone() },
         Given { familiar: false, ..given.clone() },
         Given { effects, ..given.clone() },
         Given { context: given.context.max(level), ..given.clone() },

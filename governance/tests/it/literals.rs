@@ -4,7 +4,7 @@ use ephor_base::{CallId, Decision, arguments::Value};
 use ephor_governance::{
     Planned, Rule, SpanTable, Spent, Tool,
     literals::Literals,
-    origin::{self, Origins},
+    origin::{self, Harms, Origins},
 };
 
 use crate::{
@@ -138,7 +138,8 @@ fn each_form_of_the_closed_list_is_found_by_its_meaning() {
 fn rules(office: &Office, tainted: bool, planned: Planned<'_>, tool: &str, arguments: &str) -> Origins {
     let tool: &Tool = office.registry.tool(&name(tool)).unwrap();
     let arguments = ephor_base::Arguments::parse(arguments).unwrap();
-    origin::of((CallId(1), tool, &arguments), tainted, planned, &Spent::default(), &office.spans)
+    let harms = Harms { tainted, reversible: false };
+    origin::of((CallId(1), tool, &arguments), harms, planned, &Spent::default(), &office.spans)
 }
 
 #[test]
@@ -220,4 +221,19 @@ fn the_verdict_says_which_rule_decided() {
     let (decision, _, codes) = code(Given { arguments: r#"{"to":"m@evil.example"}"#.into(), ..Given::good() });
     assert_eq!(decision, Decision::Defer);
     assert!(codes.iter().any(|code| code == "argument-to-is-untrusted"), "{codes:?}");
+}
+
+#[test]
+fn what_can_be_undone_is_judged_by_its_effects_alone() {
+    let other = Given { arguments: r#"{"to":"m@evil.example"}"#.into(), ..Given::good() };
+    let undone = Given { reversible: true, ..other.clone() };
+    let decided = undone.decide();
+    assert_eq!((decided.verdict.decision, decided.rule), (Decision::Permit, Some(Rule::Reversible)));
+    // What is only said to be, and is not kept, is not.
+    assert_eq!(Given { kept: false, ..undone.clone() }.decide().verdict.decision, Decision::Defer);
+    assert_eq!(other.decide().verdict.decision, Decision::Defer);
+    // Effects, scope and the law hold as before.
+    assert_eq!(Given { effects: [0, 0, 0, 0, 900], ..undone.clone() }.decide().verdict.decision, Decision::Defer);
+    assert_eq!(Given { scope: Pinned::Other, ..undone.clone() }.decide().verdict.decision, Decision::Defer);
+    assert_eq!(Given { law: Decision::Deny, ..undone }.decide().verdict.decision, Decision::Deny);
 }

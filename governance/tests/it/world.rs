@@ -87,6 +87,10 @@ pub(crate) struct Given {
     pub(crate) arguments: String,
     pub(crate) effects: [u16; 5],
     pub(crate) workspace: &'static str,
+    /// Whether its registration says that it can be undone.
+    pub(crate) reversible: bool,
+    /// Whether what it replaces is kept.
+    pub(crate) kept: bool,
     pub(crate) clearance: Confidentiality,
     pub(crate) context: Confidentiality,
     pub(crate) scope: Pinned,
@@ -128,6 +132,8 @@ impl Given {
             arguments: r#"{"to":"notes.txt"}"#.into(),
             effects: [0; 5],
             workspace: "/home/a",
+            reversible: false,
+            kept: true,
             clearance: Confidentiality::Confidential,
             context: Confidentiality::Public,
             scope: Pinned::This,
@@ -161,7 +167,7 @@ impl Given {
         let [risk, fairness, privacy, novelty, security] = self.effects;
         Tool::new(Registration {
             effects: EffectVector::new(risk, fairness, privacy, novelty, security),
-            flow: Flow { clearance: self.clearance, ..Flow::acts() },
+            flow: Flow { clearance: self.clearance, reversible: self.reversible, ..Flow::acts() },
             ..tool()
         })
         .unwrap()
@@ -183,6 +189,7 @@ impl Given {
                 arguments: &arguments,
                 reached: Some(&arguments),
                 workspace: self.workspace,
+                kept: self.kept,
                 fit: Err(&fault),
             },
             Known::Fits => ToolAsk::Known {
@@ -190,6 +197,7 @@ impl Given {
                 arguments: &arguments,
                 reached: Some(&arguments),
                 workspace: self.workspace,
+                kept: self.kept,
                 fit: Ok(()),
             },
         };

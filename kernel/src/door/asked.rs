@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Format,
-    Leads, Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask, SessionId,
-    Task, ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
+    Kept, Leads, Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask,
+    SessionId, Task, ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
 use ephor_chain::{
     Veil,
@@ -17,7 +17,7 @@ use ephor_governance::{
 };
 
 use super::{Refusal, Session, planning::PLAN_TOKENS, session::Shown};
-use crate::driver::{Estimate, Sought};
+use crate::driver::{Estimate, Found, Sought};
 
 /// What was asked, in the door's own terms.
 pub(crate) struct Asked {
@@ -57,6 +57,8 @@ pub(crate) struct ToolCall {
     pub(crate) paths: Vec<(String, String)>,
     /// The arguments, with each path as the file has it that it leads to; none until all were followed, or if one leads nowhere.
     pub(crate) reached: Option<Arguments>,
+    /// What it replaces, as its driver kept it. Of a call on the record: nothing.
+    kept: Vec<Kept>,
 }
 
 impl ToolCall {
@@ -65,7 +67,27 @@ impl ToolCall {
         let paths = tool.registration().paths.iter().filter_map(|name| Some((name.clone(), path(name)?.to_owned())));
         let (fault, paths): (_, Vec<_>) = (tool.validate(&task.arguments).err(), paths.collect());
         let reached = paths.is_empty().then(|| task.arguments.clone());
-        Self { task, fault, paths, reached }
+        Self { task, fault, paths, reached, kept: Vec::new() }
+    }
+
+    /// Whether all that it replaces can be kept: it names the files that it writes, and nothing of them is too much.
+    fn can_be_kept(&self) -> bool {
+        let place = |file: &Located| matches!(&file.leads, Leads::To(place) if place.can_be_kept());
+        self.task.writes && !self.task.files.is_empty() && self.task.files.iter().all(place)
+    }
+
+    /// What it replaces, for the record; `None` if that could be kept and was not. Only what the file held when the call was judged
+    /// counts.
+    pub(crate) fn kept(&self) -> Option<Vec<Kept>> {
+        if !self.can_be_kept() {
+            return Some(Vec::new());
+        }
+        let of = |file: &Located| {
+            let Leads::To(place) = &file.leads else { return None };
+            let kept = self.kept.iter().find(|kept| kept.path == place.path)?;
+            (kept.held.as_deref().map(Digest::of) == place.content).then(|| kept.clone())
+        };
+        self.task.files.iter().map(of).collect()
     }
 
     /// Its paths lead there.
@@ -243,8 +265,10 @@ impl Asked {
     }
 
     /// Its paths lead there: from here on it is the call of these files.
-    pub(crate) fn locate(&mut self, veil: &Veil, files: Vec<Located>) {
+    pub(crate) fn locate(&mut self, veil: &Veil, found: Vec<Found>) {
         let What::Tool(tool) = &mut self.what else { return };
+        let (files, kept): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.located, found.kept)).unzip();
+        tool.kept = kept.into_iter().flatten().collect();
         let pieces = [tool.task.name.as_str().as_bytes().to_vec(), cbor::to_vec(&tool.task.arguments)];
         let content = Content::Call { arguments: tool.task.arguments.clone(), files: files.clone() };
         tool.locate(files);
@@ -466,6 +490,7 @@ impl What {
                         arguments: &asked.task.arguments,
                         reached,
                         workspace: asked.task.workspace.as_str(),
+                        kept: asked.can_be_kept(),
                         fit,
                     }
                 }

@@ -11,7 +11,9 @@ use ephor_base::{
 use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
     Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
-    gate::call_digest, origin, plan::Call,
+    gate::call_digest,
+    origin::{self, Harms},
+    plan::Call,
 };
 
 use crate::judgments::{Said, Suspended};
@@ -469,8 +471,9 @@ impl Session {
         let Some(tool) = gate.registry().tool(name).filter(|tool| tool.acts()) else { return };
         let tainted = self.is_tainted(case.grounds.chosen, case.grounds.within);
         let plan = self.plan();
+        let harms = Harms { tainted, reversible: meant.what.ask(gate.registry()).is_reversible() };
         let origins =
-            origin::of((case.call, tool, arguments), tainted, plan.planned(), self.conduct.spent(), &self.table);
+            origin::of((case.call, tool, arguments), harms, plan.planned(), self.conduct.spent(), &self.table);
         let digest = call_digest(name, arguments);
         if permitted {
             // What a person permitted for want of a plan is done of the one that is made later.

@@ -8,7 +8,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{
     Action, ActionKind, Budget, CallId, Confidentiality, Decision, Digest, EndReason, Exhausted, Failure, FailureKind,
-    Leads, Located, ModelAnswer, OperatorId, Outcome, Product, Reach, Receipt, Resource, Seq, SessionId, Task, Verdict,
+    Kept, Leads, Located, ModelAnswer, OperatorId, Outcome, Product, Reach, Receipt, Resource, Seq, SessionId, Task,
+    Verdict,
 };
 use ephor_chain::{
     AppendError, Durable, HoldKind, Intent, IntentRecord, Log,
@@ -23,7 +24,7 @@ use driving::{Driven, GRACE};
 
 use super::{
     Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
-    asked::{Asked, What, digest_of},
+    asked::{Asked, ToolCall, What, digest_of},
     history::{Heard, Reuse},
     inbox::PREVIEW,
     law::Under,
@@ -35,7 +36,7 @@ use super::{
     session::Session,
 };
 use crate::{
-    driver::{CallContext, Driver, Preview},
+    driver::{CallContext, Driver, Found, Preview},
     ledger::Reservation,
     seen::Seen,
 };
@@ -163,8 +164,8 @@ impl Serving {
     }
 
     /// The paths of the call lead there.
-    fn settle(&self, asked: &mut Asked, files: Vec<Located>) -> Result<(), Refusal> {
-        asked.locate(self.link.veil.as_deref().ok_or(Refusal::Fenced)?, files);
+    fn settle(&self, asked: &mut Asked, found: Vec<Found>) -> Result<(), Refusal> {
+        asked.locate(self.link.veil.as_deref().ok_or(Refusal::Fenced)?, found);
         Ok(())
     }
 
@@ -398,7 +399,8 @@ impl Serving {
         let driver = self.driver(&asked.what);
         let driver = driver.ok_or_else(|| Refusal::UnknownReference(format!("a driver for {}", asked.target)))?;
         let shown = self.may_show(asked).await?;
-        let intent = self.intent(asked, reserved).ok_or(Refusal::Fenced)?;
+        let kept = self.kept(asked)?;
+        let intent = self.intent(asked, reserved, kept).ok_or(Refusal::Fenced)?;
         Ok((task, driver, shown, intent))
     }
 
@@ -617,7 +619,18 @@ impl Serving {
         }
     }
 
-    fn intent(&self, asked: &Asked, reserved: Budget) -> Option<IntentRecord> {
+    /// What a call replaces whose registration says that it can be undone. It stands in the intent, so nothing is replaced before it is
+    /// on the disk.
+    fn kept(&self, asked: &Asked) -> Result<Vec<Kept>, Refusal> {
+        let gate = self.door.gate();
+        let reversible =
+            |tool: &&ToolCall| gate.registry().find(&tool.task.name).is_some_and(|own| own.flow.reversible);
+        let Some(tool) = asked.tool_call().filter(reversible) else { return Ok(Vec::new()) };
+        let why = || Refusal::UnknownReference(format!("what {} replaces, as its driver kept it", asked.target));
+        tool.kept().ok_or_else(why)
+    }
+
+    fn intent(&self, asked: &Asked, reserved: Budget, kept: Vec<Kept>) -> Option<IntentRecord> {
         Some(IntentRecord {
             session: self.caller.session,
             operator: self.operator?,
@@ -628,6 +641,7 @@ impl Serving {
             attempt: asked.attempt,
             arguments: asked.digest,
             reserved,
+            kept,
         })
     }
 
@@ -696,9 +710,9 @@ fn heard(
 }
 
 /// Paths that cannot be judged, and why.
-fn nowhere(paths: &[(String, String)], why: &str) -> Vec<Located> {
+fn nowhere(paths: &[(String, String)], why: &str) -> Vec<Found> {
     let leads = || Leads::Nowhere(why.to_owned());
-    paths.iter().map(|(argument, _)| Located { argument: argument.clone(), leads: leads() }).collect()
+    paths.iter().map(|(argument, _)| Found::only(Located { argument: argument.clone(), leads: leads() })).collect()
 }
 
 fn release(reservation: Reservation) {

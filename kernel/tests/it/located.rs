@@ -5,15 +5,15 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use ephor_base::{Budget, Decision, Leads, Located, Task};
+use ephor_base::{Budget, Decision, Kept, Leads, Located, Task};
 use ephor_chain::{
     Private,
     record::{Content, Fact, RulingOn},
 };
-use ephor_kernel::{CallContext, Driver, Estimate, Locating, Permit, Retrial, Running, Sought};
+use ephor_kernel::{CallContext, Driver, Estimate, Found, Locating, Permit, Retrial, Running, Sought};
 use futures_util::FutureExt;
 
-use crate::world::{PLENTY, Setup, World, code, direct, done, located, question, reader, said, writer};
+use crate::world::{Does, PLENTY, Setup, World, code, direct, done, located, question, reader, said, writer};
 
 /// A tool in whose workspace every path leads to one place, or nowhere; without one it does not say.
 struct Linked {
@@ -53,7 +53,7 @@ impl Driver for Linked {
                 _ => {}
             }
         }
-        Locating::new(std::future::ready(files))
+        Locating::new(std::future::ready(files.into_iter().map(Found::only).collect()))
     }
     fn run(&self, permit: Permit, _: CallContext) -> Running {
         self.runs.fetch_add(1, Ordering::SeqCst);
@@ -134,4 +134,33 @@ async fn the_record_holds_both_names_and_decides_the_same_again() {
         }
     }
     assert_eq!(calls, 1);
+}
+
+#[tokio::test]
+async fn what_a_call_replaces_is_on_the_disk_before_it_does() {
+    let mut tool = writer("t.write");
+    tool.flow.reversible = true;
+    let driver = Does::new(|_, _| async { said("done") });
+    let mut setup = Setup::new();
+    setup.tools.push((tool.clone(), driver));
+    let here = setup.boot().await;
+    let mut puppet = here.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    done(&process, direct("t.write", r#"{"path":"notes.md"}"#)).await.unwrap();
+    let kept = |stored: &ephor_chain::Stored| match (&stored.entry.fact, &stored.content) {
+        (Fact::Intent { .. }, Private::Open(Content::Kept(kept))) => Some(kept.clone()),
+        _ => None,
+    };
+    let kept: Vec<_> = here.record().await.iter().filter_map(kept).collect();
+    let held = Some(b"content".to_vec());
+    assert_eq!(kept, [vec![Kept { path: "notes.md".into(), held }]]);
+
+    // A driver that keeps nothing, or something else, runs nothing.
+    let driver = Linked::new(Some(Ok("notes.md")));
+    let here = world(tool, driver.clone()).await;
+    let mut puppet = here.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    let refused = done(&process, direct("t.write", r#"{"path":"notes.md"}"#)).await.unwrap_err();
+    assert!(refused.to_string().contains("as its driver kept it"), "{refused}");
+    assert_eq!(driver.runs.load(Ordering::SeqCst), 0);
 }

@@ -16,9 +16,9 @@ use std::{
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
     Action, AnswerEnd, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason,
-    FileId, Integrity, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part,
-    PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId,
-    SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
+    FileId, Integrity, Kept, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome,
+    Part, PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq,
+    SessionId, SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
     files::{File, Files, Open, Tree},
 };
 use ephor_chain::{
@@ -29,9 +29,9 @@ use ephor_chain::{
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     AgentSpec, Answered, Appointments, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers,
-    Estimate, FirstNumbers, Incoming, Kernel, Life, Locating, NotDecreed, Patience, Permit, Process, Refusal, Roster,
-    Running, Secrets, Seen, SessionSpec, SignedRuling, Sought, Statement, Subscription, TurnLimits, Watchers, found,
-    operator_id,
+    Estimate, FirstNumbers, Found, Incoming, Kernel, Life, Locating, NotDecreed, Patience, Permit, Process, Refusal,
+    Roster, Running, Secrets, Seen, SessionSpec, SignedRuling, Sought, Statement, Subscription, TurnLimits, Watchers,
+    found, operator_id,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -226,12 +226,20 @@ impl Driver for Does {
     }
     /// There is no disk here: each path is the file it says.
     fn locate(&self, sought: Sought) -> Locating {
-        Locating::new(std::future::ready(located(&sought, Digest::of(b"content"))))
+        let found = |located| Found { kept: kept(&located), located };
+        let files = located(&sought, Digest::of(b"content")).into_iter().map(found).collect();
+        Locating::new(std::future::ready(files))
     }
     fn run(&self, permit: Permit, context: CallContext) -> Running {
         self.runs.fetch_add(1, Ordering::SeqCst);
         Running::new((self.run)(permit, context))
     }
+}
+
+/// What a call replaces there.
+fn kept(located: &Located) -> Option<Kept> {
+    let Leads::To(place) = &located.leads else { return None };
+    place.content.map(|_| Kept { path: place.path.clone(), held: Some(b"content".to_vec()) })
 }
 
 /// Every path of a call as a file of its own that holds this.
@@ -242,6 +250,7 @@ pub(crate) fn located(sought: &Sought, content: Digest) -> Vec<Located> {
         node: FileId { device: 1, inode: path.len() as u64 },
         names: 1,
         content: sought.replaces.then_some(content),
+        size: sought.replaces.then_some(7),
     };
     let one =
         |(argument, path): &(String, String)| Located { argument: argument.clone(), leads: Leads::To(place(path)) };

@@ -252,6 +252,7 @@ pub(crate) fn intent(call: u64) -> IntentRecord {
         attempt: 1,
         arguments: Digest::of(&call.to_be_bytes()),
         reserved: Budget { tool_calls: 1, ..Budget::ZERO },
+        kept: Vec::new(),
     }
 }
 

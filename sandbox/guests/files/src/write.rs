@@ -4,6 +4,7 @@ use crate::ephor::tool::host::{Unreplaced, replace};
 use crate::exports::ephor::tool::guest::{Answer, Description, Failure};
 use crate::path::Path;
 use crate::text::{count, visible};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
 pub(crate) const NAME: &str = "fs.write";
@@ -12,16 +13,45 @@ pub(crate) const NAME: &str = "fs.write";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     path: String,
-    content: String,
+    /// Null removes the file; absent is an error.
+    #[serde(deserialize_with = "Option::deserialize")]
+    content: Option<String>,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    expected: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+enum Encoding {
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    #[serde(rename = "base64")]
+    Base64,
+}
+
+impl Arguments {
+    /// The bytes of the file; none if it is to be removed.
+    fn bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(content) = &self.content else { return Ok(None) };
+        match self.encoding {
+            Encoding::Utf8 => Ok(Some(content.clone().into_bytes())),
+            Encoding::Base64 => STANDARD
+                .decode(content)
+                .map(Some)
+                .map_err(|error| Failure::InvalidArguments(format!("`content` is not base64: {error}"))),
+        }
+    }
 }
 
 pub(crate) fn description() -> Description {
     Description {
         name: NAME.to_owned(),
-        description: "Writes a text file of the workspace: creates it, with its parent directories, or replaces all of \
-                      its content at once. Says how many bytes it wrote."
+        description: "Writes a file of the workspace: creates it, with its parent directories, or replaces all of its \
+                      content at once. Says how many bytes it wrote."
             .to_owned(),
-        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"content":{"type":"string","description":"The whole new content of the file."}},"required":["path","content"],"additionalProperties":false}"#.to_owned(),
+        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"content":{"type":["string","null"],"description":"The whole new content of the file; null removes it."},"encoding":{"enum":["utf-8","base64"]},"expected":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"SHA-256 digests, of which the file must have one now; empty for no file."}},"required":["path","content"],"additionalProperties":false}"#.to_owned(),
     }
 }
 
@@ -30,16 +60,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
     if path.is_workspace() || arguments.path.ends_with('/') {
         return Err(Failure::Refused(format!("`{}` names a directory, not a file", visible(&arguments.path))));
     }
-    let replaced = replace(path.as_str(), arguments.content.as_bytes()).map_err(|error| match error {
+    let bytes = arguments.bytes()?;
+    let replaced = replace(path.as_str(), bytes.as_deref(), &arguments.expected).map_err(|error| match error {
         Unreplaced::Refused(why) => Failure::Refused(why),
         Unreplaced::Changed(why) => Failure::Failed(why),
         Unreplaced::Io(why) => Failure::Io(why),
     })?;
-    let written = count(arguments.content.len() as u64, "byte", "bytes");
     let shown = path.shown();
-    let summary = match replaced.old_size {
-        None => format!("wrote {written} to the new file `{shown}`"),
-        Some(old) => format!("wrote {written} to `{shown}` in place of {}", count(old, "byte", "bytes")),
+    let size = |bytes: u64| count(bytes, "byte", "bytes");
+    let summary = match (bytes.map(|bytes| size(bytes.len() as u64)), replaced.old_size.map(size)) {
+        (Some(written), None) => format!("wrote {written} to the new file `{shown}`"),
+        (Some(written), Some(old)) => format!("wrote {written} to `{shown}` in place of {old}"),
+        (None, old) => format!("removed `{shown}`, which held {}", old.unwrap_or_default()),
     };
     let mut content = format!("{summary}\n");
     for sentence in replaced.lost {
