@@ -6,9 +6,11 @@
 //!
 //! This crate touches no file, network, process, environment or clock. Everything it does is an action at the door.
 
+mod errands;
 mod prompt;
 mod runner;
 mod turn;
 
+pub use errands::{Calls, Errands};
 pub use runner::AgentLoop;
 pub use turn::{Interrupt, Step, Turn, TurnLimits, Work};

@@ -1,32 +1,34 @@
 //! The body of an agent: carries out what the turn machine says.
 
-use std::{ops::ControlFlow, pin::pin};
+use std::{ops::ControlFlow, pin::pin, sync::Arc};
 
-use ephor_base::{Action, CallId, ModelAction, Outcome, ReplyAction, ToolAction};
+use ephor_base::{Action, CallId, EndReason, ModelAction, Outcome, ReplyAction, ToolAction};
 use ephor_kernel::{Body, Call, CallState, Incoming, Life, Process, Refusal, TurnState};
 use futures_util::{FutureExt, future::Either, future::select};
 
+use crate::errands::{Calls, Errands};
 use crate::turn::{Interrupt, Turn, TurnLimits, Work};
 
 /// The agent loop. One body serves any number of agents.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone)]
 pub struct AgentLoop {
     limits: TurnLimits,
+    errands: Arc<dyn Errands>,
 }
 
 impl AgentLoop {
-    /// A loop whose turns keep to `limits`.
+    /// A loop whose turns keep to `limits`, and in which some messages are `errands`.
     #[must_use]
-    pub const fn new(limits: TurnLimits) -> Self {
-        Self { limits }
+    pub const fn new(limits: TurnLimits, errands: Arc<dyn Errands>) -> Self {
+        Self { limits, errands }
     }
 }
 
 impl Body for AgentLoop {
     fn run(&self, process: Process) -> Life {
-        let limits = self.limits;
+        let (limits, errands) = (self.limits, self.errands.clone());
         Life::new(async move {
-            let agent = Agent { process, limits };
+            let agent = Agent { process, limits, errands };
             agent.serve().await
         })
     }
@@ -35,6 +37,7 @@ impl Body for AgentLoop {
 struct Agent {
     process: Process,
     limits: TurnLimits,
+    errands: Arc<dyn Errands>,
 }
 
 /// Why work was broken off.
@@ -57,8 +60,12 @@ impl Agent {
                 Incoming::Stop => return Ok(()),
                 // It is linked to nobody and monitors nobody.
                 Incoming::Exit(_) => {}
-                Incoming::Message(_) => {
-                    if self.turn().await?.is_break() {
+                Incoming::Message(envelope) => {
+                    let ended = match self.errands.take(envelope.id).await {
+                        Some(calls) => self.errand(calls).await?,
+                        None => self.turn().await?,
+                    };
+                    if ended.is_break() {
                         return Ok(());
                     }
                 }
@@ -90,6 +97,28 @@ impl Agent {
                 None => None,
             };
         }
+    }
+
+    /// Makes the calls of an errand, each whatever became of the one before, and ends the turn without a word of a model's. One that is cut
+    /// off with its process is not gone on with: the next incarnation takes the message for what it says.
+    async fn errand(&self, calls: Calls) -> Result<ControlFlow<()>, String> {
+        let mut end = EndReason::Replied;
+        for (name, arguments) in calls {
+            let (ended, broken) = self.call(Action::Tool(ToolAction::Direct { name, arguments })).await?;
+            end = match (ended, broken) {
+                (_, Some(Break::Stop)) => return Ok(ControlFlow::Break(())),
+                (Err(Refusal::TurnLimit(limit)), _) => EndReason::LimitHit(limit),
+                (Err(Refusal::BudgetSpent { exhausted, .. }), _) => EndReason::BudgetSpent(exhausted.resource),
+                (Ok(Outcome::Cancelled) | Err(Refusal::Fenced | Refusal::NoTurn), _) | (_, Some(_)) => {
+                    EndReason::Cancelled
+                }
+                (Ok(_) | Err(Refusal::Denied { .. } | Refusal::UnknownReference(_)), None) => continue,
+                (Err(refusal), None) => return Err(refusal.to_string()),
+            };
+            break;
+        }
+        self.reply(ReplyAction { answer: None, end }).await?;
+        Ok(ControlFlow::Continue(()))
     }
 
     async fn ask(&self, action: Action) -> Result<Option<Break>, String> {

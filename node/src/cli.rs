@@ -2,6 +2,7 @@
 
 mod answers;
 mod operator;
+mod undo;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -11,6 +12,7 @@ use ephor_chain::{Retention, record::Pin};
 
 pub(crate) use answers::{Answered, Precedent, Precedents, Reinstated};
 pub(crate) use operator::Operator;
+pub(crate) use undo::Undo;
 
 use crate::operation::Change;
 
@@ -42,6 +44,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Give an agent a message in this folder, and get its answer.
     Run(Run),
+    /// Put back the files that a session has written, as they were before. What was kept of them stands on the record.
+    Undo(Undo),
     /// Keep a node running until Ctrl-C.
     Up(Up),
     /// Show the processes of the running node as a tree: state, budget, whom each waits for.

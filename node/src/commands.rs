@@ -57,6 +57,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let home = home.with_credential(cli.credential, cli.as_passphrase_file);
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
+        Command::Undo(args) => runtime(1)?.block_on(run::undo(&home, args)),
         Command::Up(args) => up::up(home, &args),
         Command::Top => runtime(1)?.block_on(top::top(&home)),
         Command::Inspect(args) => runtime(1)?.block_on(inspect::inspect(&home, &args)),

@@ -25,6 +25,7 @@ mod protocol;
 mod serving;
 mod terminal;
 mod timetable;
+mod undo;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     operation::{Done, Operation},
     projections::{Found, Question},
+    undo::{Left, PutBack},
 };
 
 /// The version of this protocol: a number that the build makes of all sources. Client and node must have the same.
@@ -97,6 +98,15 @@ pub(crate) enum Request {
         /// The tools that it needs, and where they may act, if they are pinned: nothing else may act in its turn unasked.
         #[serde(default)]
         scope: Option<Vec<Pin>>,
+    },
+    /// Has a session put back what it has written.
+    Undo {
+        /// The session.
+        session: SessionId,
+        /// What was written from this entry on; everything, if none is named.
+        to: Option<Seq>,
+        /// Only say what would be put back.
+        dry_run: bool,
     },
     /// Cancels the turn under way.
     Cancel {
@@ -188,6 +198,15 @@ pub(crate) enum Answer {
     Accepted {
         /// Its number.
         message: MessageId,
+    },
+    /// What is put back; the turn that does it follows.
+    Undoing {
+        /// The files.
+        files: Vec<PutBack>,
+        /// What stays as it is.
+        left: Vec<Left>,
+        /// The message that has it done; nothing if nothing is done.
+        message: Option<MessageId>,
     },
     /// Something seen in the session.
     Seen {

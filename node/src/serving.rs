@@ -14,6 +14,7 @@ mod rests;
 mod schedules;
 mod secrets;
 mod signals;
+mod undoing;
 mod upkeep;
 
 use std::{

@@ -2,6 +2,7 @@
 
 mod message;
 mod screen;
+mod undo;
 
 use std::{
     collections::VecDeque,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_base::{Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
+use ephor_base::{ActionKind, Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
 use ephor_chain::record::RulingOn;
 use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
@@ -29,6 +30,8 @@ use crate::{
     protocol::{Answer, Request},
     terminal,
 };
+
+pub(crate) use undo::undo;
 
 /// The exit status behind SIGTERM, as shells have it.
 const TERMINATED: u8 = 143;
@@ -98,6 +101,15 @@ struct Turn<'a> {
     ends: usize,
     /// Of one who came back into a turn: how the one before ended. The reply may have been said before he came.
     before: Option<Before>,
+    kind: Kind,
+}
+
+/// What a turn is for.
+enum Kind {
+    /// An answer.
+    Answers,
+    /// To put back what was written: whether all of it is, so far.
+    Undoes { all: bool },
 }
 
 /// The signals that end a run, from here on as something to be told. Before there is a turn, they end this process.
@@ -207,7 +219,8 @@ impl<'a> Turn<'a> {
     fn new(home: &'a Home, client: Client, session: SessionId, stops: Stops) -> Self {
         let said = VecDeque::new();
         let (question, cancelled, suspended, unasked, end, ends, before) = (None, false, false, false, None, 1, None);
-        Self { home, client, session, stops, question, said, cancelled, suspended, unasked, end, ends, before }
+        let kind = Kind::Answers;
+        Self { home, client, session, stops, question, said, cancelled, suspended, unasked, end, ends, before, kind }
     }
 
     async fn replay(home: &'a Home, replay: &Replay, screen: &mut Screen) -> anyhow::Result<Self> {
@@ -232,7 +245,7 @@ impl<'a> Turn<'a> {
 
     async fn carry_through(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         if self.ends == 0 {
-            return Ok(status(self.end));
+            return Ok(self.status());
         }
         loop {
             let question = self.question.clone();
@@ -299,6 +312,9 @@ impl<'a> Turn<'a> {
             }
         };
         screen.seen(&seen);
+        if let Kind::Undoes { all } = &mut self.kind {
+            *all &= !stays_as_it_is(&seen);
+        }
         match seen {
             Seen::Deferred(question) => self.question = Some(*question),
             Seen::Refused { reasons, .. } => {
@@ -324,6 +340,7 @@ impl<'a> Turn<'a> {
     fn status(&self) -> ExitCode {
         match self.end {
             Some(EndReason::Replied) if self.suspended => ExitCode::FAILURE,
+            Some(EndReason::Replied) if matches!(self.kind, Kind::Undoes { all: false }) => ExitCode::FAILURE,
             Some(EndReason::Replied) if self.unasked => ExitCode::from(NOBODY_ASKED),
             end => status(end),
         }
@@ -350,6 +367,15 @@ impl<'a> Turn<'a> {
         self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
         self.client.say(&ruling).await
+    }
+}
+
+/// Whether this says that a file was not put back.
+fn stays_as_it_is(seen: &Seen) -> bool {
+    match seen {
+        Seen::Ended { action: ActionKind::Tool, end, .. } => end != "done",
+        Seen::Refused { .. } => true,
+        _ => false,
     }
 }
 

@@ -37,6 +37,7 @@ use super::{
     rests,
     schedules::{Schedules, Scheduling},
     secrets,
+    undoing::Undoings,
     upkeep::Upkeep,
 };
 use crate::{
@@ -66,6 +67,7 @@ pub(crate) struct Node {
     /// The keys that sign the log, for clients to know the node by.
     pub(super) identity: watch::Sender<Arc<SigningKeys>>,
     pub(super) refusals: Refusals,
+    pub(super) undoings: Arc<Undoings>,
     tools: Vec<ToolName>,
     guest: Guest,
     log: Log,
@@ -109,7 +111,8 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     let kernel = Kernel::boot(parts, first, recovered.next_pid, random).await?;
     kernel.start_service("wasm-ticker", Arc::new(Ticker(engine))).await?;
     kernel.start_task("wasm-compiler", Arc::new(Compiler(guest.clone()))).await?;
-    take_up(&kernel, &config).await?;
+    let undoings = Arc::<Undoings>::default();
+    take_up(&kernel, &AgentLoop::new(config.turn_limits(), undoings.clone())).await?;
     let home = home.clone();
     let projections = Arc::new(Projections::new(&home, &origin));
     let (identity, scheduling) = (watch::Sender::new(Arc::new(signing(&home, &protection)?)), Arc::default());
@@ -123,6 +126,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
         scheduling,
         identity,
         refusals,
+        undoings,
         tools: names,
         guest,
         log,
@@ -177,9 +181,8 @@ async fn enrol_first(home: &Home, log: &Log, random: &dyn Random) -> anyhow::Res
 }
 
 /// Lets go on what an earlier node left unfinished, before anybody is let in.
-async fn take_up(kernel: &Kernel, config: &Config) -> anyhow::Result<()> {
-    let limits = config.turn_limits();
-    let sessions = kernel.take_up(|_| Some(Arc::new(AgentLoop::new(limits)))).await?;
+async fn take_up(kernel: &Kernel, agent: &AgentLoop) -> anyhow::Result<()> {
+    let sessions = kernel.take_up(|_| Some(Arc::new(agent.clone()))).await?;
     if !sessions.is_empty() {
         tracing::info!(sessions = sessions.len(), "unfinished sessions go on");
     }
@@ -285,10 +288,10 @@ fn drivers(seal: Secret<[u8; 32]>, engine: &Engine, models: &Models) -> anyhow::
     Ok(Driven { drivers, tools, guest, watchers })
 }
 
-/// How values go through a built-in file tool: its answers are plain text, and what it writes stays in the workspace.
+/// How values go through a built-in file tool: its answers are plain text, and what it writes stays in the workspace and can be undone.
 fn flow(capability: Capability) -> Flow {
     if capability == Capability::FsWrite {
-        Flow { destinations: Destinations::Of(Vec::new()), format: Format::Text, ..Flow::acts() }
+        Flow { destinations: Destinations::Of(Vec::new()), format: Format::Text, reversible: true, ..Flow::acts() }
     } else {
         Flow { format: Format::Text, ..Flow::looks() }
     }
@@ -437,13 +440,17 @@ impl Node {
         let workspace = Workspace::new(opened.path().to_owned()).context("the workspace is not an absolute path")?;
         let (rights, instructions) = (self.config.operator_policy().rights(), INSTRUCTIONS.to_owned());
         let session = SessionSpec { operator, model, workspace, agent, rights, instructions };
-        let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
+        let body = Arc::new(self.agent_loop());
         Ok(self.kernel.open_session(AgentSpec { session, budget: self.config.session_budget(), body }).await?)
+    }
+
+    fn agent_loop(&self) -> AgentLoop {
+        AgentLoop::new(self.config.turn_limits(), self.undoings.clone())
     }
 
     /// Comes back to a session of `operator`: one that is open, or one that rests on the record.
     pub(crate) async fn attach(&self, operator: OperatorId, session: SessionId) -> anyhow::Result<Attached> {
-        let body = Arc::new(AgentLoop::new(self.config.turn_limits()));
+        let body = Arc::new(self.agent_loop());
         let attached = self.kernel.attach(session, body).await?;
         if attached.operator != operator {
             rests::look_after(&self.kernel, session).await;

@@ -174,6 +174,10 @@ impl Talk {
                 self.rule(SignedRuling { statement, operator, signature }).await
             }
             Request::Send { session, parts, scope } => self.send(session, parts, scope).await,
+            Request::Undo { session, to, dry_run } => match self.own(session) {
+                Ok(session) => self.node.undo(session, to, dry_run).await.map_err(|error| format!("{error:#}")),
+                Err(why) => Err(why),
+            },
             Request::Cancel { session } => match self.own(session) {
                 Ok(session) if self.node.kernel.cancel_turn(session) => return self.answer_later(),
                 Ok(_) => Err("no turn is under way".to_owned()),

@@ -28,7 +28,7 @@ fn end(ran: &Ran) -> (String, String) {
 
 /// A place in production, where reading is not asked about and `fs.write` is allowed beforehand.
 fn production() -> Place {
-    let place = Place::new();
+    let place = Place::new().asks_as_it_comes();
     place.configure("environment = \"production\"\n");
     place
 }
@@ -282,4 +282,29 @@ fn an_answer_is_to_the_file_that_was_there_also_behind_a_kill_of_the_node() {
     let told: String = place.log().iter().map(|entry| entry["private"].to_string()).collect();
     assert!(told.contains("changed while the question waited"), "{told}");
     place.verify();
+}
+
+#[test]
+fn a_write_that_cannot_be_kept_or_that_others_run_is_asked_about_where_others_are_not() {
+    let place = Place::new().asks_as_it_comes();
+    place.file("large.txt", "x".repeat((1 << 20) + 1));
+    place.file("two.txt", "x");
+    fs::hard_link(place.workspace.join("two.txt"), place.workspace.join("names.txt")).unwrap();
+    place.file(".git/hooks/post-commit", "#!/bin/sh\n");
+    let write = |path: &str| json!({"path": path, "content": "x"});
+    for path in ["large.txt", "names.txt", ".git/hooks/pre-commit", ".git/hooks/post-commit", ".envrc"] {
+        let ran = one(&place, &[], "fs.write", &write(path)).unasked();
+        assert_ne!(end(&ran).0, "done", "{path}: {ran}");
+    }
+    assert!(!place.workspace.join(".envrc").exists());
+    assert_eq!(end(&one(&place, &[], "fs.write", &write("notes.txt"))).0, "done");
+    // With leave it is written, and undoing says what it cannot do.
+    let ran = one(&place, &["--allow", "fs.write"], "fs.write", &write("large.txt")).succeeded();
+    let session = ran.events()[0]["session"].as_str().unwrap().to_owned();
+    let ran = place.run(&["undo", &session]);
+    assert_eq!(ran.status.code(), Some(1), "{ran}");
+    assert!(
+        ran.stderr.contains("large.txt: stays as it is") && ran.stderr.contains("nothing can be put back"),
+        "{ran}"
+    );
 }

@@ -35,5 +35,6 @@ mod scripts;
 mod signals;
 mod socket;
 mod terminal;
+mod undo;
 #[expect(dead_code, reason = "the attacks use the rest")]
 mod wire;

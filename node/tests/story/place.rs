@@ -53,11 +53,26 @@ impl Place {
         let mut place = Self::fresh();
         place.cache.clone_from(&warm.cache);
         place.make_home();
+        place.asks_about_writes();
         fs::create_dir(place.home.join("keys")).unwrap();
         fs::set_permissions(place.home.join("keys"), fs::Permissions::from_mode(0o700)).unwrap();
         // What was compiled under this key is in that cache.
         fs::copy(warm.home.join("keys/vault"), place.home.join("keys/vault")).unwrap();
         place
+    }
+
+    /// Has each write asked about, also where it can be undone: so there is something to ask about.
+    pub(crate) fn asks_about_writes(&self) {
+        let dev = include_str!("../../../governance/constitutions/dev.cedar");
+        let strict = dev.replace("\n  when { !context.reversible };", ";");
+        assert_ne!(dev, strict);
+        fs::write(self.home.join("constitution.cedar"), strict).unwrap();
+    }
+
+    /// Has the constitution of its environment decide, as in a home that nobody has touched.
+    pub(crate) fn asks_as_it_comes(self) -> Self {
+        fs::remove_file(self.home.join("constitution.cedar")).unwrap();
+        self
     }
 
     /// A home that was never used: not even the folder is there.

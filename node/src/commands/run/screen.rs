@@ -103,6 +103,15 @@ impl Screen {
         }
     }
 
+    /// What is put back.
+    pub(super) fn undoing(&mut self, undoing: &Answer) {
+        let Answer::Undoing { files, left, message } = undoing else { return };
+        if self.json {
+            return self.line(&json!({"event": "undoing", "files": files, "left": left, "message": message}));
+        }
+        super::undo::lines(files, left).iter().for_each(|line| self.dim(line));
+    }
+
     /// A line for the person, beside the answer.
     pub(super) fn note(&mut self, text: &str) {
         if self.json {
