@@ -83,7 +83,7 @@ bench-large:
 
 # Supervision against a real Erlang, in SCENARIOS random scenarios; `just diff-otp 1 --seed 91` replays one
 diff-otp SCENARIOS='10000' *ARGUMENTS:
-    EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-kernel --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
+    EPHOR_REQUIRE_ERLANG=1 cargo test --release -p ephor-runtime --test otp -- --scenarios {{ SCENARIOS }} {{ ARGUMENTS }}
 
 # The runtime of processes and their budgets in simulation, SEEDS times; `just sim 1 --seed 91` plays one and shows it
 sim SEEDS='10000' *ARGUMENTS:

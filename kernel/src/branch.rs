@@ -7,7 +7,9 @@ use ephor_base::{ExitReason, Pid, Seat};
 use crate::{
     chronicle::Chronicle,
     process::{Body, Embodied},
-    runtime::{ChildSpec, Listing, Started, Supervision, SupervisorSpec, Task},
+};
+use ephor_runtime::{
+    ChildSpec, Listing, Started, Supervision, SupervisorSpec, Task,
     supervisor::{Counted, Flags, Name, Refused, Restart, Shutdown, Target},
 };
 
@@ -122,7 +124,7 @@ impl Branch {
     /// # Errors
     /// [`Refused`]
     pub async fn start_dynamic(&self, body: Option<Arc<dyn Body>>) -> Result<Sprout, Refused> {
-        let body = body.map(|body| -> Arc<dyn crate::runtime::Body<Chronicle>> { Arc::new(Embodied(body)) });
+        let body = body.map(|body| -> Arc<dyn ephor_runtime::Body<Chronicle>> { Arc::new(Embodied(body)) });
         self.0.start_dynamic(body).await.and_then(sprout)
     }
 

@@ -9,8 +9,8 @@ use ephor_governance::Rights;
 use crate::{
     door::{Flight, Landed},
     kernel::{Kernel, ProcessInfo},
-    links::Related,
 };
+use ephor_runtime::links::Related;
 
 /// Whom a process waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,11 +17,9 @@ use crate::{
     door::{Caller, Door},
     kernel::{AGENT, CLIENT, SERVICES},
     letters::Lost,
-    runtime::{Host, Later, News, Process, SeatKey, Told, What},
     seen::Seen,
-    supervisor::Cause,
-    timers::Timers,
 };
+use ephor_runtime::{Host, Later, News, Process, SeatKey, Told, What, supervisor::Cause, timers::Timers};
 
 /// From so many restarts in one go on they stand in one record. Fewer stand each by itself, as any exit and any start does.
 const STORM: usize = 8;
@@ -84,7 +82,7 @@ impl Host for Chronicle {
         let lost: Vec<Lost> = messages.iter().flatten().map(Lost::from).collect();
         if !lost.is_empty() {
             let (door, seat) = (self.door.clone(), seat.clone());
-            crate::runtime::spawn_on(&self.handle, async move { door.bury(Some(&seat), lost, why).await });
+            ephor_runtime::spawn_on(&self.handle, async move { door.bury(Some(&seat), lost, why).await });
         }
     }
 

@@ -74,11 +74,10 @@ use crate::{
     kernel::NotStarted,
     ledger::Ledger,
     question::Question,
-    runtime::Watch,
     seen::Watchers,
-    timers::Timers,
     warrant::Warrant,
 };
+use ephor_runtime::{Watch, timers::Timers};
 
 /// The drivers of a node.
 pub struct Drivers {
@@ -441,7 +440,7 @@ impl Door {
         let (sender, states) = mpsc::channel(4);
         let cancel = self.token_for(caller.session, action.kind());
         let serving = serving::Serving::new(self.clone(), caller, cancel.clone(), sender.clone(), None);
-        crate::runtime::spawn(async move {
+        ephor_runtime::spawn(async move {
             let result = serving.contained(action).await;
             // A caller that left has no use for the answer; it is on the record.
             let _left: Result<(), _> = sender.send(CallState::Ended(result)).await;
@@ -497,7 +496,7 @@ impl Door {
     pub(crate) fn close_session(&self, id: SessionId) {
         let opened = self.sessions().remove(&id);
         // Somebody may be looking at it just now, and its seat is free all the same.
-        drop(opened.and_then(|opened| crate::lock::enter(&opened.warrant).take()));
+        drop(opened.and_then(|opened| ephor_runtime::lock::enter(&opened.warrant).take()));
         self.ongoing.changed();
     }
 
@@ -757,7 +756,7 @@ impl Door {
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Opened>>> {
-        crate::lock::enter(&self.sessions)
+        ephor_runtime::lock::enter(&self.sessions)
     }
 }
 

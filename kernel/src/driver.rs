@@ -9,10 +9,8 @@ use ephor_base::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    door::{Permit, Refusal},
-    runtime::Later,
-};
+use crate::door::{Permit, Refusal};
+use ephor_runtime::Later;
 
 /// Runs one kind of action. `node` plugs drivers in; the door alone calls them.
 pub trait Driver: Send + Sync + 'static {

@@ -169,7 +169,7 @@ impl Holds {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        crate::lock::enter(&self.state)
+        ephor_runtime::lock::enter(&self.state)
     }
 }
 

@@ -28,18 +28,18 @@ use crate::{
     },
     ledger::{Account, NotCarved},
     letters::Lost,
-    links::Related,
     process::{Body, Embodied},
     residences::{Residence, Residences},
-    runtime::{
-        self, Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec,
-        Watch,
-    },
     seen::{Seen, Subscription},
-    supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
     taking_up::NotTakenUp,
     warrant::Warrant,
     whole::{claimed, whole},
+};
+use ephor_runtime as runtime;
+use ephor_runtime::{
+    Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec, Watch,
+    links::Related,
+    supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
 };
 
 /// The last name of the seat of a session's agent.
@@ -221,7 +221,7 @@ impl Kernel {
         let agents = SupervisorSpec::new(independent, Vec::new());
         let services = SupervisorSpec::new(independent, Vec::new());
         let joined = standing.clone();
-        let services = services.joined_by(move || crate::lock::enter(&joined).clone());
+        let services = services.joined_by(move || ephor_runtime::lock::enter(&joined).clone());
         let spec = SupervisorSpec::new(flags, vec![branch("agents", agents), branch("services", services)]);
         let root = runtime.plant(NODE_NAME, &spec).await.map_err(|error| NotStarted::Tree(error.to_string()))?;
         let (agents, services) = (below(&runtime, &root, "agents")?, below(&runtime, &root, "services")?);
@@ -258,7 +258,7 @@ impl Kernel {
     pub async fn start_service(&self, name: &str, body: Arc<dyn Body>) -> Result<Seat, NotStarted> {
         let spec = ChildSpec::worker(name, Arc::new(Embodied(body)));
         let seat = started(self.0.services.start(spec.clone()).await)?.seat().clone();
-        crate::lock::enter(&self.0.standing).push(spec);
+        ephor_runtime::lock::enter(&self.0.standing).push(spec);
         Ok(seat)
     }
 
@@ -523,7 +523,7 @@ impl Kernel {
     async fn begin_anew(&self, session: SessionId) {
         let Some(home) = self.sessions().remove(session) else { return };
         tracing::error!(%session, "the door panicked over a session, which is begun anew from the record");
-        let is_first = crate::lock::enter(&self.0.anew).insert(session);
+        let is_first = ephor_runtime::lock::enter(&self.0.anew).insert(session);
         self.end_group(session, &home.group).await;
         self.door().release(home.group.seat()).await;
         self.door().close_session(session);
@@ -721,7 +721,7 @@ impl Kernel {
         async move { exit?.await }
     }
 
-    /// How many threads are lost to processes that do not yield. With [`crate::runtime::LOST_THREADS`] a node starts anew.
+    /// How many threads are lost to processes that do not yield. With [`ephor_runtime::LOST_THREADS`] a node starts anew.
     #[must_use]
     pub fn lost_threads(&self) -> watch::Receiver<usize> {
         self.0.runtime.lost_threads()
@@ -745,7 +745,7 @@ impl Kernel {
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, Residences> {
-        crate::lock::enter(&self.0.sessions)
+        ephor_runtime::lock::enter(&self.0.sessions)
     }
 }
 

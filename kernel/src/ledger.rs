@@ -163,7 +163,7 @@ impl Ledger {
     }
 
     fn nodes(&self) -> MutexGuard<'_, HashMap<Seat, Arc<Node>>> {
-        crate::lock::enter(&self.0)
+        ephor_runtime::lock::enter(&self.0)
     }
 }
 
@@ -279,7 +279,7 @@ impl Node {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        crate::lock::enter(&self.state)
+        ephor_runtime::lock::enter(&self.state)
     }
 }
 

@@ -21,17 +21,12 @@ mod judgments;
 mod kernel;
 pub mod ledger;
 mod letters;
-pub mod links;
-mod lock;
 mod process;
 pub mod question;
 mod residences;
-pub mod runtime;
 mod schedules;
 pub mod seen;
-pub mod supervisor;
 mod taking_up;
-pub mod timers;
 mod warrant;
 mod whole;
 
@@ -48,13 +43,13 @@ pub use driver::{
     CallContext, Driver, DriverResult, Estimate, Found, Locating, NoSecret, Preview, PreviewItem, Running, Secrets,
     Sought,
 };
+pub use ephor_runtime::{CAPACITY as MAILBOX_CAPACITY, LOST_THREADS, ProcessState, install_panic_hook};
 pub use judgments::{NotJudged, Said, Stands, Suspended, all_agents};
 pub use kernel::{AgentSpec, Kernel, NotStarted, Posted, ProcessInfo};
 pub use ledger::Account;
 pub use letters::{NotRaised, Whence};
 pub use process::{Body, Incoming, Life, Process};
 pub use question::{Question, Rendering};
-pub use runtime::{CAPACITY as MAILBOX_CAPACITY, ProcessState, install_panic_hook};
 pub use schedules::{MAX_SCHEDULE_NAME, NotScheduled};
 pub use seen::{Seen, Subscription, TurnState, Watchers};
 pub use taking_up::{Attached, NotTakenUp};

@@ -7,12 +7,12 @@ use ephor_base::{Action, Envelope, Pid, Seat, SpanId};
 use crate::{
     chronicle::Chronicle,
     door::{Call, Caller, Door, Moment, Session},
-    links::{MonitorId, NotNamed, Signal},
-    runtime,
     seen::{Seen, TurnState},
 };
+use ephor_runtime as runtime;
+use ephor_runtime::links::{MonitorId, NotNamed, Signal};
 
-pub use runtime::Life;
+pub use ephor_runtime::Life;
 
 /// The code of a process. One body serves every incarnation of its seat.
 pub trait Body: Send + Sync + 'static {

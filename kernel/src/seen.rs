@@ -196,6 +196,6 @@ impl Watchers {
     }
 
     fn watchers(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Watcher>> {
-        crate::lock::enter(&self.0)
+        ephor_runtime::lock::enter(&self.0)
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 /// cut off, as by a runtime that ends.
 pub(crate) async fn whole<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
     let (sender, done) = oneshot::channel();
-    crate::runtime::spawn(async move {
+    ephor_runtime::spawn(async move {
         // Whoever wanted it may have left.
         let _left: Result<(), T> = sender.send(work.await);
     });
@@ -24,7 +24,7 @@ where
     U: Future<Output = ()> + Send,
 {
     let ((sender, done), (claim, claims)) = (oneshot::channel(), oneshot::channel::<()>());
-    crate::runtime::spawn(async move {
+    ephor_runtime::spawn(async move {
         let end = work.await;
         let given = end.as_ref().ok().cloned();
         // The caller may leave before this is sent, or between that and its next poll: then it claims nothing.

@@ -28,7 +28,7 @@ use std::{
 };
 
 use anyhow::Context;
-use ephor_kernel::runtime::LOST_THREADS;
+use ephor_kernel::LOST_THREADS;
 use rustix::stdio;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;

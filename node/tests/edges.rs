@@ -9,7 +9,7 @@ use std::{
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// Every one of our crates is called this and the name of its folder.
+/// Every one of our crates is called this and the name of its folder, which may lie in that of its area.
 const PREFIX: &str = "ephor-";
 
 /// Between these two lines of `ARCHITECTURE.md` stands the table.
@@ -152,7 +152,7 @@ fn the_crates_are_those_of_the_architecture() {
 fn a_crate_lies_in_the_folder_of_its_name() {
     for (name, package) in crates(&workspace()) {
         let folder = package.manifest_path.parent().and_then(|folder| folder.strip_prefix(root()).ok());
-        assert_eq!(folder.map(|folder| folder.as_str()), Some(&*name), "`{}`", package.name);
+        assert_eq!(folder.and_then(|folder| folder.file_name()), Some(&*name), "`{}`", package.name);
     }
 }
 

@@ -19,8 +19,8 @@ use ephor_kernel::{
     Act, AgentSpec, Appointments, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers,
     FirstNumbers, Incoming, Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Target, Watchers,
     operator_id,
-    supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
 };
+use ephor_runtime::supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy};
 use tokio::sync::mpsc;
 
 use crate::percentile;

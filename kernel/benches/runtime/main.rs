@@ -19,7 +19,7 @@ mod ractors;
 
 use std::future::Future;
 
-use ephor_kernel::runtime::LOST_THREADS;
+use ephor_runtime::LOST_THREADS;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -57,7 +57,7 @@ fn main() {
     let after = |name: &str| arguments.iter().position(|one| one == name).and_then(|at| arguments.get(at + 1));
     // Others have no hook of their own, and are not to pay for a trace.
     std::panic::set_hook(Box::new(|_| {}));
-    ephor_kernel::runtime::install_panic_hook();
+    ephor_runtime::install_panic_hook();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match after("--bytes-of").map(String::as_str) {
         Some("ours") => return println!("{}", on(&threads, ours::bytes(MILLION))),

@@ -9,13 +9,12 @@ use std::{
 };
 
 use ephor_base::{Pid, Seat, SessionId};
-use ephor_kernel::{
-    runtime::{
-        Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What,
-    },
+use ephor_runtime::{
+    Body, ChildSpec, Host, Incoming, Life, News, Process, Runtime, SPIN, Supervision, SupervisorSpec, Told, What,
     supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy},
     timers::Timers,
 };
+
 use tokio::sync::mpsc;
 
 use crate::{Figures, median, memory};

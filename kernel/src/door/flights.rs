@@ -94,7 +94,7 @@ impl Flights {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        crate::lock::enter(&self.0)
+        ephor_runtime::lock::enter(&self.0)
     }
 }
 

@@ -60,7 +60,7 @@ impl Inbox {
     }
 
     fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        crate::lock::enter(&self.0)
+        ephor_runtime::lock::enter(&self.0)
     }
 }
 

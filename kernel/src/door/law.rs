@@ -29,7 +29,7 @@ impl Law {
 
     /// The gate.
     pub(crate) fn gate(&self) -> Arc<Gate> {
-        crate::lock::enter(&self.gate).clone()
+        ephor_runtime::lock::enter(&self.gate).clone()
     }
 
     /// Whether the law of this digest is in force.
@@ -53,7 +53,7 @@ impl Law {
 
     fn exchange(&self, gate: Arc<Gate>) {
         let digest = gate.digest();
-        *crate::lock::enter(&self.gate) = gate;
+        *ephor_runtime::lock::enter(&self.gate) = gate;
         self.changes.send_replace(digest);
     }
 }

@@ -8,10 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{CallState, Caller, Door, Refusal, serving::Serving};
-use crate::{
-    driver::{InnerDoor, NoSecret},
-    runtime::Later,
-};
+use crate::driver::{InnerDoor, NoSecret};
+use ephor_runtime::Later;
 
 /// The door for one run of one driver. It closes with the run, so that a driver that keeps it has nothing.
 pub(crate) struct Inner {
@@ -64,7 +62,7 @@ impl InnerDoor for Inner {
         let serving = Serving::new(door, caller, cancel.clone(), states, self.subject.call);
         let (sender, end) = oneshot::channel();
         // A task of its own, so that a driver that is dropped does not take the outcome with it.
-        crate::runtime::spawn(async move {
+        ephor_runtime::spawn(async move {
             let action = Action::Tool(ToolAction::Direct { name, arguments });
             let result = serving.contained(action).await.map(|answered| answered.outcome);
             // A driver that left has no use for the answer; it is on the record.
@@ -97,5 +95,5 @@ impl InnerDoor for Inner {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    crate::lock::enter(mutex)
+    ephor_runtime::lock::enter(mutex)
 }

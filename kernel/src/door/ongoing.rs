@@ -60,7 +60,7 @@ impl Ongoing {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<SessionId, usize>> {
-        crate::lock::enter(&self.calls)
+        ephor_runtime::lock::enter(&self.calls)
     }
 }
 

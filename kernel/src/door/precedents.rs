@@ -101,11 +101,11 @@ impl Precedents {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Seq, Known>> {
-        crate::lock::enter(&self.known)
+        ephor_runtime::lock::enter(&self.known)
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<u64, (Seq, CancellationToken)>> {
-        crate::lock::enter(&self.live)
+        ephor_runtime::lock::enter(&self.live)
     }
 }
 

@@ -99,7 +99,7 @@ impl Serving {
     pub(super) async fn contained(self, action: Action) -> Result<Answered, Refusal> {
         let served = AssertUnwindSafe(self.serve(action)).catch_unwind().await;
         served.unwrap_or_else(|panic| {
-            tracing::error!(why = crate::runtime::panic_message(&*panic), "the door's task panicked");
+            tracing::error!(why = ephor_runtime::panic_message(&*panic), "the door's task panicked");
             Err(Refusal::Broken)
         })
     }
@@ -347,7 +347,7 @@ impl Serving {
         match answered {
             Ok(answered) => answered,
             Err(panic) => {
-                let why = format!("the door's task panicked: {}", crate::runtime::panic_message(&*panic));
+                let why = format!("the door's task panicked: {}", ephor_runtime::panic_message(&*panic));
                 let outcome = Outcome::Failed(Failure::new(FailureKind::Crashed, why));
                 self.ended(asked, intent, outcome, (reserved, shown)).await
             }

@@ -115,7 +115,7 @@ impl Tickets {
     }
 
     fn tickets(&self) -> MutexGuard<'_, BTreeMap<TicketId, Open>> {
-        crate::lock::enter(&self.0)
+        ephor_runtime::lock::enter(&self.0)
     }
 }
 

@@ -103,7 +103,7 @@ impl Drop for Subscription {
 
 impl Shared {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        crate::lock::enter(&self.waiting)
+        ephor_runtime::lock::enter(&self.waiting)
     }
 }
 

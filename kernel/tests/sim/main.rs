@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // Panics of workers are a part of it.
-    ephor_kernel::runtime::install_panic_hook();
+    ephor_runtime::install_panic_hook();
     println!("\nrunning 1 test");
     let (mut said, began, mut lines, mut tally) = (Instant::now(), Instant::now(), 0, Tally::default());
     for seed in wanted.seeds.clone() {

@@ -6,9 +6,9 @@ use std::{
 };
 
 use ephor_base::{ExitReason, Pid};
-use ephor_kernel::{
+use ephor_runtime::{
+    CAPACITY,
     links::{MonitorId, Signal},
-    runtime::CAPACITY,
     supervisor::Intensity,
 };
 

@@ -3,13 +3,12 @@
 use std::{collections::BTreeSet, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use ephor_base::{Digest, ExitReason, Pid, Seat};
-use ephor_kernel::{
-    runtime::{
-        Address, ChildSpec, Incoming, NotPlanted, NotSent, Process, Promise, Resident, Runtime, Supervision,
-        SupervisorSpec,
-    },
+use ephor_runtime::{
+    Address, ChildSpec, Incoming, NotPlanted, NotSent, Process, Promise, Resident, Runtime, Supervision,
+    SupervisorSpec,
     supervisor::{AutoShutdown, Backoff, Flags, Kind, Name, Restart, Shutdown, Strategy, Target},
 };
+
 use futures_util::FutureExt;
 
 use crate::{
@@ -46,7 +45,7 @@ pub(crate) fn play(seed: u64, steps: &[Step]) -> Played {
         if threads.block_on(lives).is_err() {
             world.model().wrong("somebody waits for ever".to_owned());
         }
-        now = threads.block_on(async { ephor_kernel::runtime::Host::now(&world) });
+        now = threads.block_on(async { ephor_runtime::Host::now(&world) });
         world.model().died();
         drop(threads);
         world.books().end();

@@ -7,11 +7,12 @@ use std::{
 };
 
 use ephor_base::{ExitReason, Pid, Seat, SessionId};
-use ephor_kernel::{
-    runtime::{Address, Body, Host, Incoming, Later, Life, News, NotSent, Process, Runtime, Told, What},
+use ephor_runtime::{
+    Address, Body, Host, Incoming, Later, Life, News, NotSent, Process, Runtime, Told, What,
     supervisor::Intensity,
     timers::{Sleep, Timers},
 };
+
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use ephor_kernel::{install_panic_hook, runtime::LOST_THREADS};
+use ephor_kernel::{LOST_THREADS, install_panic_hook};
 use rustix::process::{getpid, getsid, setsid};
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;

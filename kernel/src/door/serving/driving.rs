@@ -15,8 +15,9 @@ use super::Serving;
 use crate::{
     door::{Permit, asked::Asked},
     driver::{CallContext, Driver, DriverResult, PreviewItem},
-    runtime::{self, Watch},
 };
+use ephor_runtime as runtime;
+use ephor_runtime::Watch;
 
 /// How long a cancelled driver may take to end by itself, so that it can say what it used; and one that is dropped, to be gone.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
