@@ -38,7 +38,7 @@ use ephor_base::{
 };
 use ephor_chain::{
     AppendError, Because, Log, Reused, Role, Veil,
-    record::{Content, Fact, Opening, Pin, Pinned, Record, RulingOn, Subject},
+    record::{Content, Fact, Opening, Pin, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
@@ -323,6 +323,9 @@ pub enum NotAccepted {
     /// What it replays or fires was replayed or fired before, or stands no more.
     #[error("it is not to be done again: {0}")]
     Again(&'static str),
+    /// The plan that comes with it is none. The caller's fault.
+    #[error("the plan is none: {0}; mend it, and send the message with it again")]
+    Plan(String),
     /// The log could not take it.
     #[error("the chain cannot be written: {0}")]
     Chain(String),
@@ -545,6 +548,7 @@ impl Door {
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
         let Sent { from, because, by, scope } = sent;
+        let parts = self.divided(parts).map_err(NotAccepted::Plan)?;
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
         let reserved = self.ledger.reserve(&seat, MESSAGE);
         let reserved = reserved.map_err(|spent| NotAccepted::BudgetSpent(spent, seat.clone()))?;
@@ -555,7 +559,7 @@ impl Door {
             Fact::Message { id, spans, from, because, owed: true, scope, offset }
         };
         let fires = matches!(because, Some(Because::Fire { .. }));
-        let content = said_in(parts, scope);
+        let content = planning::said_in(parts, scope);
         let accepted = self.record_message(session, seat, (by, fires), said, content).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;
@@ -759,12 +763,6 @@ impl Door {
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Opened>>> {
         crate::lock::enter(&self.sessions)
     }
-}
-
-/// What is sealed of a message: its parts, and where tools may act in its turn, if that is pinned.
-fn said_in(parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Content {
-    let pins: Vec<Pin> = scope.into_iter().flatten().filter(|pin| pin.targets.is_some()).collect();
-    if pins.is_empty() { Content::Parts(parts) } else { Content::Pinned(Pinned { parts, pins }) }
 }
 
 /// Who asked a question.

@@ -293,6 +293,12 @@ pub(crate) struct Run {
     /// target only there, such as fs.write=notes.md.
     #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
     pub(crate) scope: Option<Vec<Pin>>,
+    /// The message is your own, however long it is and whatever fences it has: nothing of it is taken as pasted.
+    #[arg(long)]
+    pub(crate) vouch: bool,
+    /// Your own plan for what this may do, a file of JSON as docs/provenance.md has it; in the place of one that the model makes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
     /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -468,6 +474,12 @@ pub(crate) enum Schedule {
         /// Pin the tools that it needs: no other may act, and one with a target only there, such as fs.write=notes.md.
         #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
         scope: Option<Vec<Pin>>,
+        /// The message is your own, however long it is and whatever fences it has: nothing of it is taken as pasted.
+        #[arg(long)]
+        vouch: bool,
+        /// Your own plan for what each message may do, a file of JSON as docs/provenance.md has it.
+        #[arg(long, value_name = "FILE")]
+        plan: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,

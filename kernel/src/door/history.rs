@@ -206,7 +206,7 @@ impl Session {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
                 self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
-                self.said(*id, *from, spans, event)
+                self.said(gate, (*id, *from), spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
                 (Some(grounds), Some(call)) => {
@@ -289,14 +289,14 @@ impl Session {
 
     fn said(
         &mut self,
-        id: MessageId,
-        from: Option<SessionId>,
+        gate: &Gate,
+        (id, from): (MessageId, Option<SessionId>),
         spans: &[SpanId],
         event: &Event<'_>,
     ) -> Result<(), String> {
         let parts = event.content.and_then(Content::parts).ok_or("a message is not on the record")?;
         self.used = self.used.plus(&MESSAGE).map_err(|error| error.to_string())?;
-        let entered = self.enter_parts(from, parts);
+        let entered = self.enter_parts(gate, from, parts);
         if entered != spans {
             return Err("the spans of a message are not the next of its session".into());
         }

@@ -7,16 +7,19 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
-    Source, Span, SpanId, ToolName, ToolSpec, Verdict,
+    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Part, PartKind,
+    Product, Reason, Source, Span, SpanId, ToolName, ToolSpec, Verdict,
 };
-use ephor_governance::{Gate, Plan, Planned, Rule, Scope};
+use ephor_governance::{
+    Gate, Plan, Planned, Rule, Scope,
+    pasted::{divided, placeholder},
+};
 
 use super::{
-    Refusal,
+    Door, Refusal,
     session::{Moment, Session, Shown},
 };
-use ephor_chain::record::Pin;
+use ephor_chain::record::{Content, Pin, Pinned};
 
 /// The most tokens of a plan.
 pub(crate) const PLAN_TOKENS: u64 = 4096;
@@ -33,6 +36,15 @@ pub(crate) enum Planning {
     Failed,
     /// This one.
     Made(Arc<Plan>),
+}
+
+/// What of a person's message is not their own words.
+#[derive(Clone, Debug)]
+pub(crate) enum Aside {
+    /// It was pasted into them.
+    Pasted,
+    /// It is the operator's plan for the turn; nothing, if it is none by now.
+    Plan(Option<Arc<Plan>>),
 }
 
 /// The plan that a decision goes by.
@@ -78,10 +90,19 @@ impl Session {
     /// The plan that a decision goes by now.
     pub(crate) fn plan(&self) -> PlanOf {
         match &self.planning {
-            _ if !self.has_planner() => PlanOf::NoPlanner,
-            Planning::Unasked | Planning::Failed => PlanOf::Missing,
             Planning::Made(plan) => PlanOf::Plan(plan.clone()),
+            Planning::Unasked if !self.has_planner() => PlanOf::NoPlanner,
+            Planning::Unasked | Planning::Failed => PlanOf::Missing,
         }
+    }
+
+    /// The plan that an operator gave with a message, for its turn.
+    pub(crate) fn given(&self, spans: &[SpanId]) -> Planning {
+        let given = spans.iter().find_map(|span| match self.asides.get(span) {
+            Some(Aside::Plan(plan)) => Some(plan.clone()),
+            _ => None,
+        });
+        given.map_or(Planning::Unasked, |plan| plan.map_or(Planning::Failed, Planning::Made))
     }
 
     /// What a planner is shown: everything that was typed so far, the request last, and what a model answered that was shown
@@ -103,9 +124,8 @@ impl Session {
         for moment in &self.moments {
             match moment {
                 Moment::Said(spans) => {
-                    let typed = take(self.typed(spans), &mut shown);
-                    if !typed.is_empty() {
-                        shown.messages.push(Message::User(typed));
+                    if !take(self.typed(spans), &mut shown).is_empty() {
+                        shown.messages.push(Message::User(self.without_pasted(spans)));
                     }
                 }
                 Moment::Answered { call, answer } if !answer.text.is_empty() => {
@@ -132,9 +152,23 @@ impl Session {
             span.label.source == Source::User
                 && span.label.integrity == Integrity::Trusted
                 && !span.text.trim().is_empty()
+                && !self.asides.contains_key(&span.id)
         };
         let found = spans.iter().filter_map(|id| self.spans().get(usize::try_from(id.0).ok()?));
         found.filter(is_typed).cloned().collect()
+    }
+
+    /// The same in the order of the message, with a word on each pasted text in its place.
+    fn without_pasted(&self, spans: &[SpanId]) -> Vec<Span> {
+        let found = spans.iter().filter_map(|id| match self.asides.get(id) {
+            Some(Aside::Pasted) => {
+                let pasted = self.spans().get(usize::try_from(id.0).ok()?)?;
+                let label = Label::new(Source::Kernel, Integrity::Trusted, pasted.label.confidentiality);
+                Some(Span { id: *id, label, text: placeholder(&pasted.text) })
+            }
+            _ => self.typed(std::slice::from_ref(id)).pop(),
+        });
+        found.collect()
     }
 
     /// What the message of the turn under way says, as far as is recorded.
@@ -179,11 +213,36 @@ impl Session {
     }
 }
 
+impl Door {
+    /// The parts of a message with what is pasted in parts of their own, and a plan among them that is one.
+    ///
+    /// # Errors
+    /// What is wrong with the plan.
+    pub(crate) fn divided(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let mut plans = parts.iter().filter(|part| part.kind == PartKind::Plan);
+        if let Some(plan) = plans.next() {
+            plan_of(&self.gate(), &plan.text)?;
+        }
+        if plans.next().is_some() {
+            return Err("a message has one plan, and this has two".to_owned());
+        }
+        Ok(divided(parts))
+    }
+}
+
 /// The plan that a model answered, if it is one.
 fn plan_in(gate: &Gate, answer: &ModelAnswer) -> Option<Plan> {
+    plan_of(gate, &answer.text).ok().filter(|_| answer.end == AnswerEnd::Complete)
+}
+
+/// A plan over the tools that are registered.
+///
+/// # Errors
+/// What is wrong with it, with the step.
+pub(crate) fn plan_of(gate: &Gate, json: &str) -> Result<Plan, String> {
     let known =
         |name: &str| -> Option<ToolName> { gate.registry().find(&name.parse().ok()?).map(|tool| tool.name.clone()) };
-    Plan::parse(&answer.text, &known).ok().filter(|_| answer.end == AnswerEnd::Complete)
+    Plan::parse(json, &known).map_err(|bad| bad.to_string())
 }
 
 /// Whether `json` is a plan over these tools.
@@ -205,4 +264,10 @@ pub(crate) fn scope_of(pins: impl IntoIterator<Item = Pin>) -> Scope {
         scope.tools.insert(tool);
     }
     scope
+}
+
+/// What is sealed of a message: its parts, and where tools may act in its turn, if that is pinned.
+pub(crate) fn said_in(parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Content {
+    let pins: Vec<Pin> = scope.into_iter().flatten().filter(|pin| pin.targets.is_some()).collect();
+    if pins.is_empty() { Content::Parts(parts) } else { Content::Pinned(Pinned { parts, pins }) }
 }

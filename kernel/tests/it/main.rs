@@ -16,6 +16,7 @@ mod links;
 mod located;
 mod named;
 mod operators;
+mod pasted;
 mod permits;
 mod planning;
 mod precedents;

@@ -1,6 +1,6 @@
 //! `ephor run`: one message, one turn, one answer.
 
-mod message;
+pub(crate) mod message;
 mod screen;
 
 use std::{
@@ -144,7 +144,7 @@ impl<'a> Turn<'a> {
         if let Some(session) = args.session {
             return Self::come_back(home, args, session, screen).await;
         }
-        let parts = message::read(&args.message)?;
+        let parts = message::read(&args.message, args.into())?;
         message::unread(&args.message, screen);
         let model = args.model.as_deref().map(model).transpose()?;
         let workspace = workspace(args.directory.as_deref(), home)?;
@@ -166,6 +166,7 @@ impl<'a> Turn<'a> {
             permit(&mut client, session, &args.allow, policy).await?;
         }
         let stops = Stops::listen()?;
+        message::pasted(&parts).iter().for_each(|note| screen.note(note));
         client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
         let said = VecDeque::from([Said::Message]);
         Ok(Self { said, ..Self::new(home, client, session, stops) })
@@ -173,9 +174,9 @@ impl<'a> Turn<'a> {
 
     /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
     async fn come_back(home: &'a Home, args: &Run, session: SessionId, screen: &mut Screen) -> anyhow::Result<Self> {
-        let parts = message::read_any(&args.message, message::Unnamed::Leave)?;
-        if parts.is_none() && args.scope.is_some() {
-            bail!("--scope says what a message needs, and there is none");
+        let parts = message::read_any(&args.message, args.into(), message::Unnamed::Leave)?;
+        if parts.is_none() && (args.scope.is_some() || args.plan.is_some() || args.vouch) {
+            bail!("--scope, --plan and --vouch say more of a message, and there is none; add a message");
         }
         let mut client = Client::reach(home).await?;
         let answers = args.wait || terminal::has_terminal();
@@ -190,6 +191,7 @@ impl<'a> Turn<'a> {
             (Some(parts), _, _) => {
                 // What was under way is answered first, and told of as it comes.
                 turn.ends = 1 + usize::from(works);
+                message::pasted(&parts).iter().for_each(|note| screen.note(note));
                 turn.client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
                 turn.said.push_back(Said::Message);
             }
