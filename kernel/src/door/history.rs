@@ -22,7 +22,7 @@ use super::{
     inbox::Event,
     planning::{PlanOf, Planning, scope_of},
     ruling::Approvers,
-    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
+    session::{Answered, Deferred, Moment, Parked, Request, Session, Standing, Told},
     turn::Turn,
 };
 
@@ -205,7 +205,8 @@ impl Session {
             Fact::Message { id, spans, from, scope, .. } => {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
-                self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
+                let looks = matches!(event.content, Some(Content::Pinned(pinned)) if pinned.looks);
+                self.asked(*id, scope.map(|tools| pinned(tools, event.content)), looks);
                 self.said(gate, (*id, *from), spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
@@ -251,8 +252,8 @@ impl Session {
     }
 
     /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
-    fn asked(&mut self, message: MessageId, scope: Option<Scope>) {
-        self.requests.push_back((message, scope));
+    fn asked(&mut self, message: MessageId, scope: Option<Scope>, looks: bool) {
+        self.requests.push_back(Request { message, scope, looks });
         if self.requests.len() == 1 {
             self.pin();
         }
@@ -260,14 +261,14 @@ impl Session {
 
     /// A message was answered; the turn of the next one begins.
     fn answered_to(&mut self, message: MessageId) {
-        self.requests.retain(|(waiting, _)| *waiting != message);
+        self.requests.retain(|request| request.message != message);
         self.pin();
     }
 
     /// Nobody will answer a message: what it pinned is not pinned when those before it are answered.
     fn died(&mut self, message: MessageId) {
-        let was_first = self.requests.front().is_some_and(|(waiting, _)| *waiting == message);
-        self.requests.retain(|(waiting, _)| *waiting != message);
+        let was_first = self.requests.front().is_some_and(|request| request.message == message);
+        self.requests.retain(|request| request.message != message);
         if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
             self.turn = None;
             self.parked.clear();
@@ -282,7 +283,11 @@ impl Session {
     }
 
     fn pin(&mut self) {
-        if let Some((_, Some(scope))) = self.requests.front() {
+        let Some(Request { scope, looks, .. }) = self.requests.front() else { return };
+        if *looks {
+            self.conduct.look();
+        }
+        if let Some(scope) = scope {
             self.conduct.pin(scope.clone());
         }
     }

@@ -7,19 +7,16 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Part, PartKind,
-    Product, Reason, Source, Span, SpanId, ToolName, ToolSpec, Verdict,
+    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
+    Source, Span, SpanId, ToolName, ToolSpec, Verdict,
 };
-use ephor_governance::{
-    Gate, Plan, Planned, Rule, Scope,
-    pasted::{divided, placeholder},
-};
+use ephor_governance::{Gate, Plan, Planned, Rule, Scope, gate::PLAN_IS_LOOKED_AT, pasted::placeholder};
 
 use super::{
-    Door, Refusal,
+    Refusal,
     session::{Moment, Session, Shown},
 };
-use ephor_chain::record::{Content, Pin, Pinned};
+use ephor_chain::record::Pin;
 
 /// The most tokens of a plan.
 pub(crate) const PLAN_TOKENS: u64 = 4096;
@@ -70,6 +67,9 @@ impl PlanOf {
 
 /// Whether a plan could change this verdict.
 pub(crate) fn could_help(verdict: &Verdict) -> bool {
+    if verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT) {
+        return verdict.decision == Decision::Defer;
+    }
     let mut asks = verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer).peekable();
     let wants_one = |reason: &Reason| reason.branch == Branch::Executive && reason.code == Rule::NoPlan.code();
     verdict.decision == Decision::Defer && asks.peek().is_some() && asks.all(wants_one)
@@ -213,23 +213,6 @@ impl Session {
     }
 }
 
-impl Door {
-    /// The parts of a message with what is pasted in parts of their own, and a plan among them that is one.
-    ///
-    /// # Errors
-    /// What is wrong with the plan.
-    pub(crate) fn divided(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
-        let mut plans = parts.iter().filter(|part| part.kind == PartKind::Plan);
-        if let Some(plan) = plans.next() {
-            plan_of(&self.gate(), &plan.text)?;
-        }
-        if plans.next().is_some() {
-            return Err("a message has one plan, and this has two".to_owned());
-        }
-        Ok(divided(parts))
-    }
-}
-
 /// The plan that a model answered, if it is one.
 fn plan_in(gate: &Gate, answer: &ModelAnswer) -> Option<Plan> {
     plan_of(gate, &answer.text).ok().filter(|_| answer.end == AnswerEnd::Complete)
@@ -264,10 +247,4 @@ pub(crate) fn scope_of(pins: impl IntoIterator<Item = Pin>) -> Scope {
         scope.tools.insert(tool);
     }
     scope
-}
-
-/// What is sealed of a message: its parts, and where tools may act in its turn, if that is pinned.
-pub(crate) fn said_in(parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Content {
-    let pins: Vec<Pin> = scope.into_iter().flatten().filter(|pin| pin.targets.is_some()).collect();
-    if pins.is_empty() { Content::Parts(parts) } else { Content::Pinned(Pinned { parts, pins }) }
 }

@@ -131,7 +131,7 @@ pub(crate) struct Session {
     /// What people answered to its tickets.
     pub(crate) answers_to: BTreeMap<TicketId, Vec<Answered>>,
     /// The messages that wait for an answer, the one of this turn first, and what is pinned for each.
-    pub(crate) requests: VecDeque<(MessageId, Option<Scope>)>,
+    pub(crate) requests: VecDeque<Request>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// The calls that landed last, the oldest first. A view for people: nothing depends on it.
@@ -143,6 +143,15 @@ pub(crate) struct Session {
     spans: Vec<Span>,
     answers: BTreeMap<CallId, Answer>,
     uses: BTreeMap<(CallId, u32), Use>,
+}
+
+/// A message that waits for an answer, and what its operator wants of its turn.
+pub(crate) struct Request {
+    pub(crate) message: MessageId,
+    /// What is pinned for it.
+    pub(crate) scope: Option<Scope>,
+    /// Whether a person sees the plan before anything acts.
+    pub(crate) looks: bool,
 }
 
 /// A ruling on tools that holds for the session.

@@ -151,3 +151,40 @@ async fn a_plan_that_is_none_is_refused_with_its_step_and_nothing_is_recorded() 
     assert!(matches!(world.kernel.send(puppet.session, twice).await, Err(NotAccepted::Plan(_))));
     assert!(!world.facts(puppet.session).await.iter().any(|fact| matches!(fact, Fact::Message { .. })));
 }
+
+const LOOKED_AT: &str = "plan-is-to-be-looked-at";
+
+#[tokio::test]
+async fn where_a_person_wants_to_see_the_plan_the_first_act_asks_with_the_plan_made_and_the_next_does_not() {
+    let (model, tasks) = planner(ONCE);
+    let world = node(model).boot().await;
+    let mut puppet = planned(&world).await;
+    let _watched = world.kernel.watch(puppet.session, false);
+    world.kernel.send_looking(puppet.session, typed("write to out.txt"), None).await.unwrap();
+    let (process, _end) = puppet.born().await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    tried(&world, &process, "t.read", "a").await;
+    assert_eq!(tasks.lock().unwrap().len(), 0, "what only reads is not looked at");
+    let asked = asked_of(&world, &process, "out.txt").await;
+    assert!(has(&asked, LOOKED_AT) && has(&asked, IN), "{asked:?}");
+    assert_eq!(tasks.lock().unwrap().len(), 1);
+    // Nobody permitted it, so that the next is looked at again; in the next turn nothing is.
+    assert!(has(&asked_of(&world, &process, "out.txt").await, LOOKED_AT));
+    done(&process, reply(None)).await.unwrap();
+    puppet.say("write to out.txt").await;
+    assert!(matches!(process.receive().await, Incoming::Message(_)));
+    assert!(!has(&asked_of(&world, &process, "out.txt").await, LOOKED_AT));
+    assert_all_same(&retried(&world.record().await));
+}
+
+/// The reasons of the first verdict on the next call that writes.
+async fn asked_of(world: &World, process: &ephor_kernel::Process, path: &str) -> Vec<String> {
+    let before = world.record().await.len();
+    tried(world, process, "t.write", path).await;
+    let record = world.record().await;
+    let verdict = record.iter().skip(before).find_map(|stored| match &stored.entry.fact {
+        Fact::Verdict { target, verdict, .. } if target == "t.write" => Some(verdict),
+        _ => None,
+    });
+    verdict.unwrap().reasons.iter().map(|reason| reason.code.clone()).collect()
+}

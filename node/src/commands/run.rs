@@ -12,11 +12,13 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
 use ephor_chain::record::RulingOn;
+use ephor_governance::gate::PLAN_IS_LOOKED_AT;
 use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::screen::{NOBODY, SUSPENDED, Screen};
+use super::plan;
 use crate::{
     bytes,
     cli::Run,
@@ -141,6 +143,12 @@ enum Said {
 
 impl<'a> Turn<'a> {
     async fn prepare(home: &'a Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
+        if args.show_plan && !args.wait && !terminal::has_terminal() {
+            bail!(
+                "--show-plan asks at the terminal, and there is none; use `--wait` and answer with `ephor approve`, or give your own plan \
+                 with `--plan FILE`"
+            );
+        }
         if let Some(session) = args.session {
             return Self::come_back(home, args, session, screen).await;
         }
@@ -167,7 +175,7 @@ impl<'a> Turn<'a> {
         }
         let stops = Stops::listen()?;
         message::pasted(&parts).iter().for_each(|note| screen.note(note));
-        client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
+        client.say(&Request::Send { session, parts, scope: args.scope.clone(), looks: args.show_plan }).await?;
         let said = VecDeque::from([Said::Message]);
         Ok(Self { said, ..Self::new(home, client, session, stops) })
     }
@@ -175,8 +183,8 @@ impl<'a> Turn<'a> {
     /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
     async fn come_back(home: &'a Home, args: &Run, session: SessionId, screen: &mut Screen) -> anyhow::Result<Self> {
         let parts = message::read_any(&args.message, args.into(), message::Unnamed::Leave)?;
-        if parts.is_none() && (args.scope.is_some() || args.plan.is_some() || args.vouch) {
-            bail!("--scope, --plan and --vouch say more of a message, and there is none; add a message");
+        if parts.is_none() && (args.scope.is_some() || args.plan.is_some() || args.vouch || args.show_plan) {
+            bail!("--scope, --plan, --show-plan and --vouch say more of a message, and there is none; add one");
         }
         let mut client = Client::reach(home).await?;
         let answers = args.wait || terminal::has_terminal();
@@ -192,7 +200,9 @@ impl<'a> Turn<'a> {
                 // What was under way is answered first, and told of as it comes.
                 turn.ends = 1 + usize::from(works);
                 message::pasted(&parts).iter().for_each(|note| screen.note(note));
-                turn.client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
+                turn.client
+                    .say(&Request::Send { session, parts, scope: args.scope.clone(), looks: args.show_plan })
+                    .await?;
                 turn.said.push_back(Said::Message);
             }
             (None, true, last) => turn.before = Some(Before(last)),
@@ -302,7 +312,12 @@ impl<'a> Turn<'a> {
         };
         screen.seen(&seen);
         match seen {
-            Seen::Deferred(question) => self.question = Some(*question),
+            Seen::Deferred(question) => {
+                if shows_plan(&question) {
+                    screen.plan(plan::last(self.home, self.session));
+                }
+                self.question = Some(*question);
+            }
             Seen::Refused { reasons, .. } => {
                 self.question = None;
                 self.suspended |= reasons.iter().any(|code| code == SUSPENDED);
@@ -351,8 +366,19 @@ impl<'a> Turn<'a> {
         let decision = if permit { Decision::Permit } else { Decision::Deny };
         self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
-        self.client.say(&ruling).await
+        self.client.say(&ruling).await?;
+        if !permit && shows_plan(&asked) {
+            self.cancelled = true;
+            self.said.push_back(Said::Cancel);
+            self.client.say(&Request::Cancel { session: self.session }).await?;
+        }
+        Ok(())
     }
+}
+
+/// Whether a question is asked to show the plan before anything acts.
+fn shows_plan(question: &Question) -> bool {
+    question.verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT)
 }
 
 /// Lets these tools run in a session without asking.
