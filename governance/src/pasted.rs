@@ -38,7 +38,7 @@ pub fn divided(parts: Vec<Part>) -> Vec<Part> {
 
 /// What stands for a pasted text where the words of a person alone are shown.
 #[must_use]
-pub fn placeholder(text: &str) -> String {
+pub fn in_its_place(text: &str) -> String {
     format!("[pasted text, {} characters, not shown]", grouped(text.chars().count()))
 }
 

@@ -417,19 +417,6 @@ impl Kernel {
         self.deliver(session, Sent { scope: Some(scope), ..Sent::default() }, parts).await
     }
 
-    /// As [`Kernel::send_pinned`], where anything is pinned; the plan of its turn is put before a person before anything acts.
-    ///
-    /// # Errors
-    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
-    pub async fn send_looking(
-        &self,
-        session: SessionId,
-        parts: Vec<Part>,
-        scope: Option<Vec<Pin>>,
-    ) -> Result<MessageId, NotAccepted> {
-        self.deliver(session, Sent { scope, looks: true, ..Sent::default() }, parts).await
-    }
-
     /// As [`Kernel::send`], also for what no person sent just now. What is accepted is put into the mailbox, also if whoever sent it
     /// does not wait for that.
     pub(crate) async fn deliver(

@@ -1,7 +1,7 @@
 //! Where typing ends and pasting begins.
 
 use ephor_base::{Part, PartKind};
-use ephor_governance::pasted::{MAX_CHARACTERS, MAX_LINES, divided, placeholder};
+use ephor_governance::pasted::{MAX_CHARACTERS, MAX_LINES, divided, in_its_place};
 use proptest::prelude::*;
 
 fn typed(text: &str) -> Part {
@@ -76,9 +76,9 @@ fn other_parts_stay_as_they_are_and_count_for_nothing() {
 }
 
 #[test]
-fn a_placeholder_says_how_long_the_text_is_and_nothing_else() {
-    assert_eq!(placeholder(&"é".repeat(3120)), "[pasted text, 3,120 characters, not shown]");
-    assert_eq!(placeholder("abc"), "[pasted text, 3 characters, not shown]");
+fn what_stands_for_a_pasted_text_says_how_long_it_is_and_nothing_else() {
+    assert_eq!(in_its_place(&"é".repeat(3120)), "[pasted text, 3,120 characters, not shown]");
+    assert_eq!(in_its_place("abc"), "[pasted text, 3 characters, not shown]");
 }
 
 fn texts() -> impl Strategy<Value = Vec<Part>> {

@@ -1,6 +1,6 @@
 //! A message on its way in: how it comes to be sent, and what of it is whose.
 
-use ephor_base::{Budget, Exhausted, OperatorId, Part, PartKind, Seat, SessionId};
+use ephor_base::{Budget, Exhausted, MessageId, OperatorId, Part, PartKind, Seat, SessionId};
 use ephor_chain::{
     Because,
     record::{Content, Pin, Pinned},
@@ -8,6 +8,7 @@ use ephor_chain::{
 use ephor_governance::pasted::divided;
 
 use super::{Door, planning::plan_of};
+use crate::kernel::Kernel;
 
 /// A message was not taken. Nothing was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,6 +51,21 @@ pub(crate) struct Sent {
 
 /// What one message uses.
 pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
+
+impl Kernel {
+    /// As [`Kernel::send_pinned`], where anything is pinned; the plan of its turn is put before a person before anything acts.
+    ///
+    /// # Errors
+    /// [`NotAccepted`]: nothing was recorded, and the message is still the caller's.
+    pub async fn send_looking(
+        &self,
+        session: SessionId,
+        parts: Vec<Part>,
+        scope: Option<Vec<Pin>>,
+    ) -> Result<MessageId, NotAccepted> {
+        self.deliver(session, Sent { scope, looks: true, ..Sent::default() }, parts).await
+    }
+}
 
 impl Door {
     /// The parts of a message with what is pasted in parts of their own, and a plan among them that is one.

@@ -10,7 +10,7 @@ use ephor_base::{
     AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
     Source, Span, SpanId, ToolName, ToolSpec, Verdict,
 };
-use ephor_governance::{Gate, Plan, Planned, Rule, Scope, gate::PLAN_IS_LOOKED_AT, pasted::placeholder};
+use ephor_governance::{Gate, Plan, Planned, Rule, Scope, gate::PLAN_IS_LOOKED_AT, pasted::in_its_place};
 
 use super::{
     Refusal,
@@ -164,7 +164,7 @@ impl Session {
             Some(Aside::Pasted) => {
                 let pasted = self.spans().get(usize::try_from(id.0).ok()?)?;
                 let label = Label::new(Source::Kernel, Integrity::Trusted, pasted.label.confidentiality);
-                Some(Span { id: *id, label, text: placeholder(&pasted.text) })
+                Some(Span { id: *id, label, text: in_its_place(&pasted.text) })
             }
             _ => self.typed(std::slice::from_ref(id)).pop(),
         });

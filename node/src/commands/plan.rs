@@ -4,7 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::{Seq, SessionId};
-use ephor_chain::Fact;
+use ephor_chain::{Entries, Fact, ReadError, Stored};
 use ephor_kernel::{Retrial, TheirPlan, TurnPlan};
 use serde_json::{Value, json};
 
@@ -27,7 +27,13 @@ struct Turn {
 }
 
 pub(crate) fn plan(home: &Home, args: &PlanOf) -> anyhow::Result<ExitCode> {
-    let mut turns = turns(home, args.session)?;
+    let of = |all: Entries| -> Box<dyn Iterator<Item = _>> {
+        match rests_on(home, args.session, Seq(u64::MAX)) {
+            Some(places) => Box::new(all.at(places)),
+            None => Box::new(all),
+        }
+    };
+    let mut turns = turns(of(entries(used(home)?, true)?), args.session)?;
     if turns.is_empty() {
         bail!("no turn of session {} can be read; `ephor sessions` lists the sessions of this record", args.session);
     }
@@ -43,20 +49,15 @@ pub(crate) fn plan(home: &Home, args: &PlanOf) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The plan of the last turn of a session, in words.
+/// The plan of the last turn of a session, in words: also where the index is behind the record.
 pub(super) fn last(home: &Home, session: SessionId) -> anyhow::Result<String> {
-    let turns = turns(home, session)?;
+    let turns = turns(entries(home, true)?, session)?;
     let last = turns.last().context("nothing of its turn is on the record yet")?;
     Ok(as_text(last)?)
 }
 
-/// The turns of a session, oldest first. Only what its decisions rest on is read, if there is an index.
-fn turns(home: &Home, session: SessionId) -> anyhow::Result<Vec<Turn>> {
-    let all = entries(used(home)?, true)?;
-    let all: Box<dyn Iterator<Item = _>> = match rests_on(home, session, Seq(u64::MAX)) {
-        Some(places) => Box::new(all.at(places)),
-        None => Box::new(all),
-    };
+/// The turns of a session, oldest first, from what its decisions rest on.
+fn turns(all: impl Iterator<Item = Result<Stored, ReadError>>, session: SessionId) -> anyhow::Result<Vec<Turn>> {
     let (mut bar, mut retrial) = (Bar::new("entries read"), Retrial::default());
     let (mut turns, mut now): (Vec<Turn>, Option<Turn>) = (Vec::new(), None);
     for stored in all {

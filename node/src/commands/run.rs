@@ -363,16 +363,16 @@ impl<'a> Turn<'a> {
     /// Signs what the person said. Silence is not signed: the node refuses by itself when the time is over.
     async fn rule(&mut self, said: Option<bool>) -> anyhow::Result<()> {
         let (Some(asked), Some(permit)) = (self.question.take(), said) else { return Ok(()) };
+        if !permit && shows_plan(&asked) {
+            // Nothing of it is to go on, so that what asked is withdrawn with its turn.
+            self.cancelled = true;
+            self.said.push_back(Said::Cancel);
+            return self.client.say(&Request::Cancel { session: self.session }).await;
+        }
         let decision = if permit { Decision::Permit } else { Decision::Deny };
         self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
-        self.client.say(&ruling).await?;
-        if !permit && shows_plan(&asked) {
-            self.cancelled = true;
-            self.said.push_back(Said::Cancel);
-            self.client.say(&Request::Cancel { session: self.session }).await?;
-        }
-        Ok(())
+        self.client.say(&ruling).await
     }
 }
 

@@ -65,7 +65,7 @@ fn what_an_operator_vouches_for_is_theirs_and_the_record_says_who_said_so() {
     let kinds: Vec<Value> = place
         .log()
         .iter()
-        .flat_map(|entry| entry["content"]["parts"].as_array().cloned().unwrap_or_default())
+        .flat_map(|entry| entry["private"]["parts"].as_array().cloned().unwrap_or_default())
         .collect();
     assert_eq!(kinds, [json!({"kind": "vouched", "text": request})]);
 }

@@ -81,7 +81,7 @@ fn an_operators_own_plan_is_checked_when_it_is_given_and_in_force_for_its_turn()
     let told = place.run(&["plan", &session(&place)]).succeeded().stdout;
     assert!(told.contains("given by the operator") && told.contains("used 1 of 1"), "{told}");
     // Nothing was asked of a planner.
-    let requests = place.log().iter().filter(|entry| !entry["content"]["request"].is_null()).count();
+    let requests = place.log().iter().filter(|entry| !entry["private"]["request"].is_null()).count();
     assert_eq!(requests, 0);
     let wrong = place.file("wrong.json", r#"{"steps":[{"tool":"fs.wipe"}]}"#);
     let wrong = wrong.to_str().unwrap();
