@@ -85,9 +85,9 @@ fn an_operators_own_plan_is_checked_when_it_is_given_and_in_force_for_its_turn()
     assert_eq!(requests, 0);
     let wrong = place.file("wrong.json", r#"{"steps":[{"tool":"fs.wipe"}]}"#);
     let wrong = wrong.to_str().unwrap();
-    run(wrong).failed(&["the plan is none: step 1: there is no tool `fs.wipe`", "mend it"]);
+    run(wrong).failed(&["step 1 of the plan is not understood: there is no tool `fs.wipe`", "mend it"]);
     let add = ["schedule", "add", "daily", "0 9 * * *", "--plan", wrong, "do it"];
-    place.run(&add).failed(&["the plan is none: step 1: there is no tool `fs.wipe`"]);
+    place.run(&add).failed(&["step 1 of the plan is not understood: there is no tool `fs.wipe`"]);
     place.run(&["schedule", "add", "daily", "0 9 * * *", "--plan", &given, "do it"]).succeeded();
     place.run(&["run", "--plan", "nowhere.json", "do it"]).failed(&["--plan", "nowhere.json"]);
     let again = place.run(&["policy", "explain", "--all"]).succeeded().stdout;
