@@ -26,7 +26,7 @@ fn place() -> Place {
 /// A turn that reads a mail and then writes, and what its planner says.
 fn lines() -> Vec<Value> {
     let read = json!({"tool_calls": [{"name": "fs.read", "arguments": {"path": "mail.txt"}}]});
-    let arguments = json!({"path": {"is": "note.txt"}, "content": {"text": true}});
+    let arguments = json!({"path": {"is": "note.txt"}, "content": {"is": "written"}});
     let plan = json!({"plan": {"steps": [{"tool": "fs.write", "arguments": arguments}]}});
     let [writes, says] = writing();
     vec![read, writes, says, plan]
@@ -45,8 +45,7 @@ fn the_plan_of_a_turn_is_shown_with_what_was_used_and_where_it_stands() {
     place.run(&["run", "--json", "--model", &script, "write to note.txt"]).succeeded();
     let session = session(&place);
     let told = place.run(&["plan", &session]).succeeded().stdout;
-    for words in
-        ["made from what was typed", "1. fs.write  used 1 of 1", "path: \"note.txt\"", "content: the agent's own words"]
+    for words in ["made from what was typed", "1. fs.write  used 1 of 1", "path: \"note.txt\"", "content: \"written\""]
     {
         assert!(told.contains(words), "{words}: {told}");
     }
@@ -67,7 +66,7 @@ fn the_plan_of_a_turn_is_shown_with_what_was_used_and_where_it_stands() {
 fn an_operators_own_plan_is_checked_when_it_is_given_and_in_force_for_its_turn() {
     let place = place();
     let plan = |path: &str| {
-        let arguments = json!({"path": {"is": path}, "content": {"text": true}});
+        let arguments = json!({"path": {"is": path}, "content": {"is": "written"}});
         let text = json!({"steps": [{"tool": "fs.write", "arguments": arguments}]}).to_string();
         place.file("plan.json", text).to_str().unwrap().to_owned()
     };
