@@ -206,7 +206,8 @@ impl Session {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
                 let looks = matches!(event.content, Some(Content::Pinned(pinned)) if pinned.looks);
-                self.asked(*id, scope.map(|tools| pinned(tools, event.content)), looks);
+                let scope = scope.map(|tools| pinned(tools, event.content));
+                self.asked(Request { message: *id, scope, looks, spans: spans.clone() });
                 self.said(gate, (*id, *from), spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
@@ -252,8 +253,8 @@ impl Session {
     }
 
     /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
-    fn asked(&mut self, message: MessageId, scope: Option<Scope>, looks: bool) {
-        self.requests.push_back(Request { message, scope, looks });
+    fn asked(&mut self, request: Request) {
+        self.requests.push_back(request);
         if self.requests.len() == 1 {
             self.pin();
         }
@@ -290,6 +291,16 @@ impl Session {
         if let Some(scope) = scope {
             self.conduct.pin(scope.clone());
         }
+        self.plan_as_given();
+    }
+
+    /// The plan that an operator gave with the message that is answered next is in force from here on.
+    fn plan_as_given(&mut self) {
+        let Some(Request { spans, .. }) = self.requests.front() else { return };
+        match self.given(spans) {
+            Planning::Unasked => {}
+            given => self.planning = given,
+        }
     }
 
     fn said(
@@ -308,6 +319,9 @@ impl Session {
         let operator = event.subject.operator.unwrap_or(self.spec.operator);
         let (session, accepted, seq) = (self.id, event.time, event.receipt.seq);
         self.waiting.push(Envelope { id, session, operator, accepted, seq, spans: entered });
+        if self.requests.len() == 1 {
+            self.plan_as_given();
+        }
         Ok(())
     }
 

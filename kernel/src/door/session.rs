@@ -152,6 +152,8 @@ pub(crate) struct Request {
     pub(crate) scope: Option<Scope>,
     /// Whether a person sees the plan before anything acts.
     pub(crate) looks: bool,
+    /// What it says, an operator's own plan among it.
+    pub(crate) spans: Vec<SpanId>,
 }
 
 /// A ruling on tools that holds for the session.
