@@ -82,7 +82,10 @@ fn ranges(text: &str) -> Vec<Range<usize>> {
     match (bracketed, fenced) {
         (Some(one), Some(other)) if one.end < other.start => vec![one, other],
         (Some(one), Some(other)) if other.end < one.start => vec![other, one],
-        (Some(one), Some(other)) => vec![one.start.min(other.start)..one.end.max(other.end)],
+        (Some(one), Some(other)) => {
+            let both = one.start.min(other.start)..one.end.max(other.end);
+            vec![both]
+        }
         (one, other) => one.or(other).into_iter().collect(),
     }
 }

@@ -124,7 +124,8 @@ impl Session {
         for moment in &self.moments {
             match moment {
                 Moment::Said(spans) => {
-                    if !take(self.typed(spans), &mut shown).is_empty() {
+                    let typed = take(self.typed(spans), &mut shown);
+                    if !typed.is_empty() {
                         shown.messages.push(Message::User(self.without_pasted(spans)));
                     }
                 }
