@@ -44,4 +44,13 @@ pub enum PartKind {
     /// It was piped in: anyone may have written it.
     #[n(1)]
     Piped,
+    /// It was pasted into what the person wrote: anyone may have written it. The door divides it from that.
+    #[n(2)]
+    Pasted,
+    /// An operator vouches for it as for what they write themselves, however long it is: trusted.
+    #[n(3)]
+    Vouched,
+    /// The operator's own plan for the turn that answers it, as JSON: trusted, and in force in the place of the planner's.
+    #[n(4)]
+    Plan,
 }

@@ -437,9 +437,15 @@ fn origin_reasons(turn: &TurnState, tool: &Tool, origins: &Origins, give: &mut i
     }
 }
 
+/// The code of the reason that asks about the first act of a turn whose plan a person wants to see before anything acts.
+pub const PLAN_IS_LOOKED_AT: &str = "plan-is-to-be-looked-at";
+
 /// Does the call belong to what was asked for? Only what acts has to.
 fn scope(case: &Case<'_>, tool: &Tool, [arguments, reached]: [&Arguments; 2], give: &mut impl FnMut(Decision, &str)) {
     let flow = &tool.registration().flow;
+    if case.turn.is_looked_at() && tool.acts() {
+        give(Decision::Defer, PLAN_IS_LOOKED_AT);
+    }
     if !flow.consequential {
         return;
     }

@@ -9,7 +9,7 @@
 //! Where to go next: [`gate`] asks the branches in order. [`constitution`] is the law, in Cedar; [`policy`] the operator's will,
 //! [`registry`] the tools, [`effects`] what a call may do, [`origin`] the three rules on where its arguments come from: clean
 //! context, [`plan`], [`literals`]. [`scope`] is what the turn needs, [`spans`] what it has read, [`datum`] the values in that,
-//! [`sensitive`] which files are more than files, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before.
+//! [`pasted`] what of a message nobody typed, [`sensitive`] which files are more than files, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before.
 //! [`mod@replay`] decides a foreign trace.
 
 pub mod constitution;
@@ -20,6 +20,7 @@ pub mod evidence;
 pub mod gate;
 pub mod literals;
 pub mod origin;
+pub mod pasted;
 pub mod paths;
 pub mod plan;
 pub mod policy;

@@ -11,6 +11,7 @@ mod paging;
 mod pick;
 mod sources;
 mod spent;
+mod words;
 
 use std::collections::BTreeMap;
 

@@ -9,17 +9,17 @@ mod line;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_base::{
-    Arguments, CallId, Capability, Confidentiality, Decision, EffectVector, Flow, Integrity, Label, Limits, Reach,
-    Reason, Registration, Repeat, Source, ToolName, arguments::Value,
+    Arguments, CallId, Capability, Confidentiality, Decision, EffectVector, Flow, Integrity, Label, Limits, Part,
+    PartKind, Reach, Reason, Registration, Repeat, Source, ToolName, arguments::Value,
 };
 use serde::Serialize;
 
 pub use line::BadLine;
-use line::{Line, Part, Registered};
+use line::{Line, Part as Labelled, Registered};
 
 use crate::{
     Ask, Carried, Case, Constitution, Decided, Evidence, Finding, Gate, OperatorPolicy, Plan, Planned, Principal,
-    Registry, Rights, Scope, SpanTable, ToolAsk, TurnState, gate::call_digest,
+    Registry, Rights, Scope, SpanTable, ToolAsk, TurnState, gate::call_digest, pasted,
 };
 
 /// What the gate says of one call of a trace.
@@ -133,7 +133,7 @@ impl Replay {
                 self.turn.begin();
                 self.plan = None;
                 self.spans.begin_turn();
-                self.spans.enter(Label::new(Source::User, Integrity::Trusted, Confidentiality::Public), &text);
+                self.said(text);
             }
             Line::Plan => {
                 let known = |name: &str| self.names.get(name).cloned();
@@ -150,6 +150,18 @@ impl Replay {
             Line::Result { id, content, parts } => self.result(&id, content, parts)?,
         }
         Ok(None)
+    }
+
+    /// What is pasted into a message is not typed.
+    fn said(&mut self, text: String) {
+        for part in pasted::divided(vec![Part { kind: PartKind::Typed, text }]) {
+            let typed = part.kind == PartKind::Typed;
+            let integrity = if typed { Integrity::Trusted } else { Integrity::Untrusted };
+            if !typed {
+                self.turn.taint();
+            }
+            self.spans.enter(Label::new(Source::User, integrity, Confidentiality::Public), &part.text);
+        }
     }
 
     fn tool(&mut self, name: &str, description: String, schema: String, given: Registered) -> Result<(), String> {
@@ -247,7 +259,12 @@ impl Replay {
         Ok((gate, who))
     }
 
-    fn result(&mut self, id: &str, content: Option<serde_json::Value>, parts: Option<Vec<Part>>) -> Result<(), String> {
+    fn result(
+        &mut self,
+        id: &str,
+        content: Option<serde_json::Value>,
+        parts: Option<Vec<Labelled>>,
+    ) -> Result<(), String> {
         let called = self.calls.get(id).ok_or_else(|| format!("no call `{id}` came before its result"))?;
         let tool = called.tool.as_ref().and_then(|name| self.tools.iter().find(|(tool, _)| tool.name == *name));
         let text = content.as_ref().map(text_of).unwrap_or_default();
@@ -260,7 +277,7 @@ impl Replay {
         };
         let level = if *confidential { Confidentiality::Confidential } else { Confidentiality::Internal };
         let whole = || vec![(label(tool.integrity, level), text.clone())];
-        let part = |part: Part| {
+        let part = |part: Labelled| {
             let integrity = part.integrity.unwrap_or(Integrity::Untrusted);
             (label(integrity, part.confidentiality.unwrap_or(Confidentiality::Confidential)), part.text)
         };

@@ -70,6 +70,8 @@ pub struct TurnState {
     /// Whether untrusted content has entered this turn, and whether any is in the context at all.
     entered: bool,
     tainted: bool,
+    /// Whether a person wants to see the plan before anything acts.
+    looked_at: bool,
     spent: Spent,
 }
 
@@ -91,6 +93,17 @@ impl TurnState {
         });
     }
 
+    /// The first call that acts is put before a person, who wants to see the plan.
+    pub const fn look(&mut self) {
+        self.looked_at = true;
+    }
+
+    /// Whether nothing has acted yet and a person wants to see the plan before.
+    #[must_use]
+    pub const fn is_looked_at(&self) -> bool {
+        self.looked_at
+    }
+
     /// Untrusted content has entered.
     pub const fn taint(&mut self) {
         (self.entered, self.tainted) = (true, true);
@@ -103,6 +116,7 @@ impl TurnState {
 
     /// Call `call`, which acts and has this digest, was permitted, and is done once. `step` is what it takes of the plan.
     pub fn permitted(&mut self, call: CallId, digest: Digest, step: Option<Use>) {
+        self.looked_at = false;
         self.spent.take(Act { call, digest, step, permitted: true });
     }
 

@@ -221,7 +221,7 @@ const COMMANDS: &str = "path-is-used-by-other-programs";
 /// Whether a call that is asked about for this reason is asked about each time: leave that was given for a whole tool does not cover it.
 #[must_use]
 pub fn is_asked_each_time(code: &str) -> bool {
-    [SECRETS, COMMANDS].contains(&code)
+    [SECRETS, COMMANDS, crate::gate::PLAN_IS_LOOKED_AT].contains(&code)
 }
 
 /// Whether `path` names, or lies below, what is likely to hold secrets, by the names that every node has.

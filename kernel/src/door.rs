@@ -4,6 +4,7 @@
 //! in `permit`, from a permitting verdict and an intent that is on the disk; `serving` is the only caller. The door owns a
 //! running call: if the caller dies, it cancels the driver, settles the budget and records the outcome.
 
+mod accepting;
 mod appointments;
 mod asked;
 mod flights;
@@ -14,6 +15,7 @@ mod nested;
 mod ongoing;
 mod permit;
 mod planning;
+mod plans;
 mod precedents;
 mod refusal;
 mod retrial;
@@ -33,28 +35,31 @@ use std::{
 };
 
 use ephor_base::{
-    Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, Exhausted, MessageId, Offset, OperatorId,
-    Outcome, Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
+    Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, MessageId, Offset, OperatorId, Outcome,
+    Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
 use ephor_chain::{
     AppendError, Because, Log, Reused, Role, Veil,
-    record::{Content, Fact, Opening, Pin, Pinned, Record, RulingOn, Subject},
+    record::{Content, Fact, Opening, Record, RulingOn, Subject},
 };
 use ephor_governance::{Gate, Ruled};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use accepting::NotAccepted;
 pub use appointments::Appointments;
 pub(crate) use appointments::within;
 pub use flights::{Flight, Landed};
 pub use permit::Permit;
 pub use planning::check_plan;
+pub use plans::{TheirPlan, TurnPlan};
 pub use refusal::Refusal;
 pub use retrial::{Again, Inputs, Retrial, Retried, Undecidable};
 pub use ruling::{BadRuling, SignedRuling, Statement, operator_id};
 pub use session::{Moment, SessionSpec};
 pub use turn::TurnLimits;
 
+pub(crate) use accepting::{MESSAGE, Sent};
 pub(crate) use flights::Flights;
 pub(crate) use history::LAPSED;
 pub(crate) use retrial::TakenUp;
@@ -307,43 +312,6 @@ impl Canceller {
     }
 }
 
-/// A message was not taken. Nothing was recorded.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotAccepted {
-    /// The session is not open.
-    #[error("session {0} is not open")]
-    NoSession(SessionId),
-    /// Too many messages wait already.
-    #[error("the mailbox is full: {0} messages wait; try again later")]
-    Full(usize),
-    /// The seat has taken as many messages as its budget allows. An operator can raise it.
-    #[error("{0}; `ephor budget {1}` shows it, and raises it")]
-    BudgetSpent(Exhausted, Seat),
-    /// What it replays or fires was replayed or fired before, or stands no more.
-    #[error("it is not to be done again: {0}")]
-    Again(&'static str),
-    /// The log could not take it.
-    #[error("the chain cannot be written: {0}")]
-    Chain(String),
-}
-
-/// How a message comes to be sent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sent {
-    /// The session it came out of, of a replayed message that another session delegated; none, if the operator's client sent it,
-    /// whose parts say what the person has typed.
-    pub(crate) from: Option<SessionId>,
-    /// Why it is sent, if no person did just now.
-    pub(crate) because: Option<Because>,
-    /// Who has it sent, if not the operator of the session.
-    pub(crate) by: Option<OperatorId>,
-    /// The tools that what it asks needs, and where they may act, if the operator pinned them.
-    pub(crate) scope: Option<Vec<Pin>>,
-}
-
-/// What one message uses.
-pub(crate) const MESSAGE: Budget = Budget { messages: 1, ..Budget::ZERO };
-
 impl Door {
     pub(crate) fn new(parts: DoorParts, first: FirstNumbers, watch: Arc<Watch>) -> Self {
         let DoorParts { log, gate, drivers, secrets, clock, watchers, patience, turn, appointments } = parts;
@@ -543,7 +511,8 @@ impl Door {
         sent: Sent,
         parts: Vec<Part>,
     ) -> Result<Envelope, NotAccepted> {
-        let Sent { from, because, by, scope } = sent;
+        let Sent { from, because, by, scope, looks } = sent;
+        let parts = self.divided(parts).map_err(NotAccepted::Plan)?;
         let seat = self.with_session(session, |session| session.seat.clone()).ok_or(NotAccepted::NoSession(session))?;
         let reserved = self.ledger.reserve(&seat, MESSAGE);
         let reserved = reserved.map_err(|spent| NotAccepted::BudgetSpent(spent, seat.clone()))?;
@@ -554,7 +523,7 @@ impl Door {
             Fact::Message { id, spans, from, because, owed: true, scope, offset }
         };
         let fires = matches!(because, Some(Because::Fire { .. }));
-        let content = said_in(parts, scope);
+        let content = accepting::said_in(parts, scope, looks);
         let accepted = self.record_message(session, seat, (by, fires), said, content).await;
         reserved.settle(if accepted.is_ok() { MESSAGE } else { Budget::ZERO });
         let (receipt, operator, accepted, spans) = accepted?;
@@ -758,12 +727,6 @@ impl Door {
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Opened>>> {
         ephor_runtime::lock::enter(&self.sessions)
     }
-}
-
-/// What is sealed of a message: its parts, and where tools may act in its turn, if that is pinned.
-fn said_in(parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Content {
-    let pins: Vec<Pin> = scope.into_iter().flatten().filter(|pin| pin.targets.is_some()).collect();
-    if pins.is_empty() { Content::Parts(parts) } else { Content::Pinned(Pinned { parts, pins }) }
 }
 
 /// Who asked a question.

@@ -93,6 +93,8 @@ struct Letter {
     from: Option<SessionId>,
     /// What was pinned for its turn, if anything was: replayed, it may do no more than before.
     scope: Option<Vec<Pin>>,
+    /// Whether its plan was to be seen before anything acts.
+    looks: bool,
     parts: Vec<Part>,
 }
 
@@ -143,7 +145,8 @@ impl Kernel {
                 (Fact::Message { from, scope, .. }, Private::Open(content)) => {
                     let parts = content.parts().ok_or(NotRaised::Unreadable(message))?.to_vec();
                     let scope = scope.filter(|_| from.is_none()).map(|tools| pins(tools, &content));
-                    Ok(Letter { from, scope, parts })
+                    let looks = matches!(&content, Content::Pinned(pinned) if pinned.looks);
+                    Ok(Letter { from, scope, looks, parts })
                 }
                 _ => Err(NotRaised::Unreadable(message)),
             },
@@ -161,9 +164,9 @@ impl Kernel {
         message: MessageId,
         into: SessionId,
     ) -> Result<MessageId, NotRaised> {
-        let Letter { from, scope, parts } = self.open_letter(message).await?;
+        let Letter { from, scope, looks, parts } = self.open_letter(message).await?;
         let (because, by) = (Some(Because::Replay(message)), Some(operator));
-        let replayed = Sent { from, because, by, scope };
+        let replayed = Sent { from, because, by, scope, looks };
         match self.deliver(into, replayed, parts).await {
             Err(NotAccepted::Again(_)) => Err(NotRaised::NotDead(message)),
             accepted => Ok(accepted?),

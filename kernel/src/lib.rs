@@ -37,7 +37,7 @@ pub use decrees::{Draft, NotDecreed, Roster, found};
 pub use door::{
     Again, Answered, Appointments, BadRuling, Call, CallState, Canceller, DoorParts, Drivers, FirstNumbers, Flight,
     Inputs, Landed, Moment, NotAccepted, Patience, Permit, Refusal, Retrial, Retried, SessionSpec, SignedRuling,
-    Statement, TurnLimits, Undecidable, check_plan, operator_id,
+    Statement, TheirPlan, TurnLimits, TurnPlan, Undecidable, check_plan, operator_id,
 };
 pub use driver::{
     CallContext, Driver, DriverResult, Estimate, Found, Locating, NoSecret, Preview, PreviewItem, Running, Secrets,

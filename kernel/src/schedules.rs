@@ -36,6 +36,9 @@ pub enum NotScheduled {
         /// The most.
         most: usize,
     },
+    /// The plan that it gives to each of its messages is none. The caller's fault.
+    #[error("the plan is none: {0}; mend it, and make the schedule with it again")]
+    Plan(String),
     /// The record has another opinion, such as that there is one of that name. The caller's fault.
     #[error("{0}")]
     Rule(&'static str),
@@ -87,6 +90,8 @@ impl Kernel {
         }
         check_length("cron expression", &cron, MAX_CRON)?;
         check_length("time zone", &zone, MAX_ZONE)?;
+        let parts = self.door().divided(errand.parts).map_err(NotScheduled::Plan)?;
+        let errand = Errand { parts, ..errand };
         let mut session = [0; 16];
         self.random().fill(&mut session);
         let subject = Subject { session: Some(SessionId(session)), operator: Some(operator), ..Subject::default() };

@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Schedule(Schedule),
     /// List the sessions on the record, newest first.
     Sessions(Listing),
+    /// Show the plan of the last turn of a session: which acts it allowed, where their arguments come from, and what was used of it.
+    Plan(PlanOf),
     /// List the tickets on the record, newest first: what a person was asked, and what they said.
     Tickets(Listing),
     /// Show what is kept of the record for quick answers, or build it again.
@@ -297,7 +299,29 @@ pub(crate) struct Run {
     /// target only there, such as fs.write=notes.md.
     #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
     pub(crate) scope: Option<Vec<Pin>>,
+    /// The message is your own, however long it is and whatever fences it has: nothing of it is taken as pasted.
+    #[arg(long)]
+    pub(crate) vouch: bool,
+    /// Your own plan for what this may do, a file of JSON as docs/provenance.md has it; in the place of one that the model makes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Show the plan and ask you before anything acts; no ends the turn.
+    #[arg(long, conflicts_with = "allow")]
+    pub(crate) show_plan: bool,
     /// Print events as JSON lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanOf {
+    /// The session, as `ephor sessions` lists it.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionId,
+    /// Show the plan of each of its turns, oldest first.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON lines, one a turn.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -472,6 +496,12 @@ pub(crate) enum Schedule {
         /// Pin the tools that it needs: no other may act, and one with a target only there, such as fs.write=notes.md.
         #[arg(long, value_name = "TOOL[=TARGET]", value_delimiter = ',', value_parser = pin)]
         scope: Option<Vec<Pin>>,
+        /// The message is your own, however long it is and whatever fences it has: nothing of it is taken as pasted.
+        #[arg(long)]
+        vouch: bool,
+        /// Your own plan for what each message may do, a file of JSON as docs/provenance.md has it.
+        #[arg(long, value_name = "FILE")]
+        plan: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,

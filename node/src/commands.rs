@@ -9,6 +9,7 @@ mod gate;
 mod inspect;
 mod migrate;
 mod operator;
+mod plan;
 mod policy;
 mod precedents;
 mod ps;
@@ -75,6 +76,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Schedule(args) => runtime(1)?.block_on(schedule::schedule(&home, args)),
         Command::Ps(args) => runtime(1)?.block_on(ps::ps(&home, &args)),
         Command::Sessions(args) => sessions::sessions(&home, &args),
+        Command::Plan(args) => plan::plan(&home, &args),
         Command::Tickets(args) => tickets::tickets(&home, &args),
         Command::State(args) => state::state(&home, &args),
         Command::Backup(args) => backup::backup(&home, &args),

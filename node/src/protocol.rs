@@ -98,6 +98,9 @@ pub(crate) enum Request {
         /// The tools that it needs, and where they may act, if they are pinned: nothing else may act in its turn unasked.
         #[serde(default)]
         scope: Option<Vec<Pin>>,
+        /// Whether a person is asked, with the plan, before anything acts.
+        #[serde(default)]
+        looks: bool,
     },
     /// Has a session put back what it has written.
     Undo {

@@ -68,6 +68,10 @@ pub struct Pinned {
     /// The tools that may not act anywhere.
     #[n(1)]
     pub pins: Vec<Pin>,
+    /// Whether its person sees the plan before anything acts.
+    #[cbor(n(2), with = "flag", has_nil)]
+    #[serde(skip_serializing_if = "is_false")]
+    pub looks: bool,
 }
 
 impl Appointment {

@@ -86,7 +86,7 @@ pub(crate) fn record_of_appointment() -> Record {
 /// A message for whose turn it is pinned where a tool may act.
 pub(crate) fn pinned() -> Content {
     let parts = vec![Part { kind: PartKind::Typed, text: "write it down".into() }];
-    Content::Pinned(Pinned { parts, pins: vec![pin()] })
+    Content::Pinned(Pinned { parts, pins: vec![pin()], looks: false })
 }
 
 /// A tool, and where it may act.

@@ -79,8 +79,18 @@ impl Spent {
 
     /// How far the steps of `plan` are used by other calls than this one.
     pub(super) fn of(&self, plan: &Plan, by_other_than: CallId) -> Used {
+        self.used(plan, |act| act.call != by_other_than)
+    }
+
+    /// How often each step of `plan` is used.
+    #[must_use]
+    pub fn counts(&self, plan: &Plan) -> Vec<usize> {
+        self.used(plan, |_| true).0.iter().map(Vec::len).collect()
+    }
+
+    fn used(&self, plan: &Plan, by: impl Fn(&Act) -> bool) -> Used {
         let mut used = Used(vec![Vec::new(); plan.steps().len()]);
-        let others = self.acts.iter().filter(|act| act.call != by_other_than);
+        let others = self.acts.iter().filter(|act| by(act));
         for one in others.filter_map(|act| act.step.as_ref()) {
             let of_tool = || plan.steps().iter().enumerate().filter(|(_, step)| step.tool() == Some(&one.tool));
             let same = of_tool().find(|(at, _)| plan.step_digest(*at) == Some(one.step));

@@ -9,9 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// What is not held, and why. To be shortened only.
-const OPEN: [(&str, &[u16]); 5] = [
-    // A trace has no paste: what it calls typed counts as typed.
-    ("pasted text", &[247, 248, 249, 250, 251, 252, 253, 254, 255, 256, 257, 258, 259, 260, 261, 315]),
+const OPEN: [(&str, &[u16]); 4] = [
     // Words that a person typed narrow a read as the worker likes.
     ("typed words in a read", &[75, 282, 283, 284]),
     // A registration that says more than its tool keeps: an id that is an address, an answer that repeats an earlier call.

@@ -7,6 +7,7 @@ mod evidence;
 mod gate;
 mod literals;
 mod office;
+mod pasted;
 mod plan;
 mod precedent;
 mod properties;

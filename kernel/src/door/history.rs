@@ -24,7 +24,7 @@ use super::{
     inbox::Event,
     planning::{PlanOf, Planning, scope_of},
     ruling::Approvers,
-    session::{Answered, Deferred, Moment, Parked, Session, Standing, Told},
+    session::{Answered, Deferred, Moment, Parked, Request, Session, Standing, Told},
     turn::Turn,
 };
 
@@ -207,8 +207,10 @@ impl Session {
             Fact::Message { id, spans, from, scope, .. } => {
                 // Only the operator pins anything.
                 let scope = scope.as_ref().filter(|_| from.is_none());
-                self.asked(*id, scope.map(|tools| pinned(tools, event.content)));
-                self.said(*id, *from, spans, event)
+                let looks = matches!(event.content, Some(Content::Pinned(pinned)) if pinned.looks);
+                let scope = scope.map(|tools| pinned(tools, event.content));
+                self.asked(Request { message: *id, scope, looks, spans: spans.clone() });
+                self.said(gate, (*id, *from), spans, event)
             }
             Fact::Verdict { action, target, attempt, verdict, grounds, .. } => match (grounds, event.subject.call) {
                 (Some(grounds), Some(call)) => {
@@ -253,8 +255,8 @@ impl Session {
     }
 
     /// A message waits for its turn. What it needs is pinned when that begins, before anything else of it enters.
-    fn asked(&mut self, message: MessageId, scope: Option<Scope>) {
-        self.requests.push_back((message, scope));
+    fn asked(&mut self, request: Request) {
+        self.requests.push_back(request);
         if self.requests.len() == 1 {
             self.pin();
         }
@@ -262,14 +264,14 @@ impl Session {
 
     /// A message was answered; the turn of the next one begins.
     fn answered_to(&mut self, message: MessageId) {
-        self.requests.retain(|(waiting, _)| *waiting != message);
+        self.requests.retain(|request| request.message != message);
         self.pin();
     }
 
     /// Nobody will answer a message: what it pinned is not pinned when those before it are answered.
     fn died(&mut self, message: MessageId) {
-        let was_first = self.requests.front().is_some_and(|(waiting, _)| *waiting == message);
-        self.requests.retain(|(waiting, _)| *waiting != message);
+        let was_first = self.requests.front().is_some_and(|request| request.message == message);
+        self.requests.retain(|request| request.message != message);
         if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
             self.turn = None;
             self.parked.clear();
@@ -284,27 +286,44 @@ impl Session {
     }
 
     fn pin(&mut self) {
-        if let Some((_, Some(scope))) = self.requests.front() {
+        let Some(Request { scope, looks, .. }) = self.requests.front() else { return };
+        if *looks {
+            self.conduct.look();
+        }
+        if let Some(scope) = scope {
             self.conduct.pin(scope.clone());
+        }
+        self.plan_as_given();
+    }
+
+    /// The plan that an operator gave with the message that is answered next is in force from here on.
+    fn plan_as_given(&mut self) {
+        let Some(Request { spans, .. }) = self.requests.front() else { return };
+        match self.given(spans) {
+            Planning::Unasked => {}
+            given => self.planning = given,
         }
     }
 
     fn said(
         &mut self,
-        id: MessageId,
-        from: Option<SessionId>,
+        gate: &Gate,
+        (id, from): (MessageId, Option<SessionId>),
         spans: &[SpanId],
         event: &Event<'_>,
     ) -> Result<(), String> {
         let parts = event.content.and_then(Content::parts).ok_or("a message is not on the record")?;
         self.used = self.used.plus(&MESSAGE).map_err(|error| error.to_string())?;
-        let entered = self.enter_parts(from, parts);
+        let entered = self.enter_parts(gate, from, parts);
         if entered != spans {
             return Err("the spans of a message are not the next of its session".into());
         }
         let operator = event.subject.operator.unwrap_or(self.spec.operator);
         let (session, accepted, seq) = (self.id, event.time, event.receipt.seq);
         self.waiting.push(Envelope { id, session, operator, accepted, seq, spans: entered });
+        if self.requests.len() == 1 {
+            self.plan_as_given();
+        }
         Ok(())
     }
 

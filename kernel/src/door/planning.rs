@@ -10,7 +10,7 @@ use ephor_base::{
     AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
     Source, Span, SpanId, ToolName, ToolSpec, Verdict,
 };
-use ephor_governance::{Gate, Plan, Planned, Rule, Scope};
+use ephor_governance::{Gate, Plan, Planned, Rule, Scope, gate::PLAN_IS_LOOKED_AT, pasted::in_its_place};
 
 use super::{
     Refusal,
@@ -33,6 +33,15 @@ pub(crate) enum Planning {
     Failed,
     /// This one.
     Made(Arc<Plan>),
+}
+
+/// What of a person's message is not their own words.
+#[derive(Clone, Debug)]
+pub(crate) enum Aside {
+    /// It was pasted into them.
+    Pasted,
+    /// It is the operator's plan for the turn; nothing, if it is none by now.
+    Plan(Option<Arc<Plan>>),
 }
 
 /// The plan that a decision goes by.
@@ -58,6 +67,9 @@ impl PlanOf {
 
 /// Whether a plan could change this verdict.
 pub(crate) fn could_help(verdict: &Verdict) -> bool {
+    if verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT) {
+        return verdict.decision == Decision::Defer;
+    }
     let mut asks = verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer).peekable();
     let wants_one = |reason: &Reason| reason.branch == Branch::Executive && reason.code == Rule::NoPlan.code();
     verdict.decision == Decision::Defer && asks.peek().is_some() && asks.all(wants_one)
@@ -78,10 +90,19 @@ impl Session {
     /// The plan that a decision goes by now.
     pub(crate) fn plan(&self) -> PlanOf {
         match &self.planning {
-            _ if !self.has_planner() => PlanOf::NoPlanner,
-            Planning::Unasked | Planning::Failed => PlanOf::Missing,
             Planning::Made(plan) => PlanOf::Plan(plan.clone()),
+            Planning::Unasked if !self.has_planner() => PlanOf::NoPlanner,
+            Planning::Unasked | Planning::Failed => PlanOf::Missing,
         }
+    }
+
+    /// The plan that an operator gave with a message, for its turn.
+    pub(crate) fn given(&self, spans: &[SpanId]) -> Planning {
+        let given = spans.iter().find_map(|span| match self.asides.get(span) {
+            Some(Aside::Plan(plan)) => Some(plan.clone()),
+            _ => None,
+        });
+        given.map_or(Planning::Unasked, |plan| plan.map_or(Planning::Failed, Planning::Made))
     }
 
     /// What a planner is shown: everything that was typed so far, the request last, and what a model answered that was shown
@@ -105,7 +126,7 @@ impl Session {
                 Moment::Said(spans) => {
                     let typed = take(self.typed(spans), &mut shown);
                     if !typed.is_empty() {
-                        shown.messages.push(Message::User(typed));
+                        shown.messages.push(Message::User(self.without_pasted(spans)));
                     }
                 }
                 Moment::Answered { call, answer } if !answer.text.is_empty() => {
@@ -132,9 +153,23 @@ impl Session {
             span.label.source == Source::User
                 && span.label.integrity == Integrity::Trusted
                 && !span.text.trim().is_empty()
+                && !self.asides.contains_key(&span.id)
         };
         let found = spans.iter().filter_map(|id| self.spans().get(usize::try_from(id.0).ok()?));
         found.filter(is_typed).cloned().collect()
+    }
+
+    /// The same in the order of the message, with a word on each pasted text in its place.
+    fn without_pasted(&self, spans: &[SpanId]) -> Vec<Span> {
+        let found = spans.iter().filter_map(|id| match self.asides.get(id) {
+            Some(Aside::Pasted) => {
+                let pasted = self.spans().get(usize::try_from(id.0).ok()?)?;
+                let label = Label::new(Source::Kernel, Integrity::Trusted, pasted.label.confidentiality);
+                Some(Span { id: *id, label, text: in_its_place(&pasted.text) })
+            }
+            _ => self.typed(std::slice::from_ref(id)).pop(),
+        });
+        found.collect()
     }
 
     /// What the message of the turn under way says, as far as is recorded.
@@ -181,9 +216,17 @@ impl Session {
 
 /// The plan that a model answered, if it is one.
 fn plan_in(gate: &Gate, answer: &ModelAnswer) -> Option<Plan> {
+    plan_of(gate, &answer.text).ok().filter(|_| answer.end == AnswerEnd::Complete)
+}
+
+/// A plan over the tools that are registered.
+///
+/// # Errors
+/// What is wrong with it, with the step.
+pub(crate) fn plan_of(gate: &Gate, json: &str) -> Result<Plan, String> {
     let known =
         |name: &str| -> Option<ToolName> { gate.registry().find(&name.parse().ok()?).map(|tool| tool.name.clone()) };
-    Plan::parse(&answer.text, &known).ok().filter(|_| answer.end == AnswerEnd::Complete)
+    Plan::parse(json, &known).map_err(|bad| bad.to_string())
 }
 
 /// Whether `json` is a plan over these tools.

@@ -256,6 +256,11 @@ impl Retrial {
         Ok(TakenUp { session, budget })
     }
 
+    /// A session that is followed.
+    pub(super) fn followed(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).and_then(|followed| followed.state.as_deref().ok())
+    }
+
     /// Nothing is known of the session of an entry that cannot be taken in.
     pub(crate) fn cannot_follow(&mut self, entry: &Entry) {
         let followed = entry.subject.session.and_then(|session| self.sessions.get_mut(&session));

@@ -23,7 +23,7 @@ use super::{
     Landed, Refusal,
     asked::Meant,
     history::{Begun, Read},
-    planning::Planning,
+    planning::{Aside, Planning, plan_of},
     turn::{Turn, TurnLimits},
 };
 
@@ -131,16 +131,29 @@ pub(crate) struct Session {
     /// What people answered to its tickets.
     pub(crate) answers_to: BTreeMap<TicketId, Vec<Answered>>,
     /// The messages that wait for an answer, the one of this turn first, and what is pinned for each.
-    pub(crate) requests: VecDeque<(MessageId, Option<Scope>)>,
+    pub(crate) requests: VecDeque<Request>,
     /// How many events it has taken in.
     pub(crate) taken_in: u64,
     /// The calls that landed last, the oldest first. A view for people: nothing depends on it.
     pub(crate) landed: VecDeque<Landed>,
     /// Why it no longer follows from the record, if it does not.
     pub(crate) lost: Option<String>,
+    /// What of people's messages is not their own words.
+    pub(crate) asides: BTreeMap<SpanId, Aside>,
     spans: Vec<Span>,
     answers: BTreeMap<CallId, Answer>,
     uses: BTreeMap<(CallId, u32), Use>,
+}
+
+/// A message that waits for an answer, and what its operator wants of its turn.
+pub(crate) struct Request {
+    pub(crate) message: MessageId,
+    /// What is pinned for it.
+    pub(crate) scope: Option<Scope>,
+    /// Whether a person sees the plan before anything acts.
+    pub(crate) looks: bool,
+    /// What it says, an operator's own plan among it.
+    pub(crate) spans: Vec<SpanId>,
 }
 
 /// A ruling on tools that holds for the session.
@@ -265,6 +278,7 @@ impl Session {
             taken_in: 0,
             landed: VecDeque::new(),
             lost: None,
+            asides: BTreeMap::new(),
             spans: Vec::new(),
             answers: BTreeMap::new(),
             uses: BTreeMap::new(),
@@ -300,15 +314,29 @@ impl Session {
     }
 
     /// Labels the parts of a message.
-    pub(crate) fn enter_parts(&mut self, from: Option<SessionId>, parts: &[Part]) -> Vec<SpanId> {
+    pub(crate) fn enter_parts(&mut self, gate: &Gate, from: Option<SessionId>, parts: &[Part]) -> Vec<SpanId> {
         let label = |kind| match (from, kind) {
             // Whatever the parts say of themselves, no person has typed them here, and nobody here knows what that session
             // was shown.
             (Some(_), _) => Label::new(Source::Peer, Integrity::Untrusted, Confidentiality::Confidential),
-            (None, PartKind::Typed) => Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal),
-            (None, PartKind::Piped) => Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal),
+            (None, PartKind::Typed | PartKind::Vouched | PartKind::Plan) => {
+                Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)
+            }
+            (None, PartKind::Piped | PartKind::Pasted) => {
+                Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal)
+            }
         };
-        parts.iter().map(|part| self.enter(label(part.kind), part.text.clone())).collect()
+        let mut enter = |part: &Part| {
+            let span = self.enter(label(part.kind), part.text.clone());
+            let aside = match part.kind {
+                PartKind::Pasted if from.is_none() => Aside::Pasted,
+                PartKind::Plan if from.is_none() => Aside::Plan(plan_of(gate, &part.text).ok().map(Arc::new)),
+                _ => return span,
+            };
+            self.asides.insert(span, aside);
+            span
+        };
+        parts.iter().map(&mut enter).collect()
     }
 
     /// The numbers of the next spans.
@@ -488,7 +516,7 @@ impl Session {
     pub(crate) fn begin_turn(&mut self, envelope: &Envelope, now: Duration) {
         self.waiting.retain(|waiting| waiting.id != envelope.id);
         self.moments.push(Moment::Said(envelope.spans.clone()));
-        self.planning = Planning::Unasked;
+        self.planning = self.given(&envelope.spans);
         self.turn = Some(Turn::of(envelope, now));
     }
 

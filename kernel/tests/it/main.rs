@@ -14,6 +14,7 @@ mod letters;
 mod located;
 mod named;
 mod operators;
+mod pasted;
 mod permits;
 mod planning;
 mod precedents;

@@ -164,8 +164,10 @@ async fn show(home: &Home, message: MessageId, json: bool) -> anyhow::Result<Exi
     tell(&done, json, |done| {
         let Done::Letter { parts, .. } = done else { return None };
         let part = |part: &ephor_base::Part| match part.kind {
-            PartKind::Typed => part.text.clone(),
+            PartKind::Typed | PartKind::Vouched => part.text.clone(),
             PartKind::Piped => format!("(piped)\n{}", part.text),
+            PartKind::Plan => format!("(plan)\n{}", part.text),
+            PartKind::Pasted => format!("(pasted)\n{}", part.text),
         };
         Some(parts.iter().map(part).collect::<Vec<_>>().join("\n") + "\n")
     })?;

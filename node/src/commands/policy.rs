@@ -2,7 +2,7 @@
 
 mod apply;
 mod backtest;
-mod explain;
+pub(super) mod explain;
 
 use std::{
     collections::BTreeMap,

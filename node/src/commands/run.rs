@@ -1,6 +1,6 @@
 //! `ephor run`: one message, one turn, one answer.
 
-mod message;
+pub(crate) mod message;
 mod screen;
 mod undo;
 
@@ -13,11 +13,13 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{ActionKind, Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
 use ephor_chain::record::RulingOn;
+use ephor_governance::gate::PLAN_IS_LOOKED_AT;
 use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::screen::{NOBODY, SUSPENDED, Screen};
+use super::plan;
 use crate::{
     bytes,
     cli::Run,
@@ -153,10 +155,16 @@ enum Said {
 
 impl<'a> Turn<'a> {
     async fn prepare(home: &'a Home, args: &Run, screen: &mut Screen) -> anyhow::Result<Self> {
+        if args.show_plan && !args.wait && !terminal::has_terminal() {
+            bail!(
+                "--show-plan asks at the terminal, and there is none; use `--wait` and answer with `ephor approve`, or give your own plan \
+                 with `--plan FILE`"
+            );
+        }
         if let Some(session) = args.session {
             return Self::come_back(home, args, session, screen).await;
         }
-        let parts = message::read(&args.message)?;
+        let parts = message::read(&args.message, args.into())?;
         message::unread(&args.message, screen);
         let model = args.model.as_deref().map(model).transpose()?;
         let workspace = workspace(args.directory.as_deref(), home)?;
@@ -178,16 +186,17 @@ impl<'a> Turn<'a> {
             permit(&mut client, session, &args.allow, policy).await?;
         }
         let stops = Stops::listen()?;
-        client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
+        message::pasted(&parts).iter().for_each(|note| screen.note(note));
+        client.say(&Request::Send { session, parts, scope: args.scope.clone(), looks: args.show_plan }).await?;
         let said = VecDeque::from([Said::Message]);
         Ok(Self { said, ..Self::new(home, client, session, stops) })
     }
 
     /// Comes back to a session: to go on with what is said, or for the answer that came, or comes, meanwhile.
     async fn come_back(home: &'a Home, args: &Run, session: SessionId, screen: &mut Screen) -> anyhow::Result<Self> {
-        let parts = message::read_any(&args.message, message::Unnamed::Leave)?;
-        if parts.is_none() && args.scope.is_some() {
-            bail!("--scope says what a message needs, and there is none");
+        let parts = message::read_any(&args.message, args.into(), message::Unnamed::Leave)?;
+        if parts.is_none() && (args.scope.is_some() || args.plan.is_some() || args.vouch || args.show_plan) {
+            bail!("--scope, --plan, --show-plan and --vouch say more of a message, and there is none; add one");
         }
         let mut client = Client::reach(home).await?;
         let answers = args.wait || terminal::has_terminal();
@@ -202,7 +211,10 @@ impl<'a> Turn<'a> {
             (Some(parts), _, _) => {
                 // What was under way is answered first, and told of as it comes.
                 turn.ends = 1 + usize::from(works);
-                turn.client.say(&Request::Send { session, parts, scope: args.scope.clone() }).await?;
+                message::pasted(&parts).iter().for_each(|note| screen.note(note));
+                turn.client
+                    .say(&Request::Send { session, parts, scope: args.scope.clone(), looks: args.show_plan })
+                    .await?;
                 turn.said.push_back(Said::Message);
             }
             (None, true, last) => turn.before = Some(Before(last)),
@@ -316,7 +328,12 @@ impl<'a> Turn<'a> {
             *all &= !stays_as_it_is(&seen);
         }
         match seen {
-            Seen::Deferred(question) => self.question = Some(*question),
+            Seen::Deferred(question) => {
+                if shows_plan(&question) {
+                    screen.plan(plan::last(self.home, self.session));
+                }
+                self.question = Some(*question);
+            }
             Seen::Refused { reasons, .. } => {
                 self.question = None;
                 self.suspended |= reasons.iter().any(|code| code == SUSPENDED);
@@ -363,6 +380,12 @@ impl<'a> Turn<'a> {
     /// Signs what the person said. Silence is not signed: the node refuses by itself when the time is over.
     async fn rule(&mut self, said: Option<bool>) -> anyhow::Result<()> {
         let (Some(asked), Some(permit)) = (self.question.take(), said) else { return Ok(()) };
+        if !permit && shows_plan(&asked) {
+            // Nothing of it is to go on, so that what asked is withdrawn with its turn.
+            self.cancelled = true;
+            self.said.push_back(Said::Cancel);
+            return self.client.say(&Request::Cancel { session: self.session }).await;
+        }
         let decision = if permit { Decision::Permit } else { Decision::Deny };
         self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
@@ -377,6 +400,11 @@ fn stays_as_it_is(seen: &Seen) -> bool {
         Seen::Refused { .. } => true,
         _ => false,
     }
+}
+
+/// Whether a question is asked to show the plan before anything acts.
+fn shows_plan(question: &Question) -> bool {
+    question.verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT)
 }
 
 /// Lets these tools run in a session without asking.

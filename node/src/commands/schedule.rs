@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ephor_base::{Part, PartKind};
 use ephor_chain::Missed;
 use ephor_models::{ModelChoice, parse_model};
 
 use super::{
     no_node,
-    run::workspace,
+    run::{
+        message::{Given, pasted},
+        workspace,
+    },
     sessions::{json_lines, short},
 };
 use crate::{
@@ -64,14 +66,17 @@ async fn answer(client: &mut Client, operation: Operation) -> anyhow::Result<Don
 
 fn operation(home: &Home, args: cli::Schedule) -> anyhow::Result<(Operation, bool)> {
     Ok(match args {
-        cli::Schedule::Add { name, cron, message, zone, missed, directory, model, agent, scope, json } => {
+        cli::Schedule::Add { name, cron, message, zone, missed, directory, model, agent, scope, vouch, plan, json } => {
             let workspace = workspace(directory.as_deref(), home)?;
             let workspace = workspace.to_str().context("the name of the folder is not Unicode")?.to_owned();
             let missed = match missed {
                 cli::Missed::Once => Missed::Once,
                 cli::Missed::Skip => Missed::Skip,
             };
-            let parts = vec![Part { kind: PartKind::Typed, text: message.join(" ") }];
+            let parts = Given { vouch, plan: plan.as_deref() }.parts(message.join(" "))?;
+            if let Some(note) = pasted(&parts) {
+                terminal::tell(&format!("{note}\n"));
+            }
             let model = model.map(absolute).transpose()?;
             (Operation::Schedule { name, cron, zone, missed, parts, workspace, model, agent, scope }, json)
         }

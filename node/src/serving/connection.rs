@@ -173,11 +173,11 @@ impl Talk {
                 let signature = from_hex(&signature).unwrap_or_default();
                 self.rule(SignedRuling { statement, operator, signature }).await
             }
-            Request::Send { session, parts, scope } => self.send(session, parts, scope).await,
             Request::Undo { session, to, dry_run } => match self.own(session) {
                 Ok(session) => self.node.undo(session, to, dry_run).await.map_err(|error| format!("{error:#}")),
                 Err(why) => Err(why),
             },
+            Request::Send { session, parts, scope, looks } => self.send(session, parts, (scope, looks)).await,
             Request::Cancel { session } => match self.own(session) {
                 Ok(session) if self.node.kernel.cancel_turn(session) => return self.answer_later(),
                 Ok(_) => Err("no turn is under way".to_owned()),
@@ -217,14 +217,18 @@ impl Talk {
         Answer::Refused { why }
     }
 
-    async fn send(&self, session: SessionId, parts: Vec<Part>, scope: Option<Vec<Pin>>) -> Result<Answer, String> {
+    async fn send(
+        &self,
+        session: SessionId,
+        parts: Vec<Part>,
+        (scope, looks): (Option<Vec<Pin>>, bool),
+    ) -> Result<Answer, String> {
         let (session, kernel) = (self.own(session)?, &self.node.kernel);
         self.check_length(session, &parts)?;
+        self.node.knows_pins(scope.as_deref())?;
         let accepted = match scope {
-            Some(pins) => {
-                self.node.knows_pins(Some(&pins))?;
-                kernel.send_pinned(session, parts, pins).await
-            }
+            scope if looks => kernel.send_looking(session, parts, scope).await,
+            Some(pins) => kernel.send_pinned(session, parts, pins).await,
             None => kernel.send(session, parts).await,
         };
         accepted.map(|message| Answer::Accepted { message }).map_err(|error| error.to_string())

@@ -334,8 +334,12 @@ fn in_words(waits: &WaitsFor) -> String {
     }
 }
 
-/// What was typed, of a message.
+/// What was typed, of a message; where nothing was, what was pasted.
 pub(super) fn words(parts: &[Part]) -> String {
-    let typed = parts.iter().filter(|part| part.kind == PartKind::Typed);
-    typed.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    let of = |kinds: &[PartKind]| {
+        let found = parts.iter().filter(|part| kinds.contains(&part.kind) && !part.text.trim().is_empty());
+        found.map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    };
+    let typed = of(&[PartKind::Typed, PartKind::Vouched]);
+    if typed.is_empty() { of(&[PartKind::Pasted]) } else { typed }
 }

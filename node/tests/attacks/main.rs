@@ -22,6 +22,7 @@ mod door;
 mod files;
 mod first_hour;
 mod models;
+mod paste;
 mod question;
 mod record;
 mod shapes;

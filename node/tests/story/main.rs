@@ -26,6 +26,7 @@ mod openai;
 mod operators;
 mod paths;
 mod place;
+mod plans;
 mod precedents;
 mod projections;
 mod prune;

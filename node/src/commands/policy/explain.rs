@@ -49,7 +49,7 @@ pub(super) fn again(home: &Home, mut retrial: Retrial, mut each: impl FnMut(Retr
     Ok(())
 }
 
-const UNREADABLE: &str = "the chain cannot be read any further; see `ephor chain verify`";
+pub(in crate::commands) const UNREADABLE: &str = "the chain cannot be read any further; see `ephor chain verify`";
 
 /// The verdict at `seq`, decided again. Only what it can rest on is read, if there is an index.
 fn again_at(home: &Home, seq: Seq, mut retrial: Retrial) -> anyhow::Result<Option<Retried>> {
@@ -73,7 +73,7 @@ fn again_at(home: &Home, seq: Seq, mut retrial: Retrial) -> anyhow::Result<Optio
 }
 
 /// The entries that decisions of a session up to `end` can rest on, as the index has them.
-fn rests_on(home: &Home, session: SessionId, end: Seq) -> Option<BTreeSet<Seq>> {
+pub(in crate::commands) fn rests_on(home: &Home, session: SessionId, end: Seq) -> Option<BTreeSet<Seq>> {
     let of_kind = |kind: &str| Filter { kind: Some(kind.to_owned()), ..Filter::default() };
     let own = Filter { session: Some(session), ..Filter::default() };
     let mut places = BTreeSet::new();

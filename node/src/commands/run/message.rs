@@ -6,12 +6,15 @@
 use std::{
     io::{IsTerminal, Read},
     os::unix::fs::FileTypeExt,
+    path::Path,
 };
 
 use anyhow::{Context, bail};
 use ephor_base::{Part, PartKind};
+use ephor_governance::pasted::{divided, grouped};
 
 use super::screen::Screen;
+use crate::{cli::Run, files};
 
 /// The most that is taken from standard input, in bytes.
 const MAX_PIPED: u64 = 8 * 1024 * 1024;
@@ -27,24 +30,74 @@ pub(super) enum Unnamed {
     Leave,
 }
 
+/// What an operator says of a message besides its words.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'a> {
+    /// All of what is typed is theirs.
+    pub(crate) vouch: bool,
+    /// The file of their own plan for its turn.
+    pub(crate) plan: Option<&'a Path>,
+}
+
+impl<'a> From<&'a Run> for Given<'a> {
+    fn from(args: &'a Run) -> Self {
+        Self { vouch: args.vouch, plan: args.plan.as_deref() }
+    }
+}
+
+impl Given<'_> {
+    /// What was typed, and the plan beside it.
+    pub(crate) fn parts(self, typed: String) -> anyhow::Result<Vec<Part>> {
+        let kind = if self.vouch { PartKind::Vouched } else { PartKind::Typed };
+        let words = Some(Part { kind, text: typed }).filter(|part| !part.text.trim().is_empty());
+        Ok(words.into_iter().chain(self.plan.map(plan).transpose()?).collect())
+    }
+}
+
+/// The most bytes of a plan.
+const MOST_PLAN: u64 = 256 << 10;
+
+fn plan(file: &Path) -> anyhow::Result<Part> {
+    let text = files::named(file, MOST_PLAN).context("the plan of --plan")?;
+    Ok(Part { kind: PartKind::Plan, text })
+}
+
+/// What a person is told of a message that the node does not take for typed throughout.
+pub(crate) fn pasted(parts: &[Part]) -> Option<String> {
+    let divided = divided(parts.to_vec());
+    let pasted = || divided.iter().filter(|part| part.kind == PartKind::Pasted);
+    let (pieces, characters) = (pasted().count(), pasted().map(|part| part.text.chars().count()).sum());
+    let (were, say) =
+        if pieces == 1 { ("1 piece was", "it says") } else { (&*format!("{pieces} pieces were"), "they say") };
+    let characters = grouped(characters);
+    (pieces > 0).then(|| {
+        format!(
+            "{were} taken as pasted ({characters} characters): what {say} is not an instruction. --vouch makes it one."
+        )
+    })
+}
+
 /// The parts of the message, at least one.
-pub(super) fn read(words: &[String]) -> anyhow::Result<Vec<Part>> {
-    let parts = read_any(words, Unnamed::Message)?;
+pub(super) fn read(words: &[String], given: Given<'_>) -> anyhow::Result<Vec<Part>> {
+    let parts = read_any(words, given, Unnamed::Message)?;
     parts.context("there is no message; for example: ephor run \"Find my TODOs and summarize them\"")
 }
 
 /// The parts of the message, if there is one.
-pub(super) fn read_any(words: &[String], unnamed: Unnamed) -> anyhow::Result<Option<Vec<Part>>> {
+pub(super) fn read_any(words: &[String], given: Given<'_>, unnamed: Unnamed) -> anyhow::Result<Option<Vec<Part>>> {
     let typed = words.iter().filter(|word| *word != INPUT).map(String::as_str).collect::<Vec<_>>().join(" ");
     let is_typed = !typed.trim().is_empty();
-    let mut parts = Vec::new();
-    if is_typed {
-        parts.push(Part { kind: PartKind::Typed, text: typed });
+    let piped_in = if asks_for_input(words) || (!is_typed && unnamed == Unnamed::Message && is_piped()) {
+        piped()?.map(|text| Part { kind: PartKind::Piped, text })
+    } else {
+        None
+    };
+    if !is_typed && piped_in.is_none() {
+        return Ok(None);
     }
-    if asks_for_input(words) || (!is_typed && unnamed == Unnamed::Message && is_piped()) {
-        parts.extend(piped()?.map(|text| Part { kind: PartKind::Piped, text }));
-    }
-    Ok(Some(parts).filter(|parts| !parts.is_empty()))
+    let mut parts = given.parts(typed)?;
+    parts.extend(piped_in);
+    Ok(Some(parts))
 }
 
 /// Says so where something is piped in that the message does not ask for.

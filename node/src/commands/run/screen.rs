@@ -121,6 +121,15 @@ impl Screen {
         }
     }
 
+    /// The plan that a person is asked about.
+    pub(super) fn plan(&mut self, plan: anyhow::Result<String>) {
+        self.break_line();
+        match plan {
+            Ok(plan) => plan.lines().for_each(|line| self.note(line)),
+            Err(error) => self.note(&format!("the plan cannot be shown: {error:#}")),
+        }
+    }
+
     /// What went wrong. Words for a person go to standard error in any case; `main` writes them.
     pub(super) fn error(&mut self, error: &anyhow::Error) {
         if self.json {
