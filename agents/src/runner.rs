@@ -51,7 +51,7 @@ enum Break {
 
 impl Agent {
     async fn serve(self) -> Result<(), String> {
-        if self.process.is_in_turn() && self.turn().await?.is_break() {
+        if self.process.is_in_turn() && self.answer(None).await?.is_break() {
             return Ok(());
         }
         loop {
@@ -61,11 +61,8 @@ impl Agent {
                 // It is linked to nobody and monitors nobody.
                 Incoming::Exit(_) => {}
                 Incoming::Message(envelope) => {
-                    let ended = match self.errands.take(envelope.id).await {
-                        Some(calls) => self.errand(calls).await?,
-                        None => self.turn().await?,
-                    };
-                    if ended.is_break() {
+                    let calls = self.errands.take(envelope.id).await;
+                    if self.answer(calls).await?.is_break() {
                         return Ok(());
                     }
                 }
@@ -99,8 +96,20 @@ impl Agent {
         }
     }
 
-    /// Makes the calls of an errand, each whatever became of the one before, and ends the turn without a word of a model's. One that is cut
-    /// off with its process is not gone on with: the next incarnation takes the message for what it says.
+    /// Answers the message of the turn under way. Whose calls are not known any more, since they were cut off with their process, is not
+    /// gone on with: no model is asked what an operator may have wanted.
+    async fn answer(&self, calls: Option<Calls>) -> Result<ControlFlow<()>, String> {
+        match (self.process.is_errand(), calls) {
+            (true, Some(calls)) => self.errand(calls).await,
+            (true, None) => {
+                self.reply(ReplyAction { answer: None, end: EndReason::Cancelled }).await?;
+                Ok(ControlFlow::Continue(()))
+            }
+            (false, _) => self.turn().await,
+        }
+    }
+
+    /// Makes the calls of an errand, each whatever became of the one before, and ends the turn without a word of a model's.
     async fn errand(&self, calls: Calls) -> Result<ControlFlow<()>, String> {
         let mut end = EndReason::Replied;
         for (name, arguments) in calls {

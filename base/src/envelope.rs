@@ -53,4 +53,7 @@ pub enum PartKind {
     /// The operator's own plan for the turn that answers it, as JSON: trusted, and in force in the place of the planner's.
     #[n(4)]
     Plan,
+    /// What an operator has done in the turn that answers it, in the node's own words: trusted, and no request.
+    #[n(5)]
+    Errand,
 }

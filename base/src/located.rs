@@ -46,14 +46,18 @@ pub struct Place {
     /// SHA-256 of its content, where the call replaces it.
     #[n(4)]
     pub content: Option<Digest>,
-    /// The bytes of its content, where the call replaces it. Logs of earlier versions do not have it.
+    /// The bytes of its content, where the call replaces it and the whole file can be kept: content and mode are all that there is to
+    /// it. Logs of earlier versions do not have it.
     #[n(5)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
+    pub keeps: Option<u64>,
 }
 
 /// The most bytes of a file that are kept when a call replaces it: a larger one cannot be put back.
 pub const MOST_KEPT: u64 = 1 << 20;
+
+/// The most bytes that are kept for one session. What it writes beyond cannot be put back.
+pub const MOST_KEPT_IN_SESSION: u64 = 64 << 20;
 
 /// What a call replaces, kept before it does, so that it can be put back. As JSON, bytes that are no text are hexadecimal digits in
 /// `held_hex`.
@@ -65,6 +69,9 @@ pub struct Kept {
     /// What the file held; none if there was none.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub held: Option<Vec<u8>>,
+    /// Its permission bits; zero if there was none.
+    #[n(2)]
+    pub mode: u32,
 }
 
 /// What tells one file of a machine from every other, as long as it exists.
@@ -80,8 +87,9 @@ pub struct FileId {
 
 impl Serialize for Kept {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut kept = to.serialize_struct("Kept", 2)?;
+        let mut kept = to.serialize_struct("Kept", 3)?;
         kept.serialize_field("path", &self.path)?;
+        kept.serialize_field("mode", &self.mode)?;
         match self.held.as_deref().map(str::from_utf8) {
             Some(Err(_)) => {
                 let digits: String = self.held.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
@@ -95,11 +103,10 @@ impl Serialize for Kept {
 }
 
 impl Place {
-    /// Whether what is there can be kept before it is replaced: nothing, or a regular file of one name and at most [`MOST_KEPT`] bytes.
+    /// How much there is to keep before it is replaced: nothing where there is no file. `None` where it cannot be kept.
     #[must_use]
-    pub fn can_be_kept(&self) -> bool {
-        let is_small = self.size.is_some_and(|size| size <= MOST_KEPT);
-        !self.exists || (self.names == 1 && self.content.is_some() && is_small)
+    pub fn to_keep(&self) -> Option<u64> {
+        if self.exists { self.keeps.filter(|bytes| *bytes <= MOST_KEPT) } else { Some(0) }
     }
 
     /// Whether it is the same file, or the same lack of one, as `other`: that with the same content, where that counts.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    Arguments, Branch, CallId, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted, Reason,
-    ToolName, Verdict, arguments::Value,
+    Arguments, Branch, CallId, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted,
+    MOST_KEPT_IN_SESSION, Reason, ToolName, Verdict, arguments::Value,
 };
 
 use crate::{
@@ -37,6 +37,8 @@ pub struct Case<'a> {
     pub call: CallId,
     /// Whether the model call that chose it was shown anything untrusted.
     pub tainted: bool,
+    /// The bytes that were kept for the session so far of what it replaced.
+    pub kept: u64,
     /// The plan of the turn.
     pub plan: Planned<'a>,
     /// Whether the session has called this tool before.
@@ -69,13 +71,19 @@ pub enum Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// Whether it is a call that can be undone: its registration says so, and all that it replaces is kept.
+    /// Whether it is a call that can be undone: its registration says so, and all that it replaces is kept, where the session has room
+    /// beside what was `kept` for it before.
     #[must_use]
-    pub const fn is_reversible(&self) -> bool {
-        match self {
-            Self::Tool(ToolAsk::Known { tool, kept, .. }) => *kept && tool.registration().flow.reversible,
-            Self::Model | Self::Reply | Self::Tool(_) => false,
-        }
+    pub fn is_reversible(&self, kept: u64) -> bool {
+        let Self::Tool(ToolAsk::Known { tool, keeps: Some(keeps), .. }) = self else { return false };
+        let room = kept.checked_add(*keeps).is_some_and(|kept| kept <= MOST_KEPT_IN_SESSION);
+        tool.registration().flow.reversible && room
+    }
+}
+
+impl Case<'_> {
+    fn is_reversible(&self) -> bool {
+        self.ask.is_reversible(self.kept)
     }
 }
 
@@ -96,8 +104,8 @@ pub enum ToolAsk<'a> {
         reached: Option<&'a Arguments>,
         /// The folder that paths start from, absolute; empty where there is none.
         workspace: &'a str,
-        /// Whether all that it replaces can be kept, and is before it runs.
-        kept: bool,
+        /// The bytes that are kept of what it replaces, before it runs; none if not all of it can be kept.
+        keeps: Option<u64>,
         /// How they fit.
         fit: Result<(), &'a SchemaFault>,
     },
@@ -129,13 +137,15 @@ pub struct Decided {
     pub rule: Option<Rule>,
     /// The step of the plan that the call takes if it runs, and keeps while it waits.
     pub step: Option<Use>,
+    /// Whether it asks for want of a plan that it could be a step of.
+    pub plan_helps: bool,
 }
 
 impl Decided {
     /// A verdict on what has no arguments.
     #[must_use]
     pub const fn plain(verdict: Verdict) -> Self {
-        Self { verdict, findings: Vec::new(), rule: None, step: None }
+        Self { verdict, findings: Vec::new(), rule: None, step: None, plan_helps: false }
     }
 }
 
@@ -218,18 +228,31 @@ impl Gate {
         let origins = match &case.ask {
             Ask::Tool(ToolAsk::Known { tool, arguments, .. }) if tool.acts() => {
                 let call = (case.call, *tool, *arguments);
-                let harms = Harms { tainted: case.tainted, reversible: case.ask.is_reversible() };
+                let harms = Harms { tainted: case.tainted, reversible: case.is_reversible() };
                 Some(origin::of(call, harms, case.plan, case.turn.spent(), case.spans))
             }
             _ => None,
         };
-        let findings = origins.as_ref().map_or(&[][..], |origins| &origins.findings);
-        let untrusted = findings.iter().any(|finding| !finding.trusted);
-        let effects = self.effects(case, untrusted);
+        let verdict = self.weigh(case, origins.as_ref());
+        let Some(origins) = origins else { return Decided::plain(verdict) };
+        // A plan is made only where it could spare the question, or is to be looked at.
+        let could = verdict.decision == Decision::Defer && case.plan == Planned::Missing;
+        let looked_at = || verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT);
+        let plan_helps =
+            could && (looked_at() || self.weigh(case, Some(&origins.supposed())).decision == Decision::Permit);
+        let Origins { rule, findings, step, .. } = origins;
+        Decided { verdict, findings, rule: Some(rule), step, plan_helps }
+    }
+
+    /// What the branches say of a call whose arguments come from there.
+    fn weigh(&self, case: &Case<'_>, origins: Option<&Origins>) -> Verdict {
+        let findings = origins.map_or(&[][..], |origins| &origins.findings);
+        let facts = self.facts(case, origins);
+        let effects = facts.effects;
         let mut reasons = Vec::with_capacity(8);
         self.capability(case, &mut reasons);
-        self.legislative(case, effects, untrusted, &mut reasons);
-        self.executive(case, &effects, origins.as_ref(), &mut reasons);
+        self.legislative(case, &facts, &mut reasons);
+        self.executive(case, &effects, origins, &mut reasons);
         judicial(case, &mut reasons);
         self.quorate(case, &mut reasons);
         let precedent = self.precedent(case, &effects, findings, &reasons);
@@ -239,11 +262,7 @@ impl Gate {
         let permitted = case.ruled == Some(Ruled::Permit) || precedent == Some(Decision::Permit);
         let answered = strictest == Decision::Defer && permitted;
         let decision = if answered { Decision::Permit } else { strictest };
-        let verdict = Verdict { decision, reasons, effects, policy: self.digest };
-        match origins {
-            None => Decided::plain(verdict),
-            Some(Origins { rule, findings, step, .. }) => Decided { verdict, findings, rule: Some(rule), step },
-        }
+        Verdict { decision, reasons, effects, policy: self.digest }
     }
 
     /// How many different people must permit what was deferred for these reasons.
@@ -339,22 +358,28 @@ impl Gate {
         }
     }
 
-    /// What does the constitution say?
-    fn legislative(&self, case: &Case<'_>, effects: EffectVector, untrusted: bool, reasons: &mut Vec<Reason>) {
-        let name = tool_of(&case.ask).map(|tool| &tool.registration().name);
-        let facts = Facts {
+    /// What of the case the constitution can speak of.
+    fn facts(&self, case: &Case<'_>, origins: Option<&Origins>) -> Facts {
+        let untrusted = origins.is_some_and(|origins| origins.findings.iter().any(|finding| !finding.trusted));
+        Facts {
             environment: self.policy.environment.name(),
-            effects,
+            effects: self.effects(case, untrusted),
             confidentiality: case.context,
             untrusted,
             tainted: case.tainted,
-            reversible: case.ask.is_reversible(),
-            pinned: name.is_some_and(|name| case.turn.has_pinned(name)),
-        };
+            reversible: case.is_reversible(),
+            planned: origins.is_some_and(|origins| origins.planned),
+            pinned: tool_of(&case.ask).is_some_and(|tool| case.turn.has_pinned(&tool.registration().name)),
+        }
+    }
+
+    /// What does the constitution say?
+    fn legislative(&self, case: &Case<'_>, facts: &Facts, reasons: &mut Vec<Reason>) {
+        let name = tool_of(&case.ask).map(|tool| &tool.registration().name);
         let articles = match (&case.ask, name) {
-            (Ask::Model, _) => self.law.on_model(case.who, &facts),
-            (Ask::Reply, _) => self.law.on_person(case.who, &facts),
-            (Ask::Tool(_), Some(name)) => self.law.on_tool(name, case.who, &facts),
+            (Ask::Model, _) => self.law.on_model(case.who, facts),
+            (Ask::Reply, _) => self.law.on_person(case.who, facts),
+            (Ask::Tool(_), Some(name)) => self.law.on_tool(name, case.who, facts),
             (Ask::Tool(_), None) => vec![Article { decision: Decision::Deny, code: "no-article-allows-it".into() }],
         };
         let say =
@@ -366,7 +391,7 @@ impl Gate {
     fn executive(&self, case: &Case<'_>, effects: &EffectVector, origins: Option<&Origins>, reasons: &mut Vec<Reason>) {
         let mut give = |decision, code: &str| reasons.push(reason(Branch::Executive, decision, code));
         let (threshold, relief) = (self.policy.environment.threshold(), self.policy.environment.relief());
-        let is_planned = origins.is_some_and(|origins| origins.rule == Rule::Plan && origins.permits);
+        let is_planned = origins.is_some_and(|origins| origins.planned);
         for (name, value) in effects.components() {
             let less = is_planned && value < LARGE && matches!(name, "risk" | "novelty");
             let counts = if less { value.less(relief) } else { value };

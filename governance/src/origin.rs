@@ -72,6 +72,18 @@ pub struct Origins {
     pub step: Option<Use>,
     /// Whether nothing is asked of its origin.
     pub permits: bool,
+    /// Whether it is a step of the plan, whichever rule decided.
+    pub planned: bool,
+}
+
+impl Origins {
+    /// The same, were it a step of a plan.
+    #[must_use]
+    pub(crate) fn supposed(&self) -> Self {
+        let trusted = |finding: &Finding| Finding { trusted: true, ..finding.clone() };
+        let findings = self.findings.iter().map(trusted).collect();
+        Self { rule: Rule::Plan, findings, step: self.step.clone(), permits: true, planned: true }
+    }
 }
 
 impl Rule {
@@ -97,23 +109,29 @@ pub fn of(
     spent: &Spent,
     spans: &SpanTable,
 ) -> Origins {
+    let call = Call { id, tool, arguments };
+    let matched = match planned {
+        Planned::Plan(plan) => Some(Judge { plan, spent, sources: spans.sources() }.call(&call)),
+        Planned::NoPlanner | Planned::Missing => None,
+    };
+    let is_step = matched.as_ref().is_some_and(|matched| matched.permits && !spent.is_full());
     let critical = || arguments.iter().filter(|(name, _)| tool.is_critical(name));
     let all = |rule, permits, label: &str| {
         let finding = |(name, _): (&str, _)| Finding::new(name, permits, label);
-        let step = permits.then(|| Call { id, tool, arguments }.taken());
-        Origins { rule, findings: critical().map(finding).collect(), step, permits }
+        let step = matched.as_ref().filter(|_| is_step).and_then(|matched| Some(matched.step.as_ref()?.1.clone()));
+        let step = step.or_else(|| permits.then(|| call.taken()));
+        Origins { rule, findings: critical().map(finding).collect(), step, permits, planned: is_step }
     };
-    match planned {
+    match (planned, &matched) {
         _ if !tainted => all(Rule::Clean, true, "clean"),
         _ if reversible => all(Rule::Reversible, true, "reversible"),
-        Planned::Missing => all(Rule::NoPlan, false, "unplanned"),
-        Planned::Plan(plan) => {
-            let matched = Judge { plan, spent, sources: spans.sources() }.call(&Call { id, tool, arguments });
-            let findings = matched.arguments.into_iter().map(Finding::from).collect();
-            let permits = matched.permits && !spent.is_full();
-            Origins { rule: Rule::Plan, findings, step: matched.step.map(|(_, used)| used), permits }
+        (Planned::Missing, _) => all(Rule::NoPlan, false, "unplanned"),
+        (_, Some(matched)) => {
+            let findings = matched.arguments.iter().cloned().map(Finding::from).collect();
+            let step = matched.step.as_ref().map(|(_, used)| used.clone());
+            Origins { rule: Rule::Plan, findings, step, permits: is_step, planned: is_step }
         }
-        Planned::NoPlanner => {
+        (Planned::NoPlanner | Planned::Plan(_), None) => {
             let sources = spans.sources();
             let finding = |(name, value)| match sources.vouched(&tool.registration().name, name, value) {
                 Some(source) => Finding::new(name, true, &source),
@@ -122,8 +140,8 @@ pub fn of(
             let findings: Vec<Finding> = critical().map(finding).collect();
             // A call of which nothing is said ties nothing to what anybody wants.
             let permits = !findings.is_empty() && findings.iter().all(|finding| finding.trusted);
-            let step = permits.then(|| Call { id, tool, arguments }.taken());
-            Origins { rule: Rule::Literals, findings, step, permits }
+            let step = permits.then(|| call.taken());
+            Origins { rule: Rule::Literals, findings, step, permits, planned: false }
         }
     }
 }

@@ -190,7 +190,7 @@ impl Replay {
             (Some(tool), Some(arguments)) => {
                 let fit = fault.as_ref().map_or(Ok(()), Err);
                 // A trace has no files. What is registered as reversible counts as kept.
-                ToolAsk::Known { tool, arguments, reached: Some(arguments), workspace: "", kept: true, fit }
+                ToolAsk::Known { tool, arguments, reached: Some(arguments), workspace: "", keeps: Some(0), fit }
             }
         };
         let call = CallId(self.calls.len() as u64);
@@ -203,6 +203,7 @@ impl Replay {
             turn: &self.turn,
             call,
             tainted: self.turn.is_tainted(),
+            kept: 0,
             plan: match &self.plan {
                 Some(plan) => Planned::Plan(plan),
                 None if self.has_planner => Planned::Missing,

@@ -93,7 +93,10 @@ const DEFAULTS: &[(&str, Holds, &str)] = &[
     (".githooks", Holds::Commands, "hooks of git"),
     ("*.git/hooks", Holds::Commands, "hooks of a bare repository"),
     ("*.git/config", Holds::Commands, "settings of a bare repository that run commands"),
+    ("head", Holds::Commands, "what makes a folder a bare repository, whose settings run commands"),
     (".config/git", Holds::Commands, "settings of git that run commands"),
+    (".hg", Holds::Commands, "settings and hooks of Mercurial"),
+    (".jj", Holds::Commands, "settings of Jujutsu"),
     (".lefthook*", Holds::Commands, "hooks of git"),
     ("lefthook*", Holds::Commands, "hooks of git"),
     (".husky", Holds::Commands, "hooks of git"),
@@ -133,6 +136,14 @@ const DEFAULTS: &[(&str, Holds, &str)] = &[
     (".dir-locals.el", Holds::Commands, "settings that an editor runs"),
     (".devcontainer", Holds::Commands, "what an editor starts"),
     (".cargo/config*", Holds::Commands, "programs that cargo runs in place of others"),
+    ("rust-toolchain*", Holds::Commands, "which compiler cargo runs"),
+    (".mvn", Holds::Commands, "programs that Maven loads"),
+    (".bazelrc", Holds::Commands, "programs that Bazel runs"),
+    (".yarn", Holds::Commands, "the program that yarn runs"),
+    (".pnp.*", Holds::Commands, "what Node loads before anything else"),
+    (".pnpmfile.*", Holds::Commands, "what pnpm runs"),
+    (".rprofile", Holds::Commands, "what an interpreter runs"),
+    (".ghci", Holds::Commands, "what an interpreter runs"),
     ("*.pth", Holds::Commands, "what Python runs whenever it starts"),
     (".bash*", Holds::Commands, "what a shell runs"),
     (".profile", Holds::Commands, "what a shell runs"),
@@ -232,7 +243,9 @@ pub fn may_hold_secrets(path: &str) -> bool {
 
 /// Whether parts of `path` that follow one another fit the parts of `pattern`.
 pub(crate) fn touches(path: &str, pattern: &str) -> bool {
-    let parts: Vec<String> = path.split(['/', '\\']).map(plain).filter(|part| !part.is_empty()).collect();
+    let mut parts: Vec<String> = path.split(['/', '\\']).map(plain).filter(|part| !part.is_empty()).collect();
+    // The folders that it lies in count all the same.
+    let _example = parts.pop_if(|last| EXAMPLES.iter().any(|ending| last.ends_with(ending)));
     let wanted: Vec<String> = pattern.split('/').map(plain).collect();
     parts.windows(wanted.len()).any(|parts| parts.iter().zip(&wanted).all(|(part, wanted)| fits(part, wanted)))
 }
@@ -246,6 +259,9 @@ fn fits(part: &str, wanted: &str) -> bool {
 
 /// The endings of a copy that a program or a person leaves beside a file: it is as much as the file.
 const COPIES: [&str; 10] = ["~", ".bak", ".backup", ".old", ".orig", ".save", ".saved", ".copy", ".swp", ".tmp"];
+
+/// The endings of an example of a file: it is made to be read by everybody, and nothing runs it.
+const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 
 /// A name as the most forgiving file system compares it: without case, without characters that do not show, and without
 /// the dots and spaces that some cut off at the end; a copy has the name of what it is a copy of.

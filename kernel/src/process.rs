@@ -105,6 +105,12 @@ impl Process {
         self.look(|session| session.turn.is_some()).unwrap_or(false)
     }
 
+    /// Whether the turn under way is no request: an operator does something in it by tool calls of their own.
+    #[must_use]
+    pub fn is_errand(&self) -> bool {
+        self.look(|session| session.turn.is_some() && session.is_errand()).unwrap_or(false)
+    }
+
     /// How long the turn under way has worked; waiting for a person does not count.
     #[must_use]
     pub fn turn_time(&self) -> Duration {

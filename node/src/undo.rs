@@ -1,9 +1,12 @@
 //! What it takes to put back what a session has written: worked out from the record, where each write stands with what it replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ephor_base::{Arguments, CallId, Digest, Kept, Leads, Located, Seq, ToolName};
+use ephor_base::{Arguments, CallId, Decision, Digest, Kept, Leads, Located, Seq, ToolName};
 use ephor_chain::{Fact, Private, Stored, record::Content};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,12 +44,12 @@ pub(crate) struct Undo {
     pub(crate) left: Vec<Left>,
 }
 
-/// The writes of a session, as they stand on the record.
-#[derive(Default)]
+/// The writes of a session from some entry on, as they stand on the record.
 pub(crate) struct Writes {
+    from: Seq,
     /// By the file, each in the order of the record.
     files: BTreeMap<String, Vec<Write>>,
-    /// What the calls are that were permitted, and have no intent yet.
+    /// The calls that were permitted and have no intent yet.
     calls: BTreeMap<CallId, (Arguments, Vec<Located>)>,
     /// Which file an intent is about.
     intents: BTreeMap<Seq, String>,
@@ -55,41 +58,54 @@ pub(crate) struct Writes {
 /// One write of one file.
 struct Write {
     intent: Seq,
-    /// What the file held before: the outer `None` where it was not kept.
-    before: Option<Option<Vec<u8>>>,
+    /// What the file was before, of the first write alone; none where that was not kept.
+    before: Option<Kept>,
+    /// What it held before; none if there was no file.
+    held: Option<Digest>,
     /// What it held afterwards; none if it was removed.
     after: Option<Digest>,
-    /// Whether it is known to have been done.
-    done: bool,
+    ended: Ended,
 }
 
-impl Write {
-    fn before_digest(&self) -> Option<Option<Digest>> {
-        self.before.as_ref().map(|held| held.as_deref().map(Digest::of))
-    }
+/// What became of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Done,
+    /// Nothing was written.
+    Undone,
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Writes {
+    /// Those from the entry `from` on.
+    pub(crate) fn from(from: Seq) -> Self {
+        Self { from, files: BTreeMap::new(), calls: BTreeMap::new(), intents: BTreeMap::new() }
+    }
+
     /// Takes in the next entry of the session.
     pub(crate) fn take(&mut self, stored: Stored) {
         let (seq, call) = (stored.entry.seq, stored.entry.subject.call);
         match (stored.entry.fact, stored.content, call) {
-            (Fact::Verdict { target, .. }, Private::Open(Content::Call { arguments, files }), Some(call))
-                if target == WRITES =>
+            (Fact::Verdict { target, verdict, .. }, Private::Open(Content::Call { arguments, files }), Some(call))
+                if target == WRITES && verdict.decision == Decision::Permit =>
             {
                 self.calls.insert(call, (arguments, files));
             }
             (Fact::Intent { .. }, content, Some(call)) => {
-                let Some((arguments, files)) = self.calls.remove(&call) else { return };
+                let Some((arguments, files)) = self.calls.remove(&call).filter(|_| seq >= self.from) else { return };
                 let kept = match content {
                     Private::Open(Content::Kept(kept)) => kept,
                     _ => Vec::new(),
                 };
                 self.begins(seq, &arguments, &files, &kept);
             }
-            (Fact::Outcome { intent, end, .. }, _, _) if end == "done" => {
+            (Fact::Outcome { intent, end, .. }, _, _) => {
                 let writes = self.intents.get(&intent).and_then(|path| self.files.get_mut(path));
-                writes.into_iter().flatten().filter(|write| write.intent == intent).for_each(|write| write.done = true);
+                let mut writes = writes.into_iter().flatten();
+                if let Some(write) = writes.find(|write| write.intent == intent) {
+                    write.ended = Ended::of(&end);
+                }
             }
             _ => {}
         }
@@ -98,79 +114,81 @@ impl Writes {
     fn begins(&mut self, intent: Seq, arguments: &Arguments, files: &[Located], kept: &[Kept]) {
         for file in files {
             let Leads::To(place) = &file.leads else { continue };
-            let before = kept.iter().find(|kept| kept.path == place.path).map(|kept| kept.held.clone());
-            let write =
-                Write { intent, before, after: content(arguments).map(|bytes| Digest::of(&bytes)), done: false };
-            self.files.entry(place.path.clone()).or_default().push(write);
+            let writes = self.files.entry(place.path.clone()).or_default();
+            let is_first = writes.iter().all(|write| write.ended == Ended::Undone);
+            let before = kept.iter().find(|kept| kept.path == place.path).filter(|_| is_first).cloned();
+            let after = content(arguments).map(|bytes| Digest::of(&bytes));
+            writes.push(Write { intent, before, held: place.content, after, ended: Ended::Unknown });
             self.intents.insert(intent, place.path.clone());
         }
     }
 
-    /// What it takes to have each file as it was before the entry `to`.
-    pub(crate) fn undo(self, to: Seq) -> Undo {
+    /// What it takes to have each file as it was, what was written last first: a folder may have taken the place of a file.
+    pub(crate) fn undo(self) -> Undo {
         let mut undo = Undo::default();
-        for (path, writes) in self.files {
-            let writes: Vec<Write> = writes.into_iter().filter(|write| write.intent >= to).collect();
+        for (path, mut writes) in self.files {
+            writes.retain(|write| write.ended != Ended::Undone);
             match put_back(&path, &writes) {
                 Ok(Some(file)) => undo.files.push(file),
                 Ok(None) => {}
                 Err(why) => undo.left.push(Left { path, why }),
             }
         }
+        undo.files.sort_by_key(|(file, _)| Reverse(file.last));
         undo
+    }
+}
+
+impl Ended {
+    /// By the word on the record.
+    fn of(end: &str) -> Self {
+        match end {
+            "done" => Self::Done,
+            "tool_error" | "workspace" => Self::Undone,
+            _ => Self::Unknown,
+        }
     }
 }
 
 /// The call that undoes these writes of one file; none if there is nothing to undo.
 fn put_back(path: &str, writes: &[Write]) -> Result<Option<(PutBack, Arguments)>, String> {
     let (Some(first), Some(last)) = (writes.first(), writes.last()) else { return Ok(None) };
-    let Some(held) = &first.before else {
-        return Err(format!(
-            "entry {} replaced more than is kept, or was written before anything was; nothing can be put back",
-            first.intent
-        ));
+    let Some(kept) = &first.before else {
+        return Err(format!("what entry {} replaced was not kept, so it cannot be put back", first.intent));
     };
     // What the file may hold now: what was written last, or what was there before, where nobody knows whether it was.
-    let mut may_hold: BTreeSet<Option<Digest>> = BTreeSet::new();
-    for (number, write) in writes.iter().enumerate() {
-        if let Some(before) = write.before_digest() {
-            if number > 0 && !may_hold.contains(&before) {
-                return Err(format!(
-                    "something else changed it before entry {}; `--to {}` undoes what was written from there on",
-                    write.intent, write.intent
-                ));
-            }
-            may_hold = BTreeSet::from([before]);
+    let mut may_hold = BTreeSet::from([first.held]);
+    for write in writes {
+        if !may_hold.contains(&write.held) {
+            return Err(format!(
+                "something else changed it before entry {0}; `--to {0}` undoes what was written from there on",
+                write.intent
+            ));
         }
-        if write.done {
-            may_hold.clear();
-        }
-        may_hold.insert(write.after);
+        may_hold = match write.ended {
+            Ended::Done => BTreeSet::from([write.after]),
+            Ended::Undone | Ended::Unknown => BTreeSet::from([write.held, write.after]),
+        };
     }
-    let target = held.as_deref().map(Digest::of);
-    if may_hold == BTreeSet::from([target]) {
+    if may_hold == BTreeSet::from([first.held]) {
         return Ok(None);
     }
-    may_hold.insert(target);
-    let file = PutBack {
-        path: path.to_owned(),
-        bytes: held.as_ref().map(|held| held.len() as u64),
-        first: first.intent,
-        last: last.intent,
-    };
-    Ok(Some((file, arguments(path, held.as_deref(), &may_hold)?)))
+    may_hold.insert(first.held);
+    let bytes = kept.held.as_ref().map(|held| held.len() as u64);
+    let file = PutBack { path: path.to_owned(), bytes, first: first.intent, last: last.intent };
+    Ok(Some((file, arguments(path, kept, &may_hold)?)))
 }
 
-/// The arguments of the write that puts `held` back, if the file holds one of these now.
-fn arguments(path: &str, held: Option<&[u8]>, expected: &BTreeSet<Option<Digest>>) -> Result<Arguments, String> {
-    let expected: Vec<String> =
-        expected.iter().map(|digest| digest.map_or_else(String::new, |it| it.to_string())).collect();
-    let value = match held.map(std::str::from_utf8) {
+/// The arguments of the write that puts it back, if the file holds one of these now.
+fn arguments(path: &str, kept: &Kept, expected: &BTreeSet<Option<Digest>>) -> Result<Arguments, String> {
+    let digest = |digest: &Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
+    let expected: Vec<String> = expected.iter().map(digest).collect();
+    let mode = kept.mode;
+    let value = match kept.held.as_deref().map(|held| str::from_utf8(held).map_err(|_| STANDARD.encode(held))) {
         None => json!({ "path": path, "content": null, "expected": expected }),
-        Some(Ok(text)) => json!({ "path": path, "content": text, "expected": expected }),
-        Some(Err(_)) => {
-            let content = STANDARD.encode(held.unwrap_or_default());
-            json!({ "path": path, "content": content, "encoding": "base64", "expected": expected })
+        Some(Ok(text)) => json!({ "path": path, "content": text, "expected": expected, "mode": mode }),
+        Some(Err(bytes)) => {
+            json!({ "path": path, "content": bytes, "encoding": "base64", "expected": expected, "mode": mode })
         }
     };
     Arguments::parse(&value.to_string()).map_err(|error| error.to_string())

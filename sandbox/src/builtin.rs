@@ -23,7 +23,7 @@ const FACTS: [Facts; 4] = [
         name: "fs.write",
         capability: Capability::FsWrite,
         paths: &["path"],
-        consequential: &["path", "content", "encoding"],
+        consequential: &["path", "content", "encoding", "mode"],
     },
 ];
 

@@ -67,9 +67,10 @@ impl host::Host for State {
         &mut self,
         path: String,
         content: Option<Vec<u8>>,
-        expected: Vec<String>,
+        expected: Option<Vec<String>>,
+        mode: Option<u32>,
     ) -> wasmtime::Result<Result<host::Replaced, host::Unreplaced>> {
-        let replaced = put(&self.grant, self.access, (&path, &expected), content.as_deref());
+        let replaced = put(&self.grant, self.access, (&path, expected.as_deref()), (content.as_deref(), mode));
         Ok(match replaced {
             Ok(replaced) => Ok(host::Replaced { old_size: replaced.old_size, lost: replaced.lost }),
             Err(Unreplaced::Refused(why)) => Err(host::Unreplaced::Refused(why)),
@@ -82,8 +83,8 @@ impl host::Host for State {
 fn put(
     grant: &Grant,
     access: Access,
-    (path, expected): (&str, &[String]),
-    content: Option<&[u8]>,
+    (path, expected): (&str, Option<&[String]>),
+    (content, mode): (Option<&[u8]>, Option<u32>),
 ) -> Result<replace::Replaced, Unreplaced> {
     let refused = |why: &str| Unreplaced::Refused(format!("`{}` {why}", shown(path)));
     let Some(root) = &grant.directory else {
@@ -95,11 +96,12 @@ fn put(
     let held: Option<&Held> = grant.held.iter().find(|held| held.place.path == path);
     let held = held.ok_or_else(|| refused("is not a file that this call was judged by"))?;
     let now = held.place.content.map(|digest| digest.to_string()).unwrap_or_default();
-    if !expected.is_empty() && !expected.contains(&now) {
-        return Err(Unreplaced::Changed(format!(
-            "`{}` is not what it was expected to be; nothing was written",
-            shown(path)
-        )));
+    if expected.is_some_and(|expected| !expected.contains(&now)) {
+        let why = format!("`{}` is not what it was expected to be; nothing was written", shown(path));
+        return Err(Unreplaced::Changed(why));
     }
-    replace::replace(root, held, content)
+    if expected.is_some() && content.is_none() && !held.place.exists {
+        return Ok(replace::Replaced::default());
+    }
+    replace::replace(root, held, content, mode)
 }

@@ -6,7 +6,7 @@
 use crate::open::plain_file;
 use crate::workspace::OpenWorkspace;
 use ephor_base::{Digest, FileId, Kept, MOST_KEPT, Place};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, readlinkat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, flistxattr, fstat, openat2, readlinkat};
 use rustix::io::Errno;
 use sha2::Digest as _;
 use std::collections::VecDeque;
@@ -38,16 +38,18 @@ pub struct Held {
     pub place: Place,
     /// What is there; where nothing is, the innermost folder above it.
     pub(crate) handle: Arc<OwnedFd>,
-    /// The bytes of its content, where the call replaces it and they can be kept.
-    pub(crate) bytes: Option<Arc<[u8]>>,
+    /// The bytes of its content and its permission bits, where the call replaces it and it can be kept.
+    pub(crate) whole: Option<(Arc<[u8]>, u32)>,
 }
 
 impl Held {
     /// What the call replaces there, if that can be kept.
     pub(crate) fn kept(&self) -> Option<Kept> {
-        let held = self.bytes.as_ref().map(|bytes| bytes.to_vec());
-        (self.place.can_be_kept() && held.is_some() == self.place.exists)
-            .then(|| Kept { path: self.place.path.clone(), held })
+        let path = self.place.path.clone();
+        match &self.whole {
+            Some((bytes, mode)) => Some(Kept { path, held: Some(bytes.to_vec()), mode: *mode }),
+            None => (!self.place.exists).then_some(Kept { path, held: None, mode: 0 }),
+        }
     }
 }
 
@@ -162,8 +164,8 @@ impl Following<'_> {
         self.at.extend(left.into_iter().filter(|part| !matches!(part.as_str(), "" | ".")));
         let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
         let place =
-            Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None, size: None };
-        Ok(Held { place, handle: Arc::new(self.handle), bytes: None })
+            Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None, keeps: None };
+        Ok(Held { place, handle: Arc::new(self.handle), whole: None })
     }
 
     fn present(self, replaces: bool, go_on: &dyn Fn() -> bool) -> Result<Held, String> {
@@ -171,10 +173,12 @@ impl Following<'_> {
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let read = if is_file && replaces { Some(self.read(go_on)?) } else { None };
         let names = if is_file { stat.st_nlink } else { 1 };
-        let (content, size) = read.as_ref().map(|read| (read.digest, read.size)).unzip();
-        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content, size };
-        let bytes = read.and_then(|read| read.bytes).map(Arc::from);
-        Ok(Held { place, handle: Arc::new(self.handle), bytes })
+        let content = read.as_ref().map(|read| read.digest);
+        let bytes = read.and_then(|read| read.bytes).filter(|_| is_plain(&stat));
+        let keeps = bytes.as_ref().map(|bytes| bytes.len() as u64);
+        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content, keeps };
+        let whole = bytes.map(|bytes| (Arc::from(bytes), stat.st_mode & 0o777));
+        Ok(Held { place, handle: Arc::new(self.handle), whole })
     }
 
     fn read(&self, go_on: &dyn Fn() -> bool) -> Result<Content, String> {
@@ -207,30 +211,34 @@ impl Following<'_> {
     }
 }
 
+/// Whether content and permission bits are all that there is to a file: it has one name, our owner, and no other bits.
+fn is_plain(stat: &Stat) -> bool {
+    stat.st_nlink == 1 && stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o7000 == 0
+}
+
 /// What a file holds.
 pub(crate) struct Content {
     /// SHA-256 of it.
     pub(crate) digest: Digest,
-    size: u64,
-    /// All of it; none if it is more than is kept.
+    /// All of it; none if it is more than is kept, or there is more to the file than that.
     bytes: Option<Vec<u8>>,
 }
 
 /// Reads the rest of a file; none if it is not to be gone on with.
 pub(crate) fn read(mut file: File, go_on: &dyn Fn() -> bool) -> std::io::Result<Option<Content>> {
-    let (mut hash, mut size, mut bytes) = (sha2::Sha256::new(), 0_u64, Some(Vec::new()));
+    let mut hash = sha2::Sha256::new();
+    let mut bytes = (!has_attributes(&file)).then(Vec::new);
     let mut buffer = vec![0; 256 * 1024];
     loop {
         if !go_on() {
             return Ok(None);
         }
         let part = match file.read(&mut buffer)? {
-            0 => return Ok(Some(Content { digest: Digest(hash.finalize().into()), size, bytes })),
+            0 => return Ok(Some(Content { digest: Digest(hash.finalize().into()), bytes })),
             read => buffer.get(..read).unwrap_or_default(),
         };
         hash.update(part);
-        size = size.checked_add(part.len() as u64).ok_or(std::io::ErrorKind::FileTooLarge)?;
-        bytes = bytes.filter(|_| size <= MOST_KEPT);
+        bytes = bytes.filter(|bytes| bytes.len() as u64 + part.len() as u64 <= MOST_KEPT);
         bytes.iter_mut().for_each(|bytes| bytes.extend_from_slice(part));
     }
 }
@@ -266,4 +274,18 @@ pub(crate) fn shown(path: &str) -> String {
 
 fn spell(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
+}
+
+/// Whether a file has extended attributes, access control lists among them, which nobody would put back. Labels of a security module are
+/// the system's own.
+fn has_attributes(file: &File) -> bool {
+    let mut names = vec![0; 64 << 10];
+    match flistxattr(file, &mut names) {
+        Ok(length) => {
+            let names = names.get(..length).unwrap_or_default().split(|byte| *byte == 0);
+            names.filter(|name| !name.is_empty()).any(|name| !name.starts_with(b"security."))
+        }
+        Err(Errno::NOTSUP) => false,
+        Err(_) => true,
+    }
 }

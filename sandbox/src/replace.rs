@@ -46,9 +46,17 @@ pub(crate) enum Unreplaced {
     Io(String),
 }
 
-/// Puts `content` where `held` is; without, takes away what is there.
-pub(crate) fn replace(root: &File, held: &Held, content: Option<&[u8]>) -> Result<Replaced, Unreplaced> {
+/// Puts `content` where `held` is, a new file with these permission bits; without, takes away what is there.
+pub(crate) fn replace(
+    root: &File,
+    held: &Held,
+    content: Option<&[u8]>,
+    mode: Option<u32>,
+) -> Result<Replaced, Unreplaced> {
     let path = held.place.path.as_str();
+    if path.rsplit('/').next().is_some_and(|name| name.starts_with(PART)) {
+        return Err(Unreplaced::Refused(format!("`{}` is a name that writing itself uses", shown(path))));
+    }
     if held.place.exists && held.place.content.is_none() {
         return Err(Unreplaced::Refused(format!(
             "`{}` is not a regular file; only regular files are written",
@@ -61,8 +69,8 @@ pub(crate) fn replace(root: &File, held: &Held, content: Option<&[u8]>) -> Resul
     let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
     let mut folders = Folders::default();
     let outcome = folders.reach(root, above, held).and_then(|parent| match content {
-        Some(content) => Writing { root, parent, held, name, content }.run(),
-        None => Writing { root, parent, held, name, content: &[] }.remove(),
+        Some(content) => Writing { root, parent, held, name, content, mode }.run(),
+        None => Writing { root, parent, held, name, content: &[], mode }.remove(),
     });
     if outcome.is_err() {
         folders.remove();
@@ -126,6 +134,7 @@ struct Writing<'a> {
     held: &'a Held,
     name: &'a str,
     content: &'a [u8],
+    mode: Option<u32>,
 }
 
 /// The file to be replaced, as it was looked at last.
@@ -145,7 +154,7 @@ impl Writing<'_> {
         // From here on names are used, which another write in this folder uses too.
         self.lock()?;
         let part = match (&unnamed, &old) {
-            (Some(file), None) => return self.appear(file).map(|()| replaced),
+            (Some(file), None) => return self.appear(file, &mut replaced.lost).map(|()| replaced),
             (Some(file), Some(_)) => self.named(file)?,
             (None, _) => {
                 let (part, file) = self.create()?;
@@ -160,7 +169,8 @@ impl Writing<'_> {
                 .map_err(|error| self.refused_new(error)),
         };
         taken.inspect_err(|_| self.unlink(&part))?;
-        self.sync().map(|()| replaced)
+        self.sync(&mut replaced.lost);
+        Ok(replaced)
     }
 
     /// Takes the file away: under another name first, so that what goes is what was judged.
@@ -179,8 +189,25 @@ impl Writing<'_> {
             return Err(changed(self.held));
         }
         self.unlink(&part);
-        self.sync()?;
-        Ok(Replaced { old_size: Some(old.stat.st_size.unsigned_abs()), lost: Vec::new() })
+        let mut replaced = Replaced { old_size: Some(old.stat.st_size.unsigned_abs()), lost: Vec::new() };
+        self.sync(&mut replaced.lost);
+        self.tidy();
+        Ok(replaced)
+    }
+
+    /// Takes away the folders above the file that it leaves empty, as git does.
+    fn tidy(&self) {
+        let mut path = self.held.place.path.as_str();
+        while let Some((folder, _)) = path.rsplit_once('/') {
+            let (above, name) = folder.rsplit_once('/').unwrap_or((".", folder));
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let opened = openat2(self.root, above, flags, Mode::empty(), NO_LINKS);
+            let Ok(above) = opened else { return };
+            if unlinkat(&above, name, AtFlags::REMOVEDIR).is_err() {
+                return;
+            }
+            path = folder;
+        }
     }
 
     /// The file that is there: the one that was judged, with the content that was judged, and one that may be written.
@@ -236,7 +263,7 @@ impl Writing<'_> {
 
     /// As a program of this person makes a file; in the place of one, readable by the owner alone until it has the mode of that.
     fn mode(&self) -> Mode {
-        Mode::from_raw_mode(if self.held.place.exists { 0o600 } else { 0o666 })
+        Mode::from_raw_mode(if self.held.place.exists { 0o600 } else { self.mode.unwrap_or(0o666) & 0o777 })
     }
 
     /// Writes the content, makes it durable, and gives it what the file before had.
@@ -286,9 +313,10 @@ impl Writing<'_> {
     }
 
     /// Gives a file without a name the name of a new one.
-    fn appear(&self, file: &OwnedFd) -> Result<(), Unreplaced> {
+    fn appear(&self, file: &OwnedFd, lost: &mut Vec<String>) -> Result<(), Unreplaced> {
         self.link(file, self.name).map_err(|error| self.refused_new(error))?;
-        self.sync()
+        self.sync(lost);
+        Ok(())
     }
 
     /// Gives a file without a name one for the moment.
@@ -357,11 +385,12 @@ impl Writing<'_> {
         let _gone = unlinkat(&self.parent, name, AtFlags::empty());
     }
 
-    fn sync(&self) -> Result<(), Unreplaced> {
-        fsync(&self.parent).map_err(|error| {
+    /// What has happened has happened: that a crash may take it back is said, and no failure.
+    fn sync(&self, lost: &mut Vec<String>) {
+        if let Err(error) = fsync(&self.parent) {
             let (path, error) = (shown(&self.held.place.path), std::io::Error::from(error));
-            Unreplaced::Io(format!("`{path}` was written, and may be lost if the machine stops now: {error}"))
-        })
+            lost.push(format!("`{path}` is in place, and a crash may take that back: {error}."));
+        }
     }
 
     fn refused_new(&self, error: Errno) -> Unreplaced {

@@ -5,6 +5,7 @@ mod common;
 use common::{Folder, engine, files};
 use ephor_sandbox::ToolFailure;
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_removed_and_nothing_is_removed_twice() {
@@ -12,7 +13,8 @@ async fn a_file_is_removed_and_nothing_is_removed_twice() {
     folder.write("a/one", "first");
     let answer = folder.answer("fs.write", json!({"path": "a/one", "content": null})).await;
     assert_eq!(answer.summary, "removed `a/one`, which held 5 bytes");
-    assert_eq!(std::fs::read_dir(folder.path("a")).unwrap().count(), 0);
+    assert!(!folder.path("a").exists(), "a folder that it leaves empty goes too");
+    std::fs::create_dir(folder.path("a")).unwrap();
     let (kind, message) = folder.refusal("fs.write", json!({"path": "a/one", "content": null})).await;
     assert_eq!((kind, message.as_str()), (ToolFailure::Refused, "`a/one` does not exist, so it cannot be removed"));
     let (kind, _) = folder.refusal("fs.write", json!({"path": "a", "content": null})).await;
@@ -52,8 +54,16 @@ async fn a_write_that_expects_something_else_changes_nothing() {
     std::fs::remove_file(folder.path("x")).unwrap();
     folder.refusal("fs.write", write("three", vec![digest("two")])).await;
     assert!(!folder.path("x").exists());
-    folder.answer("fs.write", write("three", vec![String::new()])).await;
+    let nothing = json!({"path": "x", "content": null, "expected": [""]});
+    assert_eq!(folder.answer("fs.write", nothing).await.summary, "there is no `x`, as expected");
+    let mut new = write("three", vec![String::new()]);
+    new["mode"] = json!(0o750);
+    folder.answer("fs.write", new).await;
     assert_eq!(folder.read("x"), "three");
+    let mode = std::fs::metadata(folder.path("x")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode & !0o022, 0o750 & !0o022);
+    let (kind, _) = folder.refusal("fs.write", json!({"path": "y/.ephor-part", "content": "x"})).await;
+    assert_eq!((kind, folder.path("y").exists()), (ToolFailure::Refused, false));
 }
 
 #[test]
@@ -64,6 +74,6 @@ fn what_is_replaced_is_kept_whole_or_not_at_all() {
     std::fs::hard_link(folder.path("small"), folder.path("again")).unwrap();
     for (path, kept) in [("most", true), ("large", false), ("small", false), ("new/file", true)] {
         let call = folder.call("fs.write", json!({"path": path, "content": "x"}));
-        assert_eq!(call.files[0].place.can_be_kept(), kept, "{path}");
+        assert_eq!(call.files[0].place.to_keep().is_some(), kept, "{path}");
     }
 }

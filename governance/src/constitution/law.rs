@@ -42,6 +42,7 @@ pub(crate) struct Facts {
     pub(crate) untrusted: bool,
     pub(crate) tainted: bool,
     pub(crate) reversible: bool,
+    pub(crate) planned: bool,
     pub(crate) pinned: bool,
 }
 
@@ -94,7 +95,7 @@ struct Slice {
 #[derive(Clone, Debug, Default)]
 struct Reads(BTreeSet<&'static str>);
 
-const ATTRIBUTES: [&str; 11] = [
+const ATTRIBUTES: [&str; 12] = [
     "environment",
     "risk",
     "fairness",
@@ -105,6 +106,7 @@ const ATTRIBUTES: [&str; 11] = [
     "untrusted",
     "tainted",
     "reversible",
+    "planned",
     "pinned",
 ];
 
@@ -336,6 +338,7 @@ impl Facts {
             "untrusted" => RestrictedExpression::new_bool(self.untrusted),
             "tainted" => RestrictedExpression::new_bool(self.tainted),
             "reversible" => RestrictedExpression::new_bool(self.reversible),
+            "planned" => RestrictedExpression::new_bool(self.planned),
             _ => RestrictedExpression::new_bool(self.pinned),
         }
     }

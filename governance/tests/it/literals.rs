@@ -230,7 +230,10 @@ fn what_can_be_undone_is_judged_by_its_effects_alone() {
     let decided = undone.decide();
     assert_eq!((decided.verdict.decision, decided.rule), (Decision::Permit, Some(Rule::Reversible)));
     // What is only said to be, and is not kept, is not.
-    assert_eq!(Given { kept: false, ..undone.clone() }.decide().verdict.decision, Decision::Defer);
+    assert_eq!(Given { keeps: None, ..undone.clone() }.decide().verdict.decision, Decision::Defer);
+    let most = ephor_base::MOST_KEPT_IN_SESSION;
+    assert_eq!(Given { keeps: Some(most), ..undone.clone() }.decide().verdict.decision, Decision::Permit);
+    assert_eq!(Given { keeps: Some(most + 1), ..undone.clone() }.decide().verdict.decision, Decision::Defer);
     assert_eq!(other.decide().verdict.decision, Decision::Defer);
     // Effects, scope and the law hold as before.
     assert_eq!(Given { effects: [0, 0, 0, 0, 900], ..undone.clone() }.decide().verdict.decision, Decision::Defer);

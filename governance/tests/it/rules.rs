@@ -101,7 +101,9 @@ fn a_sensitive_path_is_known_however_it_is_spelled() {
         assert_eq!(touching("/w", path, true).security.value(), 700, "{path:?}");
         assert_eq!(touching("/w", path, false), EffectVector::NONE, "{path:?}");
     }
-    for path in ["git", "a.git/x", "pem", "id_rsa.pub", "history", "agents.mdx"] {
+    assert_eq!(touching("/w", ".git/hooks/update.sample", true).security.value(), 700);
+    assert_eq!(touching("/w", "docs/HEAD", true).security.value(), 700);
+    for path in [".env.example", "a/.envrc.sample", "git", "a.git/x", "pem", "id_rsa.pub", "history", "agents.mdx"] {
         assert_eq!(touching("/w", path, true), EffectVector::NONE, "{path:?}");
     }
     assert!(rises(Match::Path("*.pem".into()), r#""a/B.PEM""#));

@@ -89,8 +89,8 @@ pub(crate) struct Given {
     pub(crate) workspace: &'static str,
     /// Whether its registration says that it can be undone.
     pub(crate) reversible: bool,
-    /// Whether what it replaces is kept.
-    pub(crate) kept: bool,
+    /// How much is kept of what it replaces.
+    pub(crate) keeps: Option<u64>,
     pub(crate) clearance: Confidentiality,
     pub(crate) context: Confidentiality,
     pub(crate) scope: Pinned,
@@ -133,7 +133,7 @@ impl Given {
             effects: [0; 5],
             workspace: "/home/a",
             reversible: false,
-            kept: true,
+            keeps: Some(7),
             clearance: Confidentiality::Confidential,
             context: Confidentiality::Public,
             scope: Pinned::This,
@@ -189,7 +189,7 @@ impl Given {
                 arguments: &arguments,
                 reached: Some(&arguments),
                 workspace: self.workspace,
-                kept: self.kept,
+                keeps: self.keeps,
                 fit: Err(&fault),
             },
             Known::Fits => ToolAsk::Known {
@@ -197,7 +197,7 @@ impl Given {
                 arguments: &arguments,
                 reached: Some(&arguments),
                 workspace: self.workspace,
-                kept: self.kept,
+                keeps: self.keeps,
                 fit: Ok(()),
             },
         };
@@ -220,6 +220,7 @@ impl Given {
             turn: &turn,
             call: CallId(0),
             tainted: turn.is_tainted(),
+            kept: 0,
             plan: Planned::NoPlanner,
             familiar: self.familiar,
             context: self.context,

@@ -70,18 +70,19 @@ impl ToolCall {
         Self { task, fault, paths, reached, kept: Vec::new() }
     }
 
-    /// Whether all that it replaces can be kept: it names the files that it writes, and nothing of them is too much.
-    fn can_be_kept(&self) -> bool {
-        let place = |file: &Located| matches!(&file.leads, Leads::To(place) if place.can_be_kept());
-        self.task.writes && !self.task.files.is_empty() && self.task.files.iter().all(place)
+    /// The bytes to be kept of what it replaces; none if it names no file that it writes, or one that cannot be kept.
+    fn keeps(&self) -> Option<u64> {
+        let place = |file: &Located| match &file.leads {
+            Leads::To(place) => place.to_keep(),
+            Leads::Nowhere(_) => None,
+        };
+        let files = &self.task.files;
+        let writes = self.task.writes && !files.is_empty();
+        writes.then(|| files.iter().try_fold(0_u64, |sum, file| sum.checked_add(place(file)?))).flatten()
     }
 
-    /// What it replaces, for the record; `None` if that could be kept and was not. Only what the file held when the call was judged
-    /// counts.
+    /// What it replaces, for the record; none if that was not kept. Only what the file held when the call was judged counts.
     pub(crate) fn kept(&self) -> Option<Vec<Kept>> {
-        if !self.can_be_kept() {
-            return Some(Vec::new());
-        }
         let of = |file: &Located| {
             let Leads::To(place) = &file.leads else { return None };
             let kept = self.kept.iter().find(|kept| kept.path == place.path)?;
@@ -490,7 +491,7 @@ impl What {
                         arguments: &asked.task.arguments,
                         reached,
                         workspace: asked.task.workspace.as_str(),
-                        kept: asked.can_be_kept(),
+                        keeps: asked.keeps(),
                         fit,
                     }
                 }

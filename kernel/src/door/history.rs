@@ -10,7 +10,8 @@ use ephor_base::{
 };
 use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
-    Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, TurnState,
+    Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, ToolAsk,
+    TurnState,
     gate::call_digest,
     origin::{self, Harms},
     plan::Call,
@@ -72,6 +73,8 @@ pub(crate) struct Position {
     pub(crate) turn: TurnState,
     /// Whether what chose it was shown anything untrusted.
     pub(crate) tainted: bool,
+    /// The bytes that were kept of what the session replaced.
+    pub(crate) kept: u64,
     pub(crate) plan: PlanOf,
     /// The call, which a rerun is too.
     pub(crate) call: CallId,
@@ -93,6 +96,7 @@ impl Position {
             turn: &self.turn,
             call: self.call,
             tainted: self.tainted,
+            kept: self.kept,
             plan: self.plan.planned(),
             familiar: self.familiar,
             context: grounds.context,
@@ -119,11 +123,13 @@ impl Session {
         Position {
             rights: within.map_or_else(|| rights.clone(), |call| rights.intersect(&guest(call))),
             familiar: tool.is_some_and(|tool| self.familiar.contains(tool)),
-            evidence: self.evidence,
+            // What an operator has done is no conduct of the seat, and its conduct does not keep them from it.
+            evidence: if self.is_errand() { Evidence::under(self.spec.agent.p0) } else { self.evidence },
             who: self.who.clone(),
             spans: self.table.clone(),
             turn: self.conduct.clone(),
             tainted: self.is_tainted(chosen, within),
+            kept: self.kept,
             plan: self.plan(),
             call,
             at: self.taken_in,
@@ -490,7 +496,8 @@ impl Session {
         let Some(tool) = gate.registry().tool(name).filter(|tool| tool.acts()) else { return };
         let tainted = self.is_tainted(case.grounds.chosen, case.grounds.within);
         let plan = self.plan();
-        let harms = Harms { tainted, reversible: meant.what.ask(gate.registry()).is_reversible() };
+        let ask = meant.what.ask(gate.registry());
+        let harms = Harms { tainted, reversible: ask.is_reversible(self.kept) };
         let origins =
             origin::of((case.call, tool, arguments), harms, plan.planned(), self.conduct.spent(), &self.table);
         let digest = call_digest(name, arguments);
@@ -498,6 +505,10 @@ impl Session {
             // What a person permitted for want of a plan is done of the one that is made later.
             let unplanned = matches!(plan, PlanOf::Missing).then(|| Call { id: case.call, tool, arguments }.taken());
             self.conduct.permitted(case.call, digest, origins.step.or(unplanned));
+            if let (true, Ask::Tool(ToolAsk::Known { keeps: Some(bytes), .. })) = (harms.reversible, ask) {
+                // The most that are kept has been held against it.
+                self.kept += bytes;
+            }
         } else {
             self.conduct.waits(case.call, digest, origins.step);
         }
@@ -591,6 +602,9 @@ impl Session {
 
     /// One more call counts for the conduct of the seat, with the entry `at`.
     fn behaved(&mut self, bad: bool, at: Seq) {
+        if self.is_errand() {
+            return;
+        }
         let was_alarmed = self.evidence.alarms();
         self.evidence = self.evidence.after(bad);
         self.bad_calls = self.bad_calls.saturating_add(bad.into());

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use ephor_base::{
-    AnswerEnd, Branch, Confidentiality, Decision, Integrity, Label, Message, ModelAnswer, Outcome, Product, Reason,
-    Source, Span, SpanId, ToolName, ToolSpec, Verdict,
+    AnswerEnd, Confidentiality, Integrity, Label, Message, ModelAnswer, Outcome, Product, Source, Span, SpanId,
+    ToolName, ToolSpec,
 };
-use ephor_governance::{Gate, Plan, Planned, Rule, Scope, gate::PLAN_IS_LOOKED_AT, pasted::in_its_place};
+use ephor_governance::{Gate, Plan, Planned, Scope, pasted::in_its_place};
 
 use super::{
     Refusal,
@@ -42,6 +42,8 @@ pub(crate) enum Aside {
     Pasted,
     /// It is the operator's plan for the turn; nothing, if it is none by now.
     Plan(Option<Arc<Plan>>),
+    /// It says what an operator has done in the turn: there is no request.
+    Errand,
 }
 
 /// The plan that a decision goes by.
@@ -65,16 +67,6 @@ impl PlanOf {
     }
 }
 
-/// Whether a plan could change this verdict.
-pub(crate) fn could_help(verdict: &Verdict) -> bool {
-    if verdict.reasons.iter().any(|reason| reason.code == PLAN_IS_LOOKED_AT) {
-        return verdict.decision == Decision::Defer;
-    }
-    let mut asks = verdict.reasons.iter().filter(|reason| reason.decision == Decision::Defer).peekable();
-    let wants_one = |reason: &Reason| reason.branch == Branch::Executive && reason.code == Rule::NoPlan.code();
-    verdict.decision == Decision::Defer && asks.peek().is_some() && asks.all(wants_one)
-}
-
 impl Session {
     /// Whether its calls are planned: the operator has it so for its agent, and its model can.
     fn has_planner(&self) -> bool {
@@ -94,6 +86,12 @@ impl Session {
             Planning::Unasked if !self.has_planner() => PlanOf::NoPlanner,
             Planning::Unasked | Planning::Failed => PlanOf::Missing,
         }
+    }
+
+    /// Whether the turn under way is no request: an operator does something in it by tool calls of their own.
+    pub(crate) fn is_errand(&self) -> bool {
+        let is_errand = |span: &SpanId| matches!(self.asides.get(span), Some(Aside::Errand));
+        self.newest_words().is_some_and(|said| said.iter().any(is_errand))
     }
 
     /// The plan that an operator gave with a message, for its turn.

@@ -15,7 +15,7 @@ use ephor_chain::{
     AppendError, Durable, HoldKind, Intent, IntentRecord, Log,
     record::{Chosen, Content, Fact, Grounds, Record, Subject},
 };
-use ephor_governance::{Ask, Ruled};
+use ephor_governance::{Ask, Decided, Ruled};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,14 +24,13 @@ use driving::{Driven, GRACE};
 
 use super::{
     Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
-    asked::{Asked, ToolCall, What, digest_of},
+    asked::{Asked, What, digest_of},
     history::{Heard, Reuse},
     inbox::PREVIEW,
     law::Under,
     nested::Inner,
     ongoing::UnderWay,
     permit::{For, Until},
-    planning::could_help,
     ruling::Approvers,
     session::Session,
 };
@@ -72,6 +71,8 @@ struct Weighed {
     under: Under,
     /// The precedent that permits it, if one does.
     precedent: Option<Seq>,
+    /// Whether it asks for want of a plan.
+    plan_helps: bool,
 }
 
 /// A permitting verdict and what it rests on.
@@ -191,7 +192,7 @@ impl Serving {
                 (Decision::Permit, Ok(reservation)) => return Ok(Permitted { weighed, ruling, reservation }),
                 (Decision::Defer, Ok(reservation)) => {
                     release(reservation);
-                    if answer.is_none() && asked.kind == ActionKind::Tool && self.plan(&weighed.verdict).await? {
+                    if answer.is_none() && asked.kind == ActionKind::Tool && weighed.plan_helps && self.plan().await? {
                         continue;
                     }
                     if self.note_verdict(asked, &weighed, ruling).await?.is_some() {
@@ -211,10 +212,10 @@ impl Serving {
 
     /// Has a plan made, if one could spare a person this question and none was asked for in this turn; whether it did. Calls beside one
     /// another wait for the same plan.
-    async fn plan(&self, verdict: &Verdict) -> Result<bool, Refusal> {
+    async fn plan(&self) -> Result<bool, Refusal> {
         let lacks = |session: &mut Session| session.lacks_plan().then(|| session.one_plan.clone());
         let lacks = || self.door.with_session(self.caller.session, lacks).flatten();
-        let Some(one) = lacks().filter(|_| could_help(verdict)) else { return Ok(false) };
+        let Some(one) = lacks() else { return Ok(false) };
         let _one = tokio::select! {
             one = one.lock_owned() => one,
             () = self.stopped() => return Err(Refusal::Fenced),
@@ -280,11 +281,11 @@ impl Serving {
         };
         let at = position.as_ref().map(|(position, _)| position.at);
         let rests_on = position.as_ref().and_then(|(_, heard)| heard.precedent.clone());
-        let decided = position.map(|(position, heard)| position.decide(&gate, ask, &grounds, &heard).verdict);
-        let verdict = decided.unwrap_or_else(|| gate.gone());
+        let decided = position.map(|(position, heard)| position.decide(&gate, ask, &grounds, &heard));
+        let Decided { verdict, plan_helps, .. } = decided.unwrap_or_else(|| Decided::plain(gate.gone()));
         let (precedent, until) = rests_on.map(|one| (one.ruling, one.until)).unzip();
         let under = Under { law, digest: gate.digest(), decrees, until };
-        Weighed { verdict, grounds, at, under, precedent }
+        Weighed { verdict, grounds, at, under, precedent, plan_helps }
     }
 
     /// Records a refusal and tells the model; nothing, if something was recorded since it was decided.
@@ -389,6 +390,10 @@ impl Serving {
         self.ended(asked, intent, outcome, (used, shown)).await
     }
 
+    fn is_errand(&self) -> bool {
+        self.door.with_session(self.caller.session, |session| session.is_errand()).unwrap_or(false)
+    }
+
     /// Everything a permitted call needs before its intent is recorded.
     async fn ready(
         &self,
@@ -419,7 +424,7 @@ impl Serving {
             ActionKind::Model if matches!(asked.content, Some(Content::Request(_))) => return Ok(None),
             ActionKind::Tool if cleared == Some((level, gate.digest())) => return Ok(Some(level)),
             // Whoever watches follows what a model chose, and not what other code asks for.
-            ActionKind::Tool if asked.chosen.is_none() => return Ok(None),
+            ActionKind::Tool if asked.chosen.is_none() && !self.is_errand() => return Ok(None),
             ActionKind::Tool | ActionKind::Model => {}
         }
         loop {
@@ -619,13 +624,11 @@ impl Serving {
         }
     }
 
-    /// What a call replaces whose registration says that it can be undone. It stands in the intent, so nothing is replaced before it is
-    /// on the disk.
+    /// What a call replaces that can be undone. It stands in the intent, so nothing is replaced before it is on the disk.
     fn kept(&self, asked: &Asked) -> Result<Vec<Kept>, Refusal> {
-        let gate = self.door.gate();
-        let reversible =
-            |tool: &&ToolCall| gate.registry().find(&tool.task.name).is_some_and(|own| own.flow.reversible);
-        let Some(tool) = asked.tool_call().filter(reversible) else { return Ok(Vec::new()) };
+        let kept = self.door.with_session(self.caller.session, |session| session.kept).ok_or(Refusal::Fenced)?;
+        let is_reversible = asked.ask(self.door.gate().registry()).is_reversible(kept);
+        let Some(tool) = asked.tool_call().filter(|_| is_reversible) else { return Ok(Vec::new()) };
         let why = || Refusal::UnknownReference(format!("what {} replaces, as its driver kept it", asked.target));
         tool.kept().ok_or_else(why)
     }

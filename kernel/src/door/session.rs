@@ -140,6 +140,8 @@ pub(crate) struct Session {
     pub(crate) lost: Option<String>,
     /// What of people's messages is not their own words.
     pub(crate) asides: BTreeMap<SpanId, Aside>,
+    /// The bytes that were kept of what it replaced.
+    pub(crate) kept: u64,
     spans: Vec<Span>,
     answers: BTreeMap<CallId, Answer>,
     uses: BTreeMap<(CallId, u32), Use>,
@@ -279,6 +281,7 @@ impl Session {
             landed: VecDeque::new(),
             lost: None,
             asides: BTreeMap::new(),
+            kept: 0,
             spans: Vec::new(),
             answers: BTreeMap::new(),
             uses: BTreeMap::new(),
@@ -322,6 +325,7 @@ impl Session {
             (None, PartKind::Typed | PartKind::Vouched | PartKind::Plan) => {
                 Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)
             }
+            (None, PartKind::Errand) => Label::new(Source::Operator, Integrity::Trusted, Confidentiality::Internal),
             (None, PartKind::Piped | PartKind::Pasted) => {
                 Label::new(Source::User, Integrity::Untrusted, Confidentiality::Internal)
             }
@@ -330,6 +334,7 @@ impl Session {
             let span = self.enter(label(part.kind), part.text.clone());
             let aside = match part.kind {
                 PartKind::Pasted if from.is_none() => Aside::Pasted,
+                PartKind::Errand if from.is_none() => Aside::Errand,
                 PartKind::Plan if from.is_none() => Aside::Plan(plan_of(gate, &part.text).ok().map(Arc::new)),
                 _ => return span,
             };

@@ -153,7 +153,7 @@ async fn what_a_call_replaces_is_on_the_disk_before_it_does() {
     };
     let kept: Vec<_> = here.record().await.iter().filter_map(kept).collect();
     let held = Some(b"content".to_vec());
-    assert_eq!(kept, [vec![Kept { path: "notes.md".into(), held }]]);
+    assert_eq!(kept, [vec![Kept { path: "notes.md".into(), held, mode: 0o644 }]]);
 
     // A driver that keeps nothing, or something else, runs nothing.
     let driver = Linked::new(Some(Ok("notes.md")));

@@ -108,7 +108,7 @@ const LAW: &str = r#"@id("all-may") permit(principal, action, resource);"#;
 pub(crate) const IN: &str = "plan-has-the-call";
 pub(crate) const NOT_IN: &str = "plan-does-not-have-the-call";
 pub(crate) const NONE: &str = "plan-is-missing";
-const CLEAN: &str = "context-is-clean";
+pub(crate) const CLEAN: &str = "context-is-clean";
 pub(crate) const ONCE: &str = r#"{"steps":[{"tool":"t.write","arguments":{"path":{"is":"out.txt"}}}]}"#;
 
 /// Every text that a planner was shown.

@@ -239,7 +239,7 @@ impl Driver for Does {
 /// What a call replaces there.
 fn kept(located: &Located) -> Option<Kept> {
     let Leads::To(place) = &located.leads else { return None };
-    place.content.map(|_| Kept { path: place.path.clone(), held: Some(b"content".to_vec()) })
+    place.content.map(|_| Kept { path: place.path.clone(), held: Some(b"content".to_vec()), mode: 0o644 })
 }
 
 /// Every path of a call as a file of its own that holds this.
@@ -250,7 +250,7 @@ pub(crate) fn located(sought: &Sought, content: Digest) -> Vec<Located> {
         node: FileId { device: 1, inode: path.len() as u64 },
         names: 1,
         content: sought.replaces.then_some(content),
-        size: sought.replaces.then_some(7),
+        keeps: sought.replaces.then_some(7),
     };
     let one =
         |(argument, path): &(String, String)| Located { argument: argument.clone(), leads: Leads::To(place(path)) };

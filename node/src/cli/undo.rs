@@ -14,7 +14,7 @@ pub(crate) struct Undo {
     /// Only say what would be put back.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Permit the writes without asking, where the constitution asks; recorded as your ruling.
+    /// Permit each of these writes, where the constitution asks; recorded as your ruling on that write. An approver does this.
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) allow: bool,
     /// Print events as JSON lines.

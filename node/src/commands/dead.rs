@@ -167,6 +167,7 @@ async fn show(home: &Home, message: MessageId, json: bool) -> anyhow::Result<Exi
             PartKind::Typed | PartKind::Vouched => part.text.clone(),
             PartKind::Piped => format!("(piped)\n{}", part.text),
             PartKind::Plan => format!("(plan)\n{}", part.text),
+            PartKind::Errand => format!("(errand)\n{}", part.text),
             PartKind::Pasted => format!("(pasted)\n{}", part.text),
         };
         Some(parts.iter().map(part).collect::<Vec<_>>().join("\n") + "\n")

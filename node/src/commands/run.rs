@@ -110,8 +110,26 @@ struct Turn<'a> {
 enum Kind {
     /// An answer.
     Answers,
-    /// To put back what was written: whether all of it is, so far.
-    Undoes { all: bool },
+    /// To put back what was written: whether all of it is, so far; whether each write is permitted unasked; and the files that are not
+    /// done yet, in order.
+    Undoes { all: bool, allow: bool, paths: VecDeque<String> },
+}
+
+impl Kind {
+    /// The file that this says was not put back.
+    fn stays(&mut self, seen: &Seen) -> Option<(String, String)> {
+        let Self::Undoes { all, paths, .. } = self else { return None };
+        let why = match seen {
+            Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
+                let path = paths.pop_front();
+                return (end != "done").then(|| (path.unwrap_or_default(), text.clone())).inspect(|_| *all = false);
+            }
+            Seen::Refused { why, .. } => why.clone(),
+            _ => return None,
+        };
+        *all = false;
+        Some((paths.pop_front()?, why))
+    }
 }
 
 /// The signals that end a run, from here on as something to be told. Before there is a turn, they end this process.
@@ -261,6 +279,10 @@ impl<'a> Turn<'a> {
         }
         loop {
             let question = self.question.clone();
+            if question.is_some() && matches!(self.kind, Kind::Undoes { allow: true, .. }) {
+                self.rule(Some(true)).await?;
+                continue;
+            }
             tokio::select! {
                 answer = self.client.hear() => {
                     if let Some(status) = self.take(answer?, screen)? {
@@ -324,8 +346,8 @@ impl<'a> Turn<'a> {
             }
         };
         screen.seen(&seen);
-        if let Kind::Undoes { all } = &mut self.kind {
-            *all &= !stays_as_it_is(&seen);
+        if let Some((path, why)) = self.kind.stays(&seen) {
+            screen.note(&format!("{}: stays as it is: {}", terminal::plain(&path), terminal::plain(why.trim_end())));
         }
         match seen {
             Seen::Deferred(question) => {
@@ -357,7 +379,7 @@ impl<'a> Turn<'a> {
     fn status(&self) -> ExitCode {
         match self.end {
             Some(EndReason::Replied) if self.suspended => ExitCode::FAILURE,
-            Some(EndReason::Replied) if matches!(self.kind, Kind::Undoes { all: false }) => ExitCode::FAILURE,
+            Some(EndReason::Replied) if matches!(self.kind, Kind::Undoes { all: false, .. }) => ExitCode::FAILURE,
             Some(EndReason::Replied) if self.unasked => ExitCode::from(NOBODY_ASKED),
             end => status(end),
         }
@@ -390,15 +412,6 @@ impl<'a> Turn<'a> {
         self.said.push_back(Said::Ruling);
         let ruling = self.client.ruling(Statement::on_ticket(&asked, decision));
         self.client.say(&ruling).await
-    }
-}
-
-/// Whether this says that a file was not put back.
-fn stays_as_it_is(seen: &Seen) -> bool {
-    match seen {
-        Seen::Ended { action: ActionKind::Tool, end, .. } => end != "done",
-        Seen::Refused { .. } => true,
-        _ => false,
     }
 }
 

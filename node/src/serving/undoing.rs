@@ -38,13 +38,14 @@ impl Node {
         }
         let tool = undo::tool()?;
         let calls = calls.into_iter().map(|arguments| (tool.clone(), arguments)).collect();
-        // No name of a file: a model may have chosen it, and this is what a person says.
+        // No name of a file: a model may have chosen it, and this is the node's own word.
         let text = format!(
-            "ephor undo: the files that were written in this session from entry {to} on are put back as they were before."
+            "(ephor undo) Files that were written in this session from entry {to} on may hold again what they held before. Read a file \
+             before you rely on what it holds, and write none of them again unless you are asked to."
         );
         // Until its number is known nobody takes a message up.
         let mut sent = self.undoings.0.lock().await;
-        let message = self.kernel.send(session, vec![Part { kind: PartKind::Typed, text }]).await?;
+        let message = self.kernel.send(session, vec![Part { kind: PartKind::Errand, text }]).await?;
         sent.insert(message, calls);
         Ok(Answer::Undoing { files, left, message: Some(message) })
     }
@@ -53,11 +54,11 @@ impl Node {
         let log = self.log().clone();
         log.flush().await?;
         let read = tokio::task::spawn_blocking(move || {
-            let mut writes = Writes::default();
+            let mut writes = Writes::from(to);
             for stored in log.entries().only_of(BTreeSet::from([session])) {
                 writes.take(stored.context("see `ephor chain verify`")?);
             }
-            anyhow::Ok(writes.undo(to))
+            anyhow::Ok(writes.undo())
         });
         read.await?
     }

@@ -308,3 +308,26 @@ fn a_write_that_cannot_be_kept_or_that_others_run_is_asked_about_where_others_ar
         "{ran}"
     );
 }
+
+#[test]
+fn what_is_kept_of_a_session_is_bounded_also_where_nothing_is_written() {
+    let place = Place::new().asks_as_it_comes();
+    place.file("big.txt", "x".repeat(1 << 20));
+    // Each call has the file kept, and then writes nothing.
+    let write = json!({"name": "fs.write", "arguments": {"path": "big.txt", "content": "", "expected": ["other"]}});
+    let calls: Vec<Value> = (0..80).map(|_| write.clone()).collect();
+    let ran = place.play(&[], &[json!({"tool_calls": calls}), json!({"text": "I see."})]).unasked();
+    let ends = |end: &str| ran.seen("ended").iter().filter(|event| event["end"] == end).count();
+    assert_eq!(ends("tool_error"), 64, "{ran}");
+    assert_eq!(fs::metadata(place.workspace.join("big.txt")).unwrap().len(), 1 << 20);
+}
+
+#[test]
+fn a_folder_does_not_become_a_repository_of_git_unasked() {
+    let place = Place::new().asks_as_it_comes();
+    for path in ["docs/HEAD", "docs/head", ".hg/hgrc", ".yarn/releases/yarn.cjs", "rust-toolchain.toml"] {
+        let ran = one(&place, &[], "fs.write", &json!({"path": path, "content": "ref: refs/heads/x"})).unasked();
+        assert_ne!(end(&ran).0, "done", "{path}");
+        assert!(!place.workspace.join(path).exists());
+    }
+}

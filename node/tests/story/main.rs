@@ -13,6 +13,7 @@ mod again;
 mod agents;
 mod approvals;
 mod auditor;
+mod coding;
 mod copies;
 mod errors;
 mod forgotten;

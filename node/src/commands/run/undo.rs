@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use ephor_base::{EndReason, Seq};
 
-use super::{Kind, Stops, Turn, permit, screen::Screen, shown};
+use super::{Kind, Stops, Turn, screen::Screen, shown};
 use crate::{
     bytes,
     cli::Undo,
@@ -26,15 +26,12 @@ async fn begin<'a>(home: &'a Home, args: &Undo, screen: &mut Screen) -> anyhow::
     let Undo { session, to, dry_run, allow, json: _ } = *args;
     let to = to.map(Seq);
     let mut client = Client::reach(home).await?;
-    let answers = terminal::has_terminal();
+    let answers = allow || terminal::has_terminal();
     let attached = client.ask(&Request::Attach { session, answers }).await?;
     screen.attached(&attached);
-    let Answer::Attached { works, policy, .. } = attached else { bail!("the node answered something else") };
+    let Answer::Attached { works, .. } = attached else { bail!("the node answered something else") };
     if works {
         bail!("session {session} is at work; wait until it has answered, or end its turn, and undo then");
-    }
-    if allow {
-        permit(&mut client, session, &[crate::undo::tool()?], policy).await?;
     }
     let mut turn = Turn::new(home, client, session, Stops::listen()?);
     turn.client.say(&Request::Undo { session, to, dry_run }).await?;
@@ -51,7 +48,8 @@ async fn begin<'a>(home: &'a Home, args: &Undo, screen: &mut Screen) -> anyhow::
     if files.is_empty() && left.is_empty() {
         screen.note(&format!("session {session} has written nothing that is to be put back"));
     }
-    turn.kind = Kind::Undoes { all: left.is_empty() };
+    let paths = files.iter().map(|file| file.path.clone()).collect();
+    turn.kind = Kind::Undoes { all: left.is_empty(), allow, paths };
     if message.is_none() {
         turn.ends = 0;
         turn.end = Some(EndReason::Replied);

@@ -18,8 +18,8 @@ pub(crate) struct Arguments {
     content: Option<String>,
     #[serde(default)]
     encoding: Encoding,
-    #[serde(default)]
-    expected: Vec<String>,
+    expected: Option<Vec<String>>,
+    mode: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -51,7 +51,7 @@ pub(crate) fn description() -> Description {
         description: "Writes a file of the workspace: creates it, with its parent directories, or replaces all of its \
                       content at once. Says how many bytes it wrote."
             .to_owned(),
-        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"content":{"type":["string","null"],"description":"The whole new content of the file; null removes it."},"encoding":{"enum":["utf-8","base64"]},"expected":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"SHA-256 digests, of which the file must have one now; empty for no file."}},"required":["path","content"],"additionalProperties":false}"#.to_owned(),
+        input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"content":{"type":["string","null"],"description":"The whole new content of the file; null removes it."},"encoding":{"enum":["utf-8","base64"]},"expected":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":64,"description":"Write only if the file has one of these SHA-256 digests now; \"\" stands for no file."},"mode":{"type":"integer","minimum":0,"maximum":511}},"required":["path","content"],"additionalProperties":false}"#.to_owned(),
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
         return Err(Failure::Refused(format!("`{}` names a directory, not a file", visible(&arguments.path))));
     }
     let bytes = arguments.bytes()?;
-    let replaced = replace(path.as_str(), bytes.as_deref(), &arguments.expected).map_err(|error| match error {
+    let replaced = replace(path.as_str(), bytes.as_deref(), arguments.expected.as_deref(), arguments.mode).map_err(|error| match error {
         Unreplaced::Refused(why) => Failure::Refused(why),
         Unreplaced::Changed(why) => Failure::Failed(why),
         Unreplaced::Io(why) => Failure::Io(why),
@@ -71,7 +71,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
     let summary = match (bytes.map(|bytes| size(bytes.len() as u64)), replaced.old_size.map(size)) {
         (Some(written), None) => format!("wrote {written} to the new file `{shown}`"),
         (Some(written), Some(old)) => format!("wrote {written} to `{shown}` in place of {old}"),
-        (None, old) => format!("removed `{shown}`, which held {}", old.unwrap_or_default()),
+        (None, Some(old)) => format!("removed `{shown}`, which held {old}"),
+        (None, None) => format!("there is no `{shown}`, as expected"),
     };
     let mut content = format!("{summary}\n");
     for sentence in replaced.lost {
