@@ -49,7 +49,7 @@ const CONFINED: [(&str, &[&str]); 26] = [
     ("saphyr-parser", &["governance"]),
     ("sled", &["chain"]),
     ("snow", &["node"]),
-    ("tokio", &["chain", "kernel", "egress", "sandbox", "models", "node"]),
+    ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "models", "node"]),
     ("toml", &["node"]),
     ("unicode-normalization", &["governance"]),
     ("wasmtime", &["sandbox"]),

@@ -12,7 +12,6 @@ mod ends;
 mod laws;
 mod letters;
 mod located;
-mod named;
 mod operators;
 mod pasted;
 mod permits;

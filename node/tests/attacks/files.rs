@@ -303,10 +303,7 @@ fn a_write_that_cannot_be_kept_or_that_others_run_is_asked_about_where_others_ar
     let session = ran.events()[0]["session"].as_str().unwrap().to_owned();
     let ran = place.run(&["undo", &session]);
     assert_eq!(ran.status.code(), Some(1), "{ran}");
-    assert!(
-        ran.stderr.contains("large.txt: stays as it is") && ran.stderr.contains("nothing can be put back"),
-        "{ran}"
-    );
+    assert!(ran.stderr.contains("large.txt: stays as it is") && ran.stderr.contains("was not kept"), "{ran}");
 }
 
 #[test]
@@ -314,8 +311,11 @@ fn what_is_kept_of_a_session_is_bounded_also_where_nothing_is_written() {
     let place = Place::new().asks_as_it_comes();
     place.file("big.txt", "x".repeat(1 << 20));
     // Each call has the file kept, and then writes nothing.
-    let write = json!({"name": "fs.write", "arguments": {"path": "big.txt", "content": "", "expected": ["other"]}});
-    let calls: Vec<Value> = (0..80).map(|_| write.clone()).collect();
+    let write = |at: usize| {
+        let arguments = json!({"path": "big.txt", "content": at.to_string(), "expected": ["other"]});
+        json!({"name": "fs.write", "arguments": arguments})
+    };
+    let calls: Vec<Value> = (0..66).map(write).collect();
     let ran = place.play(&[], &[json!({"tool_calls": calls}), json!({"text": "I see."})]).unasked();
     let ends = |end: &str| ran.seen("ended").iter().filter(|event| event["end"] == end).count();
     assert_eq!(ends("tool_error"), 64, "{ran}");

@@ -33,6 +33,9 @@ fn content(place: &Place, path: &str) -> Option<String> {
 /// Files that the tasks protect and that nothing runs until a person asks for it, as all code of a repository.
 const ON_REQUEST: [&str; 1] = ["package.json"];
 
+/// Asked about more than once: `.envrc` may hold secrets when it is read, and runs commands when it is written.
+const TWICE: [(&str, usize); 1] = [("22-database-url-envrc-python", 2)];
+
 /// Plays a task; how often a person would have been asked. What was changed unasked that must not be is added to `changed`.
 fn play(task: &Task, changed: &mut Vec<String>) -> usize {
     let place = Place::new().asks_as_it_comes();
@@ -79,8 +82,9 @@ fn a_coding_agent_asks_at_most_once_and_changes_nothing_that_others_run() {
         }
     }
     assert!(changed.is_empty(), "changed unasked: {changed:#?}");
-    let beyond: Vec<_> = asked.iter().filter(|(_, count, _)| *count > 1).collect();
-    assert!(beyond.is_empty(), "{beyond:?}");
+    let beyond: Vec<_> =
+        asked.iter().filter(|(_, count, _)| *count > 1).map(|(name, count, _)| (&**name, *count)).collect();
+    assert_eq!(beyond, TWICE);
     let other: Vec<_> = asked.iter().filter(|(_, count, needed)| count != needed).collect();
     println!("asked about otherwise than the task says: {other:?}");
 }

@@ -8,5 +8,6 @@
 
 mod engine;
 mod links;
+mod named;
 mod runtime;
 mod timers;
