@@ -61,11 +61,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
         return Err(Failure::Refused(format!("`{}` names a directory, not a file", visible(&arguments.path))));
     }
     let bytes = arguments.bytes()?;
-    let replaced = replace(path.as_str(), bytes.as_deref(), arguments.expected.as_deref(), arguments.mode).map_err(|error| match error {
-        Unreplaced::Refused(why) => Failure::Refused(why),
-        Unreplaced::Changed(why) => Failure::Failed(why),
-        Unreplaced::Io(why) => Failure::Io(why),
-    })?;
+    let (expected, mode) = (arguments.expected.as_deref(), arguments.mode);
+    let replaced = replace(path.as_str(), bytes.as_deref(), expected, mode).map_err(failed)?;
     let shown = path.shown();
     let size = |bytes: u64| count(bytes, "byte", "bytes");
     let summary = match (bytes.map(|bytes| size(bytes.len() as u64)), replaced.old_size.map(size)) {
@@ -80,4 +77,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
         content.push('\n');
     }
     Ok(Answer { content, summary, omitted: Vec::new() })
+}
+
+fn failed(error: Unreplaced) -> Failure {
+    match error {
+        Unreplaced::Refused(why) => Failure::Refused(why),
+        Unreplaced::Changed(why) => Failure::Failed(why),
+        Unreplaced::Io(why) => Failure::Io(why),
+    }
 }
