@@ -2,12 +2,11 @@
 //!
 //! A process is a [`Body`] that gets a [`Process`] handle: its PID, its mailbox and the system call. The call goes
 //! through [`door`]: governance decides, the chain makes the intent durable, and only then is there a [`Permit`], which a
-//! [`Driver`] runs. Supervision follows OTP: [`supervisor`] is the pure engine, [`runtime`] carries out what it
-//! decides and knows of no agents; [`links`] is the table of links, monitors and names; `chronicle` puts on the record
-//! what the runtime tells.
+//! [`Driver`] runs. Processes and their supervision are those of [`ephor_runtime`], which knows of no agents; `chronicle`
+//! puts on the record what it tells.
 //!
-//! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It is
-//! the only crate that spawns tasks.
+//! This crate knows no wasmtime, no HTTP, no prompt text and no configuration. Drivers are plugged in by `node`. It and the
+//! runtime alone spawn tasks.
 
 mod acts;
 mod branch;
