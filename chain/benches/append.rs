@@ -19,7 +19,7 @@ use pqcrypto_mldsa::mldsa65;
 use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _};
 use tokio::runtime::Runtime;
 
-use common::{ENTRY, Home, SEALED, TEXT, Times, record};
+use common::{ENTRY, Home, SEALED, TEXT, Times, record, session};
 
 /// Bytes of a frame with one record: header, entry with its length, content, checkpoint, checksum.
 const ALONE: usize = 36 + 2 + ENTRY + SEALED + 4680 + 4;
@@ -89,6 +89,8 @@ fn measure(runtime: &Runtime, appenders: u64, each: u64) -> Run {
             log.append(record(appender, 0, true)).await.unwrap();
         }
     });
+    // As the door has it: the keys of its sessions stay in memory.
+    let _used: Vec<_> = (0..appenders).map(|appender| log.in_use(session(appender)).unwrap()).collect();
     let before = batches(&home);
     let start = Arc::new(tokio::sync::Barrier::new(usize::try_from(appenders).unwrap() + 1));
     let (times, took) = runtime.block_on(async {
