@@ -16,7 +16,7 @@ use std::{
 };
 
 use ephor_base::files::Files;
-use ephor_chain::{Finding, PinnedHead, Report, ScanError, VerifierKeys, disk::Disk, verify, verify::Against};
+use ephor_chain::{Damage, Finding, PinnedHead, Report, ScanError, VerifierKeys, disk::Disk, verify, verify::Against};
 use record::{Ended, Place, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -207,7 +207,9 @@ fn a_flipped_byte_and_a_cut_anywhere_under_chain_are_found_and_named() {
             fs::write(&path, &bytes).expect("it is written");
             let what = format!("byte {at} of {}", name.display());
             let found = finding(&place, &keys, &what);
-            assert_eq!(found.file, name, "{what}: {found}");
+            // A checkpoint that says more entries is found by the tile of those, which is not there, before its signatures are looked at.
+            let says_more = name == Path::new("checkpoint") && found.damage == Damage::Missing;
+            assert!(found.file == name || says_more, "{what}: {found}");
             assert!(found.offset <= at as u64, "{what}: {found}");
             flips += 1;
             if at % (5 * stride) == 0 {
