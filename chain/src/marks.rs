@@ -124,8 +124,7 @@ impl Marks {
     /// Checks the signatures of a published checkpoint of the size at which the journal begins.
     fn check_start(&self, signers: &VerifierKeys) -> Result<(), ScanError> {
         let Some((_, published)) = self.published.as_ref().filter(|_| self.at_start) else { return Ok(()) };
-        let wrong = |fault| finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault));
-        published.check(signers).map_err(wrong)
+        published.check(signers).map_err(|fault| forged(published, fault))
     }
 
     fn check_head_origin(&self, keys: &VerifierKeys) -> Result<(), ScanError> {
@@ -142,8 +141,7 @@ impl Marks {
             return Ok(());
         }
         let expected = published.head.size;
-        check_by_any(published, scan, keys)
-            .map_err(|fault| finding("checkpoint", 0, Some(expected), Damage::Signature(fault)))?;
+        check_by_any(published, scan, keys).map_err(|fault| forged(published, fault))?;
         Err(if expected > found {
             lost(scan, Damage::Lost { expected, found })
         } else {
@@ -209,6 +207,22 @@ pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(
     };
     let parsed = Checkpoint::parse(&bytes).map_err(|_| finding("checkpoint", 0, None, Damage::Published))?;
     Ok(Some((bytes, parsed)))
+}
+
+/// Checks the signatures of the published checkpoint, if there is one, with the journal read to its end.
+pub(crate) fn check_published(
+    chain: &Path,
+    files: &dyn Files,
+    scan: &Scan,
+    given: &VerifierKeys,
+) -> Result<(), ScanError> {
+    let Some((_, published)) = read_published(chain, files)? else { return Ok(()) };
+    check_by_any(&published, scan, given).map_err(|fault| forged(&published, fault))
+}
+
+/// A published checkpoint whose signatures do not hold.
+fn forged(published: &Checkpoint, fault: SignatureFault) -> ScanError {
+    finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault))
 }
 
 /// Checks a checkpoint against the keys of its generation, which is not known where the journal does not reach it: then it

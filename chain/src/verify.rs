@@ -102,7 +102,7 @@ pub fn verify(
                 history = History::new(folder, files, measure());
                 tries = tries.saturating_add(1);
             }
-            Err(error) if !error.is_gone() => return Err(explain(folder, files, error)),
+            Err(error) if !error.is_gone() => return Err(explain(folder, files, against.keys, error)),
             Err(error) if tries >= TRIES => return Err(error),
             _ => tries = tries.saturating_add(1),
         }
@@ -114,23 +114,30 @@ fn moved_on(folder: &Path, files: &dyn Files, history: &History<'_>) -> bool {
     Minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.minimum)
 }
 
-/// Where the journal has the log begin.
-pub(crate) fn recorded_minimum(folder: &Path, files: &Arc<dyn Files>) -> Result<Option<Minimum>, ScanError> {
+/// The journal, read to its end.
+fn whole_journal(folder: &Path, files: &Arc<dyn Files>) -> Result<Scan, ScanError> {
     let mut scan = Scan::open(folder, files)?;
     while scan.next()?.is_some() {}
-    Ok(scan.rules.pruned)
+    Ok(scan)
 }
 
-/// What is missing is not what is wrong if the record says that it was pruned: then the minimum was set back.
-fn explain(folder: &Path, files: &Arc<dyn Files>, error: ScanError) -> ScanError {
+/// Where the journal has the log begin.
+pub(crate) fn recorded_minimum(folder: &Path, files: &Arc<dyn Files>) -> Result<Option<Minimum>, ScanError> {
+    Ok(whole_journal(folder, files)?.rules.pruned)
+}
+
+/// A tile may be missing because the checkpoint that wants it was forged, or the minimum set back. Then that is what is wrong.
+fn explain(folder: &Path, files: &Arc<dyn Files>, keys: &VerifierKeys, error: ScanError) -> ScanError {
     let ScanError::Damaged(finding) = &error else { return error };
     let Some(seq) = finding.seq.filter(|_| finding.damage == Damage::Missing) else { return error };
-    match recorded_minimum(folder, files) {
-        Ok(Some(recorded)) if seq.0 < recorded.index => {
-            minimum::finding("it was set back: the record says that more was pruned, and that is gone")
-        }
-        _ => error,
+    let Ok(scan) = whole_journal(folder, files) else { return error };
+    if let Err(forged) = marks::check_published(folder, &**files, &scan, keys) {
+        return forged;
     }
+    if scan.rules.pruned.is_some_and(|recorded| seq.0 < recorded.index) {
+        return minimum::finding("it was set back: the record says that more was pruned, and that is gone");
+    }
+    error
 }
 
 /// Verifies what is not verified yet. Gives nothing if more was published meanwhile than it knew of.

@@ -4,7 +4,7 @@ use ephor_base::PerMille;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// From here on risk or novelty counts in full, whoever asked for the call: what cannot be undone, and is large.
+/// From here on risk or novelty counts in full, with a plan or without: what cannot be undone, and is large.
 pub const LARGE: PerMille = PerMille::saturating(800);
 
 /// Where a node runs.
