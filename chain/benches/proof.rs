@@ -8,10 +8,9 @@ use std::{
 };
 
 use ephor_base::Digest;
-use ephor_chain::{
-    Head,
+use ephor_tlog::{
+    Head, Tree,
     proof::{ReadTile, TileSubtrees, check_consistency, check_inclusion, consistency, inclusion, root},
-    tree::Tree,
 };
 
 const ROUNDS: u64 = 2000;
@@ -97,7 +96,7 @@ fn main() {
         included.push(begun.elapsed());
         tiles.0 = tiles.0.max(source.tiles_read());
         let old = index + 1;
-        let before = ephor_chain::proof::root(&mut source, old).unwrap();
+        let before = ephor_tlog::proof::root(&mut source, old).unwrap();
         let begun = Instant::now();
         let mut source = TileSubtrees::new(Folder(folder.path()), size);
         let path = consistency(&mut source, old, size).unwrap();

@@ -24,7 +24,8 @@ use std::{
 use aws_lc_rs::signature::{ED25519, ML_DSA_65, ParsedPublicKey};
 use ed25519_dalek::Signer as _;
 use ephor_base::Digest;
-use ephor_chain::{Against, Log, Report, VerifierKeys, disk::Disk};
+use ephor_chain::{Against, Log, Report, disk::Disk};
+use ephor_tlog::VerifierKeys;
 use pqcrypto_mldsa::mldsa65;
 use pqcrypto_traits::sign::{DetachedSignature as _, PublicKey as _};
 

@@ -20,15 +20,16 @@ use ephor_base::{
     Clock, Digest, Random,
     files::{Files, Open},
 };
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, Head, VerifierKeys, tile::WIDTH};
 
 use crate::{
-    checkpoint::{Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     document::Wanted,
     durable,
     error::OpenError,
     history::{self, History, Measure},
-    keys::{KeyError, SigningKeys, VerifierKeys},
+    keys::{KeyError, SigningKeys},
     log::Config,
     marks,
     minimum::Minimum,
@@ -41,7 +42,6 @@ use crate::{
     rules::Rules,
     scan::{self, Scan},
     standing::Standing,
-    tile::WIDTH,
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, begin_of, verify},
 };
@@ -262,7 +262,9 @@ impl Home<'_> {
                 return Ok(());
             }
             while let Some(batch) = scan.next()? {
-                if batch.signers.origin() != keys.origin() || batch.checkpoint.check(&batch.signers).is_err() {
+                if batch.signers.origin() != keys.origin()
+                    || batch.checkpoint.check(&batch.signers, &Signatures).is_err()
+                {
                     break;
                 }
                 trusted.vouched |= *batch.signers == *keys;
@@ -329,7 +331,8 @@ impl Home<'_> {
         let pinned = pinned.filter(|pinned| pinned.origin == keys.origin()).map(|pinned| pinned.head.size);
         let published = marks::read_published(&self.config.folder, &**self.files).ok().flatten();
         let known = [Some(keys), rules.keys.as_deref(), rules.signers().map(|keys| &**keys)];
-        let counts = |published: &Checkpoint| known.into_iter().flatten().any(|keys| published.check(keys).is_ok());
+        let counts =
+            |published: &Checkpoint| known.into_iter().flatten().any(|keys| published.check(keys, &Signatures).is_ok());
         let published = published.filter(|(_, published)| counts(published));
         pinned.max(published.map(|(_, published)| published.head.size)).unwrap_or(0)
     }

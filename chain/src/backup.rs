@@ -12,16 +12,15 @@ use std::{
 };
 
 use ephor_base::{Digest, files::Files};
+use ephor_tlog::{Head, VerifierKeys, checkpoint};
 use serde::Serialize;
 
 use crate::{
-    checkpoint::{self, Head},
     copy::{self, Copying, Cut},
     damage::ScanError,
     durable,
     head::PinnedHead,
     history,
-    keys::VerifierKeys,
     log::Config,
     manifest::{self, Manifest},
     marks, scan,

@@ -19,11 +19,14 @@ use ephor_base::{
     SessionId,
     files::{Files, Open, Tree},
 };
+use ephor_tlog::{
+    Checkpoint, Head, Tile, checkpoint,
+    tile::{self, Kind, WIDTH, edge},
+};
 
 use crate::{
-    checkpoint::{self, Checkpoint, Head},
     damage::{Damage, ScanError},
-    durable, edge,
+    durable,
     head::{HeadFile, PinnedHead},
     history,
     log::Config,
@@ -33,9 +36,7 @@ use crate::{
     pruner::Below,
     published::{Published, content_path},
     scan::{self, Scan},
-    segment,
-    tile::{self, Kind, Tile, WIDTH},
-    vault,
+    segment, vault,
 };
 
 /// Where segments wait for everything else to be copied.

@@ -3,9 +3,8 @@
 use std::{fmt, io, path::Path, path::PathBuf};
 
 use ephor_base::Seq;
+use ephor_tlog::SignatureFault;
 use serde::Serialize;
-
-use crate::keys::SignatureFault;
 
 /// Something wrong with a chain, and the place. It is a finding, not an error: the chain can be read, and is not whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

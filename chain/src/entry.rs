@@ -82,7 +82,7 @@ impl Encoded {
 
     /// The hash of its leaf.
     pub(crate) fn leaf(&self) -> Digest {
-        Entry::leaf(&self.bytes)
+        ephor_tlog::tree::leaf_hash(&self.bytes)
     }
 
     /// As a bundle and a frame have it ahead of the bytes.
@@ -109,11 +109,5 @@ impl Entry {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         cbor::to_vec(self)
-    }
-
-    /// The RFC 6962 leaf hash: SHA-256 of 0x00 and the bytes.
-    #[must_use]
-    pub fn leaf(bytes: &[u8]) -> Digest {
-        Digest::of_parts(&[&[0], bytes])
     }
 }

@@ -3,8 +3,9 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use ephor_base::{SessionId, Timestamp};
+use ephor_tlog::SignatureFault;
 
-use crate::{damage::Finding, keys::SignatureFault, vault::VaultError};
+use crate::{damage::Finding, vault::VaultError};
 
 /// A record was not taken, or is not known to be on the disk.
 #[derive(Debug, thiserror::Error)]

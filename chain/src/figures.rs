@@ -3,9 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::files::Files;
+use ephor_tlog::Head;
 use serde::Serialize;
 
-use crate::{checkpoint::Head, damage::ScanError, scan::Scan};
+use crate::{damage::ScanError, scan::Scan};
 
 /// What the journal holds: the part of a chain that was not given back yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

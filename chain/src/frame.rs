@@ -31,7 +31,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"EphFrame";
 pub(crate) const HEADER: usize = 36;
 /// The most that header, checkpoint and checksum take together.
 pub(crate) const OVERHEAD: u64 =
-    (HEADER + checksum_length(Format::WRITTEN) + crate::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
+    (HEADER + checksum_length(Format::WRITTEN) + ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
 /// The largest frame that is written and read: what a batch may hold, one record of the largest size on top, and overhead. The
 /// queue takes nothing into a batch that would make it larger.
 pub(crate) const MAX_FRAME: u64 = 32 << 20;

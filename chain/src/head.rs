@@ -20,11 +20,9 @@ use ephor_base::{
     Digest,
     files::{File, Files, Open},
 };
+use ephor_tlog::{Checkpoint, Head};
 
-use crate::{
-    checkpoint::{Checkpoint, Head},
-    durable,
-};
+use crate::durable;
 
 const SLOT: usize = 256;
 const SLOTS: usize = 3;
@@ -35,8 +33,11 @@ const LENGTH: usize = PAGE * (SLOTS - 1) + SLOT;
 /// The bytes that one of an earlier version has: one slot right behind another.
 const CLOSE: usize = SLOT * SLOTS;
 /// A head file, or a checkpoint that was kept elsewhere.
-const MOST: usize =
-    if LENGTH > crate::checkpoint::MAX_CHECKPOINT_BYTES { LENGTH } else { crate::checkpoint::MAX_CHECKPOINT_BYTES };
+const MOST: usize = if LENGTH > ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES {
+    LENGTH
+} else {
+    ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES
+};
 const MARK: &str = "ephor-head-1";
 
 /// A head that was pinned.

@@ -7,23 +7,23 @@ use std::{
 };
 
 use ephor_base::{Digest, Seq, cbor, files::Files};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Checkpoint, Edge, Head, Tile, VerifierKeys, checkpoint,
+    tile::{self, Kind, WIDTH, bundle},
+    tree,
+};
 
 use crate::{
-    bundle,
-    checkpoint::{self, Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     durable,
-    edge::Edge,
     entry::Entry,
-    keys::VerifierKeys,
     lineage::Generation,
     minimum::Begin,
     pruned::Prunings,
     published::{self, Contents, Published, content_path, finding},
     record::Fact,
     rules::Rules,
-    tile::{self, Kind, Tile, WIDTH},
-    tree,
 };
 
 /// What the published part is held against.
@@ -175,7 +175,7 @@ impl<'a> History<'a> {
     fn check_signed(&mut self, file: &Path, checkpoint: &Checkpoint, by: &VerifierKeys) -> Result<(), ScanError> {
         let (file, seq) = (file.to_owned(), Some(Seq(checkpoint.head.size)));
         let wrong = |fault| Finding { file, offset: 0, seq, damage: Damage::Signature(fault) };
-        checkpoint.check(by).map_err(wrong)?;
+        checkpoint.check(by, &Signatures).map_err(wrong)?;
         self.vouched |= *by == *self.measure.keys;
         Ok(())
     }
@@ -198,7 +198,7 @@ impl<'a> History<'a> {
         let (bytes, width) = published.bundle(index)?;
         let tile = Tile { kind: Kind::Entries, index, width };
         let entries = bundle::parse(&bytes, width).ok_or_else(|| finding(tile, Damage::Bundle))?;
-        let leaves: Vec<_> = entries.iter().map(|entry| Entry::leaf(entry)).collect();
+        let leaves: Vec<_> = entries.iter().map(|entry| tree::leaf_hash(entry)).collect();
         let hashes = published.hashes(Kind::Hashes(0), index)?;
         if leaves != hashes {
             return Err(self.blame(published, tile, &leaves, to)?.into());
@@ -334,7 +334,7 @@ fn check_above(published: &Published, minimum: u64) -> Result<(), ScanError> {
 pub(crate) fn check_known(known: &Checkpoint, signers: &VerifierKeys) -> Result<(), ScanError> {
     let (file, seq) = (PathBuf::from(KNOWN), Some(Seq(known.head.size)));
     let wrong = |fault| Finding { file, offset: 0, seq, damage: Damage::Signature(fault) };
-    known.check(signers).map_err(|fault| wrong(fault).into())
+    known.check(signers, &Signatures).map_err(|fault| wrong(fault).into())
 }
 
 /// The checkpoint that was given, in a finding.

@@ -10,9 +10,9 @@ use ephor_base::{
     Digest,
     files::{File, Files, Open},
 };
+use ephor_tlog::Head;
 
 use crate::{
-    checkpoint::Head,
     durable,
     frame::{self, FrameHeader},
     scan::End,

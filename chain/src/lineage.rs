@@ -10,22 +10,23 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Seq, cbor, files::Files};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Checkpoint, EntryProof, Head, KnownLog, Tile, VerifierKeys, checkpoint,
+    proof::{self, MakeError, file::NotAProof},
+    tile::{Kind, WIDTH, bundle},
+};
 
 use crate::{
-    bundle,
-    checkpoint::{self, Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     durable,
     entry::Entry,
     history,
-    keys::VerifierKeys,
-    known::KnownLog,
     minimum::{Begin, Minimum},
-    offline::{CheckError, EntryProof, NotAProof},
-    proof::{self, MakeError},
+    offline,
+    offline::CheckError,
     published::{Published, finding},
     record::Fact,
-    tile::{Kind, Tile, WIDTH},
 };
 
 /// What a file of changes is at most.
@@ -72,7 +73,7 @@ impl Change {
     /// [`CheckError`] says what does not hold.
     fn check(&self, before: &VerifierKeys) -> Result<Option<(Head, VerifierKeys)>, CheckError> {
         let log = KnownLog::of(before).map_err(|_| CheckError::UnknownLog)?;
-        let (head, entry) = self.0.check(None, &[log])?;
+        let (head, entry) = offline::check_entry(&self.0, None, &[log])?;
         // What stands further back is the past of these keys, and names those before them.
         let is_last = entry.seq.0.saturating_add(1) == head.size;
         let keys = named(&entry.fact).filter(|keys| is_last && keys.origin() == before.origin());
@@ -120,7 +121,7 @@ pub fn changes(chain: &Path, files: &Arc<dyn Files>) -> Result<Vec<Change>, Scan
         let kept = durable::read_file(&**files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64);
         let kept = kept.map_err(ScanError::io(&path))?.and_then(|bytes| Checkpoint::parse(&bytes).ok());
         // Under the keys that it names it is no change but the confirmation of one.
-        let Some(kept) = kept.filter(|kept| kept.check(&keys).is_err()) else { continue };
+        let Some(kept) = kept.filter(|kept| kept.check(&keys, &Signatures).is_err()) else { continue };
         let path = proven(proof::inclusion(&mut published, seq, size), seq)?;
         changes.push(Change(EntryProof { extra: Some(bytes), index: seq, path, checkpoint: kept.note }));
     }
@@ -136,12 +137,12 @@ pub fn signers(chain: &Path, files: &Arc<dyn Files>, known: &VerifierKeys) -> Re
         return Err(crate::marks::finding("checkpoint", 0, None, Damage::PublishedMissing));
     };
     let wrong = |damage| crate::marks::finding("checkpoint", 0, Some(checkpoint.head.size), damage);
-    match checkpoint.check(known) {
+    match checkpoint.check(known, &Signatures) {
         Ok(()) => Ok(known.clone()),
         Err(_) if checkpoint.origin != known.origin() => Err(wrong(Damage::Keys)),
         Err(fault) => {
             let reached = follow(known, &changes(chain, files)?);
-            let signed = reached.into_iter().find(|keys| checkpoint.check(keys).is_ok());
+            let signed = reached.into_iter().find(|keys| checkpoint.check(keys, &Signatures).is_ok());
             signed.ok_or_else(|| wrong(Damage::Signature(fault)))
         }
     }
@@ -192,7 +193,7 @@ fn leads_to(
     checkpoint: &Checkpoint,
     known: &VerifierKeys,
 ) -> Result<Option<VerifierKeys>, ScanError> {
-    if checkpoint.check(known).is_ok() || checkpoint.origin != known.origin() {
+    if checkpoint.check(known, &Signatures).is_ok() || checkpoint.origin != known.origin() {
         return Ok((checkpoint.origin == known.origin()).then(|| known.clone()));
     }
     let head = checkpoint.head;
@@ -206,7 +207,7 @@ fn leads_to(
             let file = checkpoint::kept_path(Path::new(""), old.size);
             return Err(Finding { file, offset: 0, seq: Some(Seq(old.size)), damage: Damage::Kept }.into());
         }
-        if checkpoint.check(&keys).is_ok() {
+        if checkpoint.check(&keys, &Signatures).is_ok() {
             return Ok(Some(keys));
         }
     }
@@ -254,7 +255,7 @@ fn read_proven(published: &Published, head: Head, seq: u64) -> Result<Entry, Sca
 /// These are the bytes of the entry `seq` of the log of this head.
 fn prove(published: &Published, head: Head, seq: u64, bytes: &[u8]) -> Result<(), ScanError> {
     let path = proven(proof::inclusion(&mut published.clone(), seq, head.size), seq)?;
-    let held = proof::check_inclusion(Entry::leaf(bytes), seq, &path, head);
+    let held = proof::check_inclusion(ephor_tlog::tree::leaf_hash(bytes), seq, &path, head);
     held.map_err(|_| damaged_bundle(seq / WIDTH))
 }
 

@@ -11,11 +11,11 @@ use std::{
 };
 
 use ephor_base::{Clock, Decision, Random, Receipt, Seq, SessionId, Timestamp, files::Files};
+use ephor_tlog::Head;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::{
-    checkpoint::Head,
     erasure::Descent,
     error::{AppendError, Failure, OpenError},
     in_use::InUse,

@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use ephor_base::{Digest, files::Files};
+use ephor_tlog::Head;
 
-use crate::{checkpoint::Head, durable};
+use crate::durable;
 
 /// The name of the file.
 pub(crate) const NAME: &str = "backup";

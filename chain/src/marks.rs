@@ -18,13 +18,13 @@
 use std::{io, path::Path, path::PathBuf, sync::Arc};
 
 use ephor_base::{Seq, files::Files};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, SignatureFault, VerifierKeys, checkpoint};
 
 use crate::{
-    checkpoint::{self, Checkpoint},
     damage::{Damage, Finding, ScanError},
     durable,
     head::PinnedHead,
-    keys::{SignatureFault, VerifierKeys},
     record::Fact,
     scan::{Batch, Scan},
 };
@@ -88,7 +88,7 @@ impl Marks {
         {
             // What is the same, byte for byte, needs no check of its own: the signatures of the journal are checked. Lines of
             // witnesses may stand beside ours.
-            let same = || published.head == head && published.check(&batch.signers).is_ok();
+            let same = || published.head == head && published.check(&batch.signers, &Signatures).is_ok();
             if *bytes != batch.note && !same() {
                 return Err(finding("checkpoint", 0, Some(head.size), Damage::PublishedForeign));
             }
@@ -124,7 +124,7 @@ impl Marks {
     /// Checks the signatures of a published checkpoint of the size at which the journal begins.
     fn check_start(&self, signers: &VerifierKeys) -> Result<(), ScanError> {
         let Some((_, published)) = self.published.as_ref().filter(|_| self.at_start) else { return Ok(()) };
-        published.check(signers).map_err(|fault| forged(published, fault))
+        published.check(signers, &Signatures).map_err(|fault| forged(published, fault))
     }
 
     fn check_head_origin(&self, keys: &VerifierKeys) -> Result<(), ScanError> {
@@ -228,9 +228,9 @@ fn forged(published: &Checkpoint, fault: SignatureFault) -> ScanError {
 /// Checks a checkpoint against the keys of its generation, which is not known where the journal does not reach it: then it
 /// is the one in force where the journal ends, or the given one.
 fn check_by_any(checkpoint: &Checkpoint, scan: &Scan, given: &VerifierKeys) -> Result<(), SignatureFault> {
-    let by_any = scan.rules.signers().is_some_and(|keys| checkpoint.check(keys).is_ok());
-    let by_any = by_any || scan.rules.keys.as_ref().is_some_and(|keys| checkpoint.check(keys).is_ok());
-    if by_any { Ok(()) } else { checkpoint.check(given) }
+    let by_any = scan.rules.signers().is_some_and(|keys| checkpoint.check(keys, &Signatures).is_ok());
+    let by_any = by_any || scan.rules.keys.as_ref().is_some_and(|keys| checkpoint.check(keys, &Signatures).is_ok());
+    if by_any { Ok(()) } else { checkpoint.check(given, &Signatures) }
 }
 
 /// The first entry says under which keys the log was begun, or which keys are in force. All keys of a log have its name.

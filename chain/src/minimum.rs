@@ -6,6 +6,7 @@
 use std::{io, path::Path};
 
 use ephor_base::{Seq, files::Files};
+use ephor_tlog::tile::WIDTH;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,6 @@ use crate::{
     pruning::Pruning,
     record::Fact,
     rules::Rules,
-    tile::WIDTH,
 };
 
 /// The name of the file, below the folder of the chain.

@@ -7,16 +7,17 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, Seq, files::Files};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Head, VerifierKeys};
 
 use crate::{
-    checkpoint::Head,
     clock::RecordClock,
     damage::{Damage, Finding, ScanError},
     durable,
     error::{AppendError, Failure, OpenError},
     head::{HeadFile, PinnedHead},
     journal::{Journal, STEP},
-    keys::{SigningKeys, VerifierKeys},
+    keys::SigningKeys,
     log::Config,
     marks::{self, Marks},
     migrate,
@@ -90,7 +91,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         return Err(marks::finding("head", 0, None, Damage::HeadMissing));
     }
     if let Some(batch) = &last {
-        batch.checkpoint.check(&batch.signers).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        batch.checkpoint.check(&batch.signers, &Signatures).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
     }
     let signers = last.as_ref().map(|batch| Arc::clone(&batch.signers));
     let last = last.map(|batch| (batch.checkpoint.head, batch.note));

@@ -11,17 +11,19 @@ use std::{
 };
 
 use ephor_base::files::{File, Files, Open, Tree};
+use ephor_tlog::{
+    Edge, Tile,
+    tile::{self, Kind, WIDTH, edge},
+};
 
 use crate::{
     damage::{Damage, ScanError},
     durable,
-    edge::{self, Edge},
-    entry::{self, Entry},
+    entry::{self},
     frame,
     published::{Published, content_path, finding},
     segment,
     tail::Handed,
-    tile::{self, Kind, Tile, WIDTH},
 };
 
 /// The published part as it is being written.
@@ -299,7 +301,7 @@ fn check_bundle(bundle: &[u8], edge: &Edge, index: u64) -> Result<(), ScanError>
     let hashes = edge.partials().find(|(tile, _)| tile.kind == Kind::Hashes(0)).map(|(_, hashes)| hashes);
     let (hashes, mut rest) = (hashes.unwrap_or_default(), bundle);
     for hash in hashes {
-        let taken = frame::take_entry(rest).filter(|(entry, _)| Entry::leaf(entry) == *hash);
+        let taken = frame::take_entry(rest).filter(|(entry, _)| ephor_tlog::tree::leaf_hash(entry) == *hash);
         let width = u16::try_from(hashes.len()).unwrap_or(u16::MAX);
         let damaged = || finding(Tile { kind: Kind::Entries, index, width }, Damage::Bundle);
         (_, rest) = taken.ok_or_else(damaged)?;

@@ -7,17 +7,16 @@ use std::{
 };
 
 use ephor_base::{Digest, Seq, files::Files};
+use ephor_tlog::{
+    Checkpoint, EntryProof, Tile,
+    proof::{self, MakeError, ProofError, Subtrees},
+    tile::{Kind, WIDTH, bundle},
+};
 
 use crate::{
-    bundle,
-    checkpoint::Checkpoint,
     damage::{Damage, ScanError},
-    entry::Entry,
     marks,
-    offline::EntryProof,
-    proof::{self, MakeError, ProofError, Subtrees},
     published::{Published, finding},
-    tile::{Kind, Tile, WIDTH},
 };
 
 /// How many tiles are kept: one on the way to the entry and one at the right edge, of each of the eight levels.
@@ -93,7 +92,7 @@ impl Prover {
             }
         })?;
         let entry = self.entry(seq)?;
-        let checked = proof::check_inclusion(Entry::leaf(&entry), seq.0, &path, head);
+        let checked = proof::check_inclusion(ephor_tlog::tree::leaf_hash(&entry), seq.0, &path, head);
         checked.map_err(|fault| ProveError::Unproven { seq, fault })?;
         Ok(EntryProof { extra: Some(entry), index: seq.0, path, checkpoint: self.checkpoint.note.clone() })
     }

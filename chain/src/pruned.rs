@@ -4,9 +4,12 @@
 //! was, the root that is named, and, where what was to be pruned can still be read, the state that it amounts to.
 
 use ephor_base::{Seq, Timestamp};
+use ephor_tlog::{
+    Head, Tile,
+    tile::{Kind, WIDTH},
+};
 
 use crate::{
-    checkpoint::Head,
     damage::{Damage, Finding, ScanError},
     entry::Entry,
     pruning::Pruning,
@@ -16,7 +19,6 @@ use crate::{
     retention::{self, Ages},
     rules::Rules,
     snapshot,
-    tile::{Kind, Tile, WIDTH},
 };
 
 /// The prunings of a log, as they are met.

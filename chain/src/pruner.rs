@@ -10,11 +10,12 @@ use std::{
 };
 
 use ephor_base::files::{Files, Open};
-
-use crate::{
-    checkpoint, durable,
+use ephor_tlog::{
+    checkpoint,
     tile::{self, WIDTH},
 };
+
+use crate::durable;
 
 /// The folders of a chain in which something lies by the number of its bundle.
 fn folders(chain: &Path, vault: &Path) -> [PathBuf; 3] {

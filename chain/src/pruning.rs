@@ -23,7 +23,6 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::holds::{Held, Why};
 use crate::{
-    checkpoint::Head,
     damage::ScanError,
     entry::Entry,
     error::AppendError,
@@ -38,9 +37,9 @@ use crate::{
     retention::{Ages, Retention},
     rules::Rules,
     snapshot::{self, Snapshot},
-    tile::WIDTH,
     writer::Shared,
 };
+use ephor_tlog::{Head, tile::WIDTH};
 
 /// What lies before `minimum` may be taken away, or a part of saying so. Only the lists of `state` are ever divided; the
 /// parts stand right behind one another.

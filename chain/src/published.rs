@@ -10,17 +10,17 @@ use ephor_base::{
     Digest, Seq,
     files::{File, Files, Open},
 };
+use ephor_tlog::{
+    Edge, Head, Tile,
+    tile::{self, HEIGHT, Kind, LEVELS, WIDTH, bundle, edge},
+    tree,
+};
 
 use crate::{
-    bundle,
-    checkpoint::Head,
     damage::{Damage, Finding, ScanError},
     durable,
-    edge::{self, Edge},
     entry::MAX_ENTRY_BYTES,
     minimum::Minimum,
-    tile::{self, HEIGHT, Kind, LEVELS, Tile, WIDTH},
-    tree,
 };
 
 /// The most bytes of a bundle.

@@ -19,10 +19,10 @@ use std::{
 };
 
 use ephor_base::{Clock, Timestamp, files::Files};
+use ephor_tlog::{Head, checkpoint};
 use tokio::sync::oneshot;
 
 use crate::{
-    checkpoint::{self, Head},
     damage::ScanError,
     durable,
     error::AppendError,

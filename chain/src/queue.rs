@@ -10,10 +10,10 @@ use std::{
 };
 
 use ephor_base::{Digest, Receipt, Seq, SessionId, Timestamp};
+use ephor_tlog::Head;
 use tokio::sync::oneshot;
 
 use crate::{
-    checkpoint::Head,
     clock::RecordClock,
     entry::{ENTRY_VERSION, Encoded, Entry},
     error::{AppendError, Failure},

@@ -7,15 +7,17 @@ use std::{
 };
 
 use ephor_base::{Digest, Receipt, Seq, SessionId, cbor, files::Files};
+use ephor_tlog::{
+    Tile,
+    tile::{Kind, WIDTH, bundle},
+};
 
 use crate::{
-    bundle,
     damage::{Damage, Finding, ScanError},
     entry::Entry,
     minimum::Minimum,
     published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
-    tile::{Kind, Tile, WIDTH},
     vault::{Opened, Private, Vault, VaultError},
 };
 
@@ -221,7 +223,7 @@ pub(crate) fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault
     for (at, hash) in (index.saturating_mul(WIDTH)..).zip(hashes) {
         let (bytes, after) = bundle::take(rest).ok_or_else(|| damaged(Damage::Bundle))?;
         rest = after;
-        let leaf = Entry::leaf(bytes);
+        let leaf = ephor_tlog::tree::leaf_hash(bytes);
         let entry: Entry = cbor::from_slice(bytes).map_err(|error| damaged(Damage::Entry(error.to_string())))?;
         if leaf != hash || entry.seq.0 != at {
             return Err(damaged(Damage::Bundle).into());

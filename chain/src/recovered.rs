@@ -1,8 +1,9 @@
 //! What opening a chain found.
 
 use ephor_base::{CallId, MessageId, Pid, Seq, TicketId};
+use ephor_tlog::Head;
 
-use crate::{checkpoint::Head, rules::Used, standing::Standing};
+use crate::{rules::Used, standing::Standing};
 
 /// What opening a chain found, and the first numbers that were never used.
 #[derive(Clone, PartialEq, Eq, Debug)]

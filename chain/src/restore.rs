@@ -12,16 +12,16 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, files::Files};
+use ephor_tlog::{Head, VerifierKeys};
 
 use crate::{
     accept::{self, AcceptError, Accepted},
     backup::{self, Step},
-    checkpoint::Head,
     copy::{Copying, Cut, told},
     damage::ScanError,
     durable,
     error::OpenError,
-    keys::{KeyError, VerifierKeys},
+    keys::KeyError,
     log::Config,
     manifest::{self, Manifest},
     open,

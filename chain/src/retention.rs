@@ -16,8 +16,9 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use ephor_base::Timestamp;
+use ephor_tlog::tile::WIDTH;
 
-use crate::{entry::Entry, tile::WIDTH};
+use crate::entry::Entry;
 
 const DAY: u64 = 86_400;
 

@@ -14,11 +14,12 @@ use ephor_base::{
     OperatorId, Random, Receipt, Seq,
     files::{Files, Open},
 };
+use ephor_tlog::VerifierKeys;
 
 use crate::{
     durable,
     error::AppendError,
-    keys::{KeyError, SigningKeys, VerifierKeys},
+    keys::{KeyError, SigningKeys},
     log::{self, Log},
     protection::{self, Protection},
     queue::{Queue, Reserve},

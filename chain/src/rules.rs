@@ -21,17 +21,16 @@ use std::{
 use ephor_base::{
     ActionKind, Budget, CallId, Decision, Digest, MessageId, Pid, Seq, SessionId, TicketId, Timestamp, cbor,
 };
+use ephor_tlog::{VerifierKeys, tile::WIDTH};
 
 use crate::{
     entry::{ENTRY_VERSION, Entry},
-    keys::VerifierKeys,
     minimum::Minimum,
     pruning::Pruning,
     record::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
     standing::{Standing, StandingPart},
-    tile::WIDTH,
 };
 
 /// An intent that has no outcome yet.

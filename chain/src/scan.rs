@@ -12,20 +12,17 @@ use ephor_base::{
     Digest, Seq, cbor,
     files::{File, Files, Open},
 };
+use ephor_tlog::{Checkpoint, Head, Tree, VerifierKeys, checkpoint, tile};
 
 use crate::{
-    checkpoint::{self, Checkpoint, Head},
     damage::{Damage, Finding, ScanError},
     durable,
     entry::Entry,
     frame::{self, FrameHeader, Sections},
-    keys::VerifierKeys,
     marks, minimum,
     published::Published,
     rules::Rules,
     segment::{self, BadHeader, Format, SegmentHeader},
-    tile,
-    tree::Tree,
 };
 
 /// How much is read at once where only zeros are expected.
@@ -328,7 +325,7 @@ impl Scan {
         if let Err(rule) = self.rules.admit(&entry) {
             return Err(self.finding(Damage::Rule(rule)).into());
         }
-        let leaf = Entry::leaf(bytes);
+        let leaf = ephor_tlog::tree::leaf_hash(bytes);
         self.tree.push(leaf);
         Ok((Item { entry, leaf, sealed }, left))
     }

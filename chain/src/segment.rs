@@ -22,8 +22,7 @@
 use std::path::{Path, PathBuf};
 
 use ephor_base::Digest;
-
-use crate::checkpoint::Head;
+use ephor_tlog::Head;
 
 /// Begins each segment.
 pub(crate) const MAGIC: [u8; 8] = *b"EphorLog";

@@ -11,11 +11,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use crate::{
-    error::Failure,
-    keys::SigningKeys,
-    note::{Note, SignatureLine},
-};
+use ephor_tlog::{Note, SignatureLine};
+
+use crate::{error::Failure, keys::SigningKeys};
 
 /// The thread that signs with Ed25519. It ends when this is dropped.
 pub(crate) struct Signer {

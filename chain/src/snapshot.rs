@@ -4,11 +4,11 @@
 //! snapshot knows what it must say, and holds it against that.
 
 use ephor_base::{Budget, Digest, Seq, SessionId, cbor};
+use ephor_tlog::VerifierKeys;
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
-    keys::VerifierKeys,
     minimum::Minimum,
     record::{LastNumbers, Subject},
     rules::{OpenIntent, Rules},

@@ -42,10 +42,8 @@ pub use store::Broken;
 pub use view::{Order, Page, View};
 
 use self::{applied::Applied, draft::Draft, folder::Folder, store::Store};
-use crate::{
-    checkpoint::Head,
-    read::{ReadError, Stored},
-};
+use crate::read::{ReadError, Stored};
+use ephor_tlog::Head;
 
 /// How many entries go into one batch of rows: enough that most rows are written once, little enough to hold in memory
 /// and to begin again with after a crash.

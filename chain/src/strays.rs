@@ -10,16 +10,17 @@ use std::{
 };
 
 use ephor_base::files::Files;
+use ephor_tlog::{
+    Tile,
+    tile::{self, Kind, WIDTH, bundle, count, edge},
+    tree,
+};
 
 use crate::{
-    bundle,
     damage::{Damage, ScanError},
-    durable, edge,
-    entry::Entry,
+    durable,
     published::{Published, finding},
     scan::unknown,
-    tile::{self, Kind, Tile, WIDTH, count},
-    tree,
 };
 
 /// Looks at everything below the tiles of a log of `size` entries that begins at `minimum`.
@@ -85,7 +86,7 @@ fn check_below(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sc
     let leaves = match tile.kind {
         Kind::Entries => {
             let entries = bundle::parse(&found, tile.width);
-            entries.map(|entries| entries.into_iter().map(Entry::leaf).collect::<Vec<_>>())
+            entries.map(|entries| entries.into_iter().map(tree::leaf_hash).collect::<Vec<_>>())
         }
         Kind::Hashes(_) => edge::from_bytes(&found).filter(|hashes| hashes.len() == usize::from(tile.width)),
     };

@@ -15,9 +15,7 @@ use ephor_base::{
 };
 
 use crate::{
-    durable,
-    entry::Entry,
-    frame,
+    durable, frame,
     scan::read_frame,
     segment::{self, Format, SegmentHeader},
 };
@@ -118,7 +116,7 @@ fn leaves(mut entries: &[u8]) -> Option<Vec<Digest>> {
     let mut leaves = Vec::new();
     while !entries.is_empty() {
         let (entry, rest) = frame::take_entry(entries)?;
-        leaves.push(Entry::leaf(entry));
+        leaves.push(ephor_tlog::tree::leaf_hash(entry));
         entries = rest;
     }
     Some(leaves)

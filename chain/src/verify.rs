@@ -8,14 +8,14 @@
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 use ephor_base::files::Files;
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, Head, VerifierKeys};
 use serde::Serialize;
 
 use crate::{
-    checkpoint::{Checkpoint, Head},
     damage::{Damage, ScanError},
     head::PinnedHead,
     history::{self, History, Measure},
-    keys::VerifierKeys,
     marks::{self, Marks},
     minimum::{self, Minimum},
     published::Published,
@@ -260,7 +260,7 @@ fn read_journal(
     let mut met = against.from.is_none_or(|from| from.head.size <= history.size());
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, against.keys)?;
-        batch.checkpoint.check(&batch.signers).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
+        batch.checkpoint.check(&batch.signers, &Signatures).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
         history.vouched |= *batch.signers == *against.keys;
         if let Some(from) = against.from.filter(|from| from.head.size == batch.checkpoint.head.size) {
             if from.head != batch.checkpoint.head {

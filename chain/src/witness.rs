@@ -17,15 +17,17 @@ use std::{
 };
 
 use ephor_base::{Digest, Timestamp, files::Files};
-
-use crate::{
-    checkpoint::Head,
-    cosignature::{CosignerKeys, cosignatures},
-    fork::ForkProof,
-    known::{KnownLog, NoteFault, check_any, read_text},
-    note::Note,
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    ForkProof, Head, KnownLog, Note, NoteFault,
+    checkpoint::{
+        cosignature::cosignatures,
+        known::{check_any, read_text},
+    },
     proof::{ProofError, check_consistency, prefix_root},
 };
+
+use crate::CosignerKeys;
 pub use request::MAX_REQUEST_BYTES;
 use request::Request;
 pub use store::WitnessError;
@@ -199,7 +201,7 @@ impl Witness {
 
 /// The rules of tlog-witness, in their order.
 fn decide(logs: &[KnownLog], seen: Option<&Seen>, request: &Request) -> Result<(), (Refusal, Option<Box<ForkProof>>)> {
-    let head = check_any(logs.iter(), &request.note).ok_or((Refusal::UnknownLog, None))?;
+    let head = check_any(logs.iter(), &request.note, &Signatures).ok_or((Refusal::UnknownLog, None))?;
     let head = head.map_err(|fault| (Refusal::Signature(fault), None))?;
     let fork = seen.and_then(|seen| contradiction(seen, head, request)).map(Box::new);
     let last = seen.map_or_else(Head::empty, |seen| seen.head);
@@ -239,7 +241,7 @@ fn watch(logs: Vec<KnownLog>) -> BTreeMap<String, Watched> {
 }
 
 impl Seen {
-    fn new(logs: &[KnownLog], request: Request, lines: [crate::note::SignatureLine; 2], seconds: u64) -> Self {
+    fn new(logs: &[KnownLog], request: Request, lines: [ephor_tlog::SignatureLine; 2], seconds: u64) -> Self {
         let Request { mut note, head, .. } = request;
         note.signatures.retain(|line| logs.iter().any(|log| log.made(line)));
         note.signatures.extend(lines);
@@ -249,7 +251,7 @@ impl Seen {
     /// Reads what was kept. Both our cosignatures must stand on it.
     fn parse(bytes: &[u8], keys: &CosignerKeys) -> Option<(String, Self)> {
         let note = Note::parse(bytes).ok()?;
-        let ours = cosignatures(&note, keys.verifier()).ok()?;
+        let ours = cosignatures(&note, keys.verifier(), &Signatures).ok()?;
         let [first, second] = ours.as_slice() else { return None };
         let (origin, head, _) = read_text(&note.text)?;
         let whole = first.algorithm != second.algorithm && first.seconds == second.seconds;

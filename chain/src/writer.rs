@@ -14,10 +14,10 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, SessionId};
+use ephor_tlog::{Head, Tree};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    checkpoint::Head,
     durable,
     error::{AppendError, Failure},
     frame,
@@ -28,7 +28,6 @@ use crate::{
     queue::{Chore, Pending, Phase, Queue},
     signer::Signer,
     tail::Handed,
-    tree::Tree,
     vault::{SessionKey, Vault},
 };
 

@@ -13,9 +13,13 @@ use ephor_base::{
     files::{File, Files, Open, Tree},
 };
 use ephor_chain::{
-    Against, Checked, Checkpoint, Commitment, Content, CosignerKey, CosignerKeys, Entry, EntryProof, Fact, ForkProof,
-    Head, KnownLog, LogKey, Minimum, PinnedHead, ScanError, SigningKeys, Subject, Submission, Vault, VaultKey,
-    VerifierKeys, Witness, bundle, check, note::Note, proof, tile::Tile, verify,
+    Against, Checked, Commitment, Content, CosignerKeys, Entry, Fact, Minimum, PinnedHead, ScanError, SigningKeys,
+    Subject, Submission, Vault, VaultKey, Witness, check, verify,
+};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Checkpoint, CosignerKey, EntryProof, ForkProof, Head, KnownLog, LogKey, Note, Tile, VerifierKeys, proof,
+    tile::bundle,
 };
 
 use super::forge::{Forge, Tiles};
@@ -50,7 +54,10 @@ fn note(bytes: &[u8]) {
     if let Ok(note) = Note::parse(bytes) {
         assert_eq!(note.to_bytes(), bytes);
         assert!(note.text.ends_with('\n') && !note.signatures.is_empty());
-        assert!(!world().log.check(&note).is_ok_and(|head| head != world().head), "a signature was made up");
+        assert!(
+            !world().log.check(&note, &Signatures).is_ok_and(|head| head != world().head),
+            "a signature was made up"
+        );
     }
 }
 
@@ -61,7 +68,7 @@ fn checkpoint(bytes: &[u8]) {
     assert_eq!(lines.len(), 3);
     assert_eq!((lines[0], lines[1]), (checkpoint.origin.as_str(), checkpoint.head.size.to_string().as_str()));
     assert!(PinnedHead::parse(bytes).is_ok_and(|pinned| pinned.head == checkpoint.head && !pinned.stopped));
-    if checkpoint.check(&world().keys).is_ok() {
+    if checkpoint.check(&world().keys, &Signatures).is_ok() {
         assert_eq!(checkpoint.head, world().head);
     }
 }
@@ -112,7 +119,7 @@ fn content(bytes: &[u8]) {
 fn entry_proof(bytes: &[u8]) {
     let Ok(read) = EntryProof::parse(bytes) else { return };
     assert_eq!(read.to_bytes(), bytes);
-    let leaf = Entry::leaf(read.extra.as_deref().unwrap_or_default());
+    let leaf = ephor_tlog::tree::leaf_hash(read.extra.as_deref().unwrap_or_default());
     let head = Head { size: read.index.wrapping_mul(3), root: leaf };
     let _ = proof::check_inclusion(leaf, read.index, &read.path, head);
     let _ = proof::check_consistency(Head { size: read.index, root: leaf }, head, &read.path);

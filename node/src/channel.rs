@@ -29,6 +29,7 @@ use crate::{
     operator::Operator,
     protocol::{Answer, PROTOCOL, Request},
 };
+use ephor_signatures::Signatures;
 
 /// Neither side has a static key: signatures over the handshake hash say who they are.
 const PATTERN: &str = "Noise_NN_25519_ChaChaPoly_SHA256";
@@ -231,5 +232,5 @@ fn respond(theirs: &[u8]) -> Option<(HandshakeState, Vec<u8>)> {
 
 /// Whether the keys of the home have signed this exchange.
 fn is_of(public: &Path, exchange: &Exchange, signature: &[u8]) -> bool {
-    files::public_keys(public).is_ok_and(|keys| keys.vouches(NODE_DOMAIN, &exchange.0, signature))
+    files::public_keys(public).is_ok_and(|keys| keys.vouches(NODE_DOMAIN, &exchange.0, signature, &Signatures))
 }

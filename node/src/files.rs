@@ -6,10 +6,8 @@
 use std::{io, path::Path};
 
 use anyhow::Context;
-use ephor_chain::{
-    VerifierKeys,
-    disk::{self, Whose},
-};
+use ephor_chain::disk::{self, Whose};
+use ephor_tlog::VerifierKeys;
 
 /// The longest text that is read whole: configurations, constitutions, keys and tables are far shorter.
 pub(crate) const MOST_TEXT: u64 = 4 << 20;

@@ -14,10 +14,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use ephor_chain::tree::Tree;
-use record::{Place, wait};
+use ephor_tlog::Tree;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+use record::{Place, wait};
 
 /// How many points share a home. The first of each cut off the first start on a home.
 const POINTS_A_HOME: u64 = 20;

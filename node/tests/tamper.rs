@@ -16,10 +16,12 @@ use std::{
 };
 
 use ephor_base::files::Files;
-use ephor_chain::{Damage, Finding, PinnedHead, Report, ScanError, VerifierKeys, disk::Disk, verify, verify::Against};
-use record::{Ended, Place, wait};
+use ephor_chain::{Finding, PinnedHead, Report, ScanError, disk::Disk, verify, verify::Against};
+use ephor_tlog::VerifierKeys;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+use record::{Ended, Place, wait};
 
 /// What lies in a folder, by path.
 type Contents = BTreeMap<PathBuf, Vec<u8>>;

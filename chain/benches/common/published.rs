@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use ephor_base::{Seq, Timestamp};
-use ephor_chain::{Entry, Fact, VerifierKeys, entry::ENTRY_VERSION};
+use ephor_chain::{Entry, Fact, entry::ENTRY_VERSION};
+use ephor_tlog::VerifierKeys;
 
 use crate::{
     common::{SystemRandom, record},

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use ephor_base::{Clock, Timestamp};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, Head, checkpoint};
 
 use super::*;
 use crate::{
     Config, Damage, Finding, ScanError, VaultKey,
-    checkpoint::{self, Checkpoint, Head},
     disk::Disk,
     frame::{self, FrameHeader},
     segment::{self, SegmentHeader},
@@ -87,7 +88,7 @@ fn a_checkpoint_signed_by_another_generation_than_the_one_in_force_is_found() {
         let end = at + header.length as usize;
         let sections = frame::sections(&header, bytes.get(at..end).unwrap()).unwrap();
         let checkpoint = Checkpoint::parse(sections.checkpoint).unwrap();
-        let by_old = checkpoint.check(old.verifier()).is_ok();
+        let by_old = checkpoint.check(old.verifier(), &Signatures).is_ok();
         turns.push(by_old);
         let note = signed(checkpoint.head, if by_old { &new } else { &old });
         let count = header.count as usize;
@@ -229,7 +230,7 @@ fn each_kept_or_published_checkpoint_counts_only_under_the_keys_that_were_in_for
     assert!(paths.len() >= 3, "{paths:?}");
     for path in paths {
         let found = Checkpoint::parse(&std::fs::read(&path).unwrap()).unwrap();
-        let own = log.generations.iter().position(|keys| found.check(keys.verifier()).is_ok()).unwrap();
+        let own = log.generations.iter().position(|keys| found.check(keys.verifier(), &Signatures).is_ok()).unwrap();
         for (other, keys) in log.generations.iter().enumerate().filter(|(other, _)| *other != own) {
             let forged = signed(found.head, keys);
             let found = log.with(&path, Some(forged)).unwrap_err();

@@ -1,6 +1,7 @@
 //! What has been applied: written in the same batch as the rows it speaks of, so that half of a batch never counts.
 
 use ephor_base::{Digest, SessionId, cbor};
+use ephor_tlog::{Head, Tree};
 use minicbor::{Decode, Encode};
 
 use super::{
@@ -9,7 +10,6 @@ use super::{
     source::Beginning,
     store::{Broken, Pair, Write},
 };
-use crate::{checkpoint::Head, tree::Tree};
 
 /// The version of the tables and rows. Another one is never read: the chain has everything that is in them.
 const LAYOUT: u32 = 5;

@@ -3,15 +3,14 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use ephor_base::{Seq, SessionId, files::Files};
+use ephor_tlog::{Head, Tree};
 
 use super::row::Moment;
 use crate::{
-    checkpoint::Head,
     figures,
     minimum::{self, Minimum},
     published::Published,
     read::{ReadError, Stored, read},
-    tree::Tree,
 };
 
 /// What projections are made from.

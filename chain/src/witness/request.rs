@@ -1,11 +1,10 @@
 //! The body of a request to add a checkpoint.
 
 use ephor_base::Digest;
-
-use crate::{
-    checkpoint::Head,
-    known::{decimal, hash, read_text, write_hash},
-    note::{MAX_NOTE_BYTES, Note},
+use ephor_tlog::{
+    Head, Note,
+    checkpoint::known::{decimal, hash, read_text, write_hash},
+    note::MAX_NOTE_BYTES,
 };
 
 /// The most lines of a proof of consistency, as tlog-witness has it.

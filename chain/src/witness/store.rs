@@ -12,8 +12,9 @@ use std::{
 };
 
 use ephor_base::{Digest, files::Files};
+use ephor_tlog::note::MAX_NOTE_BYTES;
 
-use crate::{durable, note::MAX_NOTE_BYTES};
+use crate::durable;
 
 const LIST_MARK: &[u8] = b"ephor witness logs 1\n";
 const SEEN_MARK: &[u8] = b"ephor witness seen 1\n";

@@ -1,14 +1,13 @@
 //! The other side: a log that asks a witness for its cosignature.
 
 use ephor_base::Digest;
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Cosignature, CosignatureFault, CosignerKey, Head, Note, SignatureLine,
+    checkpoint::known::{decimal, read_text},
+};
 
 use super::{SIZE_TYPE, request};
-use crate::{
-    checkpoint::Head,
-    cosignature::{Cosignature, CosignatureFault, CosignerKey},
-    known::{decimal, read_text},
-    note::{Note, SignatureLine},
-};
 
 /// One checkpoint that is submitted to one witness. It goes out as the body of `POST <submission prefix>/add-checkpoint`.
 #[derive(Clone, Debug)]
@@ -125,7 +124,7 @@ impl Submission {
         let all = SignatureLine::parse_all(text).map_err(|_| SubmissionError::Answer)?;
         let mut cosigned = Cosigned { lines: Vec::new(), said: Vec::new() };
         for line in all {
-            let said = witness.iter().find_map(|key| key.check(&self.note.text, &line).transpose());
+            let said = witness.iter().find_map(|key| key.check(&self.note.text, &line, &Signatures).transpose());
             // Without a time it does not say that nothing larger was seen.
             if let Some(said) = said.transpose()?.filter(|said| said.seconds > 0) {
                 cosigned.lines.push(line);

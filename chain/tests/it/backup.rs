@@ -9,9 +9,10 @@ use std::{
 use ephor_base::{Random, SessionId};
 use ephor_chain::{
     AcceptError, Accepted, Against, BackedUp, BackupError, Config, Fact, KeyError, KeyFile, Log, OpenError, PinnedHead,
-    Private, Protection, Record, RestoreError, ScanError, SigningKeys, Subject, Vault, VerifierKeys, accept, backup,
-    read, restore, restore::Taken, verify,
+    Private, Protection, Record, RestoreError, ScanError, SigningKeys, Subject, Vault, accept, backup, read, restore,
+    restore::Taken, verify,
 };
+use ephor_tlog::VerifierKeys;
 
 use crate::common::{
     OPERATOR, SESSION, Seeded, World, block_on,

@@ -19,16 +19,15 @@ use ephor_base::{
     Offset, OperatorId, Part, PartKind, Pid, Random as _, Resource, Seat, Seq, SpanId, TicketId, Timestamp, TurnReport,
 };
 use ephor_chain::{
-    Against, Because, Cause, Checked, Commitment, Content, Decree, Entry, EntryProof, Errand, Fact, Head, KnownLog,
-    Missed, Opening, Record, Role, RulingOn, Signal, Subject, Undelivered, check,
+    Against, Because, Cause, Checked, Commitment, Content, Decree, Entry, Errand, Fact, Missed, Opening, Record, Role,
+    RulingOn, Signal, Subject, Undelivered, check,
     disk::Disk,
-    note::Note,
     operators::operator_id,
     read,
     record::{Chosen, Grounds, Restart, Terms},
-    tile::Tile,
     verify,
 };
+use ephor_tlog::{EntryProof, Head, KnownLog, Note, Tile};
 
 use crate::common::{
     OPERATOR, SESSION, Seeded, World, block_on,

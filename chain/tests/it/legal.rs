@@ -9,8 +9,9 @@ use ephor_base::{
 };
 use ephor_chain::{
     Against, Always, AppendError, Cause, Content, Decree, Fact, IntentRecord, Log, Missed, Record, Role, RulingOn,
-    Signal, SigningKeys, Subject, Undelivered, VerifierKeys, operators::operator_id, verify,
+    Signal, SigningKeys, Subject, Undelivered, operators::operator_id, verify,
 };
+use ephor_tlog::VerifierKeys;
 
 use crate::common::{Seeded, World, block_on, intent, memory::Memory, message, verdict};
 

@@ -3,10 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Random, Seq};
-use ephor_chain::{
-    Against, Change, Checkpoint, Damage, Fact, Log, Prover, Report, ScanError, SigningKeys, VerifierKeys, lineage,
-    verify,
-};
+use ephor_chain::{Against, Change, Damage, Fact, Log, Prover, Report, ScanError, SigningKeys, lineage, verify};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, VerifierKeys};
 
 use crate::common::{OPERATOR, Seeded, World, block_on, forge::Forge, memory::Memory, message, outgrow, plain};
 
@@ -95,7 +94,7 @@ fn changes_lead_from_any_keys_to_those_of_today_and_never_back() {
         assert_eq!(reached, expected);
         assert_eq!(lineage::signers(&world.config.folder, &world.files, &public(generation)).unwrap(), public(2));
     }
-    published(&memory).check(&public(2)).unwrap();
+    published(&memory).check(&public(2), &Signatures).unwrap();
     // In another order they lead less far, and nowhere else.
     let reversed: Vec<_> = changes.iter().rev().cloned().collect();
     assert_eq!(lineage::follow(&public(0), &reversed), [public(0), public(1)]);
@@ -174,7 +173,7 @@ fn a_thief_of_old_keys_cannot_bless_a_fork_for_whoever_knows_anything_newer() {
     let thief = Forge::new(&Seeded::new(42));
     for head in [times[1].0.head, times[2].0.head, published(&memory).head] {
         let forged = Checkpoint::parse(&thief.checkpoint(head)).unwrap();
-        forged.check(&public(0)).unwrap();
+        forged.check(&public(0), &Signatures).unwrap();
         for generation in 0..3 {
             let found = check(&world, &public(generation), &forged).unwrap_err();
             // To whom knows the first keys alone it is the rest of the log that does not fit.
@@ -193,7 +192,7 @@ fn a_change_behind_the_checkpoint_counts_only_under_the_keys_before_it() {
         let size = change.proof().index + 1;
         let path = Path::new("/home/chain/checkpoints").join(format!("{size:020}"));
         let kept = Checkpoint::parse(&memory.get(&path)).unwrap();
-        kept.check(&public(old)).unwrap();
+        kept.check(&public(old), &Signatures).unwrap();
         let next = Forge::new(&Seeded::new(42)).next(&Seeded::new(71 + old));
         for forged in [None, Some(thief.checkpoint(kept.head)), Some(next.checkpoint(kept.head))] {
             let copy = memory.copy();

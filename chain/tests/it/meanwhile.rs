@@ -6,9 +6,10 @@ use std::{
 };
 
 use ephor_chain::{
-    Against, BackedUp, BackupError, Config, Fact, PinnedHead, SigningKeys, VerifierKeys, backup, read, restore,
-    restore::Taken, verify,
+    Against, BackedUp, BackupError, Config, Fact, PinnedHead, SigningKeys, backup, read, restore, restore::Taken,
+    verify,
 };
+use ephor_tlog::VerifierKeys;
 
 use crate::common::{
     OPERATOR, SESSION, Seeded, World, block_on,

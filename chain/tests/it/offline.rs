@@ -1,12 +1,11 @@
 //! Proofs as files: an entry in a log, and a log with two histories.
 
 use ephor_base::{Digest, Seq};
-use ephor_chain::{
-    CheckError, Checked, CosignerKeys, EntryProof, Fact, ForkProof, Head, KnownLog, SigningKeys, check,
-    fork::ForkFault,
-    known::NoteFault,
-    note::{Note, SignatureLine},
-    proof::ProofError,
+use ephor_chain::{CheckError, Checked, CosignerKeys, Fact, SigningKeys, check};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Algorithm, EntryProof, ForkProof, Head, KnownLog, Note, NoteFault, SignatureLine,
+    proof::{ProofError, fork::ForkFault},
 };
 
 use crate::common::{
@@ -91,9 +90,9 @@ fn both_signatures_are_needed_and_lines_of_strangers_say_nothing() {
     };
     assert!(with(vec![stranger(), ml_dsa.clone(), stranger(), ed25519.clone()]).is_ok());
     let missing = |name| move |found| matches!(found, Err(CheckError::Checkpoint(NoteFault::Missing(n))) if n == name);
-    assert!(missing("ML-DSA-65")(with(vec![ed25519.clone()])));
-    assert!(missing("Ed25519")(with(vec![ml_dsa.clone()])));
-    assert!(missing("Ed25519")(with(vec![stranger()])));
+    assert!(missing(Algorithm::MlDsa65)(with(vec![ed25519.clone()])));
+    assert!(missing(Algorithm::Ed25519)(with(vec![ml_dsa.clone()])));
+    assert!(missing(Algorithm::Ed25519)(with(vec![stranger()])));
     for wrong in [
         vec![ed25519.clone(), spoilt(&ml_dsa)],
         vec![spoilt(&ed25519), ml_dsa.clone()],
@@ -122,7 +121,10 @@ fn a_known_witness_is_named_and_a_wrong_cosignature_of_it_is_refused() {
     let said: Vec<_> = checked.witnesses.iter().map(|said| (said.algorithm, said.seconds)).collect();
     assert_eq!(
         said,
-        [("Ed25519", crate::witness::NOW.0 / 1_000_000), ("ML-DSA-44", crate::witness::NOW.0 / 1_000_000)]
+        [
+            (Algorithm::Ed25519, crate::witness::NOW.0 / 1_000_000),
+            (Algorithm::MlDsa44, crate::witness::NOW.0 / 1_000_000)
+        ]
     );
     assert_eq!(checked.head.size, *size as u64);
     for at in [2, 3] {
@@ -239,8 +241,8 @@ fn an_honest_log_cannot_be_framed() {
     let none = Head { size: 0, root: Digest([1; 32]) };
     for other in [none, heads[0]] {
         let proof = ForkProof::of_past(note(&first.sign(empty)), note(&first.sign(other)), none.root, Vec::new());
-        assert!(matches!(proof.check(&[first.known()]), Err(CheckError::Fork(ForkFault::Empty))));
+        assert!(matches!(proof.check(&[first.known()], &Signatures), Err(ForkFault::Empty)));
         let proof = ForkProof::same_size(note(&first.sign(empty)), note(&first.sign(other)));
-        assert!(matches!(proof.check(&[first.known()]), Err(CheckError::Fork(ForkFault::Empty))));
+        assert!(matches!(proof.check(&[first.known()], &Signatures), Err(ForkFault::Empty)));
     }
 }

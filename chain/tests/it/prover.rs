@@ -3,7 +3,8 @@
 use std::{fs, path::Path, sync::Arc};
 
 use ephor_base::{Seq, files::Files};
-use ephor_chain::{Checked, KnownLog, Log, ProveError, Prover, check, disk::Disk, figures};
+use ephor_chain::{Checked, Log, ProveError, Prover, check, disk::Disk, figures};
+use ephor_tlog::KnownLog;
 
 use crate::{
     common::{World, block_on, plain},
@@ -50,7 +51,7 @@ fn every_published_entry_is_proven_with_the_folder_alone() {
         let proof = prover.prove(Seq(seq)).unwrap().to_bytes();
         let Checked::Entry(entry) = check(&proof, None, &known, &[]).unwrap() else { panic!() };
         assert_eq!((entry.seq, entry.head.size), (Seq(seq), 700));
-        assert_eq!(ephor_chain::Entry::leaf(&entry.entry.to_bytes()), leaves[usize::try_from(seq).unwrap()]);
+        assert_eq!(ephor_tlog::tree::leaf_hash(&entry.entry.to_bytes()), leaves[usize::try_from(seq).unwrap()]);
     }
     assert!(matches!(prover.prove(Seq(700)), Err(ProveError::NotPublished { size: 700, .. })));
     assert!(matches!(prover.prove(Seq(u64::MAX)), Err(ProveError::NotPublished { .. })));

@@ -4,8 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use ephor_base::{Random, files::Files};
 use ephor_chain::{
-    Against, AppendError, Damage, Fact, KeyFile, Log, OpenError, Report, ScanError, SigningKeys, VerifierKeys, verify,
+    Against, AppendError, Damage, Fact, KeyFile, Log, OpenError, Report, ScanError, SigningKeys, verify,
 };
+use ephor_signatures::Signatures;
+use ephor_tlog::VerifierKeys;
 
 use crate::common::{
     OPERATOR, Seeded, World, block_on,
@@ -104,8 +106,8 @@ fn the_published_checkpoint_is_signed_by_the_new_keys_and_the_old_ones_are_overw
     let old = memory.get(Path::new(SIGNING));
     let second = rotate(&log, &world).unwrap();
     block_on(log.close()).unwrap();
-    let published = ephor_chain::Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
-    published.check(&second).unwrap();
+    let published = ephor_tlog::Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
+    published.check(&second, &Signatures).unwrap();
     let seeds = &old[21..85];
     assert!(memory.everything().iter().all(|(_, bytes)| !bytes.windows(64).any(|window| window == seeds)));
 }
@@ -248,7 +250,8 @@ fn a_checkpoint_by_the_wrong_generation_is_found() {
     let bytes = memory.get(&segment);
     let notes: Vec<_> = find_notes(&bytes, world.keys().origin());
     assert!(notes.len() >= 5);
-    let later = |note: &[u8]| ephor_chain::Checkpoint::parse(note).unwrap().check(next().verifier()).is_ok();
+    let later =
+        |note: &[u8]| ephor_tlog::Checkpoint::parse(note).unwrap().check(next().verifier(), &Signatures).is_ok();
     let turn = notes.iter().position(|(from, to)| later(&bytes[*from..*to])).unwrap();
     assert!(notes[turn..].iter().all(|(from, to)| later(&bytes[*from..*to])));
     assert_eq!(notes[..turn].iter().filter(|(from, to)| later(&bytes[*from..*to])).count(), 0);

@@ -7,14 +7,15 @@ use std::{
 
 use ephor_base::{Budget, Digest, EndReason, MessageId, Part, PartKind, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
-    Against, AppendError, Because, Cause, Content, Entry, Fact, Follows, Head, Hold, HoldKind, Holds, Log, Missed,
-    Record, Signal, Standing, State, Subject, Undelivered, VerifierKeys,
+    Against, AppendError, Because, Cause, Content, Entry, Fact, Follows, Hold, HoldKind, Holds, Log, Missed, Record,
+    Signal, Standing, State, Subject, Undelivered,
     disk::Disk,
     record::{Appointment, Pin, Pinned},
     standing::is_at_or_below,
     state::{Order, Page, Reading},
     verify,
 };
+use ephor_tlog::{Head, VerifierKeys};
 
 use crate::{
     common::{

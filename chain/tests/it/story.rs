@@ -10,18 +10,21 @@ use std::{
     time::Duration,
 };
 
+use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
+use ephor_chain::{
+    Against, AppendError, Content, Fact, Log, Private, Record, Vault,
+    record::{Restart, Subject},
+    verify,
+};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Checkpoint, Head};
+
 use crate::common::{
     self, SESSION, World, block_on,
     hooked::{Before, Hooked},
     intent,
     memory::Memory,
     message, outcome, plain, subject, tag, verdict,
-};
-use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
-use ephor_chain::{
-    Against, AppendError, Checkpoint, Content, Fact, Head, Log, Private, Record, Vault,
-    record::{Restart, Subject},
-    verify,
 };
 
 fn world() -> (Memory, World) {
@@ -119,7 +122,7 @@ fn a_checkpoint_is_published_while_there_is_traffic() {
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     loop {
         let published = Checkpoint::parse(&memory.get(Path::new("/home/chain/checkpoint"))).unwrap();
-        published.check(&world.verifier()).unwrap();
+        published.check(&world.verifier(), &Signatures).unwrap();
         if published.head == log.head() {
             break;
         }
@@ -461,10 +464,10 @@ fn the_writer_of_a_dropped_log_ends_and_leaves_what_was_recorded() {
 fn the_keys_of_a_log_are_two_lines_and_read_back() {
     let (_, world) = world();
     let text = world.verifier().to_string();
-    assert_eq!(text.parse::<ephor_chain::VerifierKeys>().unwrap(), world.verifier());
+    assert_eq!(text.parse::<ephor_tlog::VerifierKeys>().unwrap(), world.verifier());
     let swapped: String = text.lines().rev().map(|line| format!("{line}\n")).collect();
     for other in [text.replace('+', "-"), swapped, text.replacen("ephor/", "other/", 2), String::new()] {
-        assert!(other.parse::<ephor_chain::VerifierKeys>().is_err(), "{other}");
+        assert!(other.parse::<ephor_tlog::VerifierKeys>().is_err(), "{other}");
     }
 }
 

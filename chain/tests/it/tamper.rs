@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::Decision;
-use ephor_chain::{Checkpoint, Damage, Finding, OpenError, ScanError};
+use ephor_chain::{Damage, Finding, OpenError, ScanError};
+use ephor_tlog::Checkpoint;
 
 use crate::common::{World, block_on, intent, memory::Memory, message, outcome, plain, verdict};
 
@@ -224,7 +225,7 @@ fn a_flipped_byte_of_the_public_keys_never_verifies_the_log() {
         for bit in [1u8 << (at % 7), 0x20] {
             let mut changed = text.clone();
             changed[at] ^= bit;
-            let keys = String::from_utf8(changed).ok().and_then(|text| text.parse::<ephor_chain::VerifierKeys>().ok());
+            let keys = String::from_utf8(changed).ok().and_then(|text| text.parse::<ephor_tlog::VerifierKeys>().ok());
             // White space around the lines is none of the keys.
             let Some(keys) = keys.filter(|keys| *keys != world.verifier()) else {
                 unread += 1;
@@ -330,10 +331,10 @@ fn entries_of_a_bundle_swapped_dropped_or_repeated_are_found() {
     let name = PathBuf::from(format!("tile/entries/000.p/{width}"));
     let path = Path::new("/home/chain").join(&name);
     let bytes = memory.get(&path);
-    let entries = ephor_chain::bundle::parse(&bytes, u16::try_from(width).unwrap()).unwrap();
+    let entries = ephor_tlog::tile::bundle::parse(&bytes, u16::try_from(width).unwrap()).unwrap();
     let must_find = |what: String, order: Vec<usize>| {
         let mut bundle = Vec::new();
-        order.iter().for_each(|place| ephor_chain::bundle::push(&mut bundle, entries[*place]).unwrap());
+        order.iter().for_each(|place| ephor_tlog::tile::bundle::push(&mut bundle, entries[*place]).unwrap());
         let finding = must_find(&memory, &world, &what, |copy| copy.put(&path, bundle));
         assert_eq!(finding.file, name, "{what}");
     };

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::Digest;
-use ephor_chain::{Checkpoint, CosignerKeys, Entry, Head, VerifierKeys, note::Note};
+use ephor_chain::CosignerKeys;
+use ephor_tlog::{Checkpoint, Head, Note, VerifierKeys};
 use ml_dsa::{EncodedVerifyingKey, MlDsa44, MlDsa65, Signature, VerifyingKey};
 use signed_note::{StandardVerifier, VerifierList};
 use tlog_tiles::{
@@ -156,7 +157,7 @@ fn publish(folder: &Path, entries: &[Vec<u8>], checkpoint: &[u8]) {
         });
         files.insert(name("entries", index, bundle.len()), bytes.collect());
     }
-    let mut hashes: Vec<Digest> = entries.iter().map(|entry| Entry::leaf(entry)).collect();
+    let mut hashes: Vec<Digest> = entries.iter().map(|entry| ephor_tlog::tree::leaf_hash(entry)).collect();
     for level in 0.. {
         if hashes.is_empty() {
             break;
@@ -196,11 +197,11 @@ fn our_proofs_and_theirs_are_the_same_also_over_several_tiles() {
             prove_record(size, index, &hashes).unwrap().into_iter().map(|hash| Digest(hash.0)).collect();
         let at = usize::try_from(index).unwrap();
         assert_eq!(theirs, leaves.inclusion(at, 700));
-        ephor_chain::proof::check_inclusion(leaves.0[at], index, &theirs, leaves.head(700)).unwrap();
+        ephor_tlog::proof::check_inclusion(leaves.0[at], index, &theirs, leaves.head(700)).unwrap();
         let old = index + 1;
         let theirs: Vec<_> = prove_tree(size, old, &hashes).unwrap().into_iter().map(|hash| Digest(hash.0)).collect();
         let before = leaves.head(at + 1);
-        ephor_chain::proof::check_consistency(before, leaves.head(700), &leaves.consistency(at + 1, 700)).unwrap();
+        ephor_tlog::proof::check_consistency(before, leaves.head(700), &leaves.consistency(at + 1, 700)).unwrap();
         let ours: Vec<_> = leaves.consistency(at + 1, 700).into_iter().map(|hash| Hash(hash.0)).collect();
         check_tree(&ours, size, Hash(root.0), old, Hash(before.root.0)).unwrap();
         assert_eq!(theirs, leaves.consistency(at + 1, 700));

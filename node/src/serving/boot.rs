@@ -9,7 +9,7 @@ use ephor_base::{
     Random, Reach, Registration, Secret, Seq, SessionId, ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, SigningKeys, Space, VerifierKeys,
+    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, SigningKeys, Space,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
@@ -27,6 +27,7 @@ use ephor_kernel::{
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
+use ephor_tlog::VerifierKeys;
 use tokio::sync::watch;
 
 use super::{

@@ -7,7 +7,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use ephor_base::{Random, files::Files};
-use ephor_chain::{AcceptError, KeyError, KeyFile, Protection, Signers, SigningKeys, VaultKey, VerifierKeys, accept};
+use ephor_chain::{AcceptError, KeyError, KeyFile, Protection, Signers, SigningKeys, VaultKey, accept};
+use ephor_tlog::VerifierKeys;
 
 use crate::{
     files,

@@ -8,9 +8,9 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Context;
 use ephor_base::{Clock, Digest, Random, files::Files};
 use ephor_chain::{
-    Accepted, Config, Fact, KeyError, KeyFile, Protection, Step, VerifierKeys, disk::Disk, read, restore::Taken,
-    standing,
+    Accepted, Config, Fact, KeyError, KeyFile, Protection, Step, disk::Disk, read, restore::Taken, standing,
 };
+use ephor_tlog::VerifierKeys;
 
 use super::keys;
 use crate::{

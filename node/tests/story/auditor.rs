@@ -9,9 +9,10 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::{Digest, files::Files};
-use ephor_chain::{
-    Checkpoint, Entry, ForkProof, Published,
-    disk::Disk,
+use ephor_chain::{Published, disk::Disk};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Checkpoint, ForkProof,
     proof::{check_inclusion, consistency, root},
 };
 use serde_json::{Value, json};
@@ -276,13 +277,13 @@ fn an_export_is_proven_line_by_line() {
     let (first, entries) = all.split_first().unwrap();
     let checkpoint = Checkpoint::parse(first["checkpoint"].as_str().unwrap().as_bytes()).unwrap();
     let keys: Vec<&str> = first["keys"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
-    checkpoint.check(&keys.join("\n").parse().unwrap()).unwrap();
+    checkpoint.check(&keys.join("\n").parse().unwrap(), &Signatures).unwrap();
     assert_eq!(entries.len(), log.len());
     for (seq, (line, logged)) in entries.iter().zip(&log).enumerate() {
         let bytes = BASE64.decode(line["cbor"].as_str().unwrap()).unwrap();
         let hash = |hash: &Value| Digest(BASE64.decode(hash.as_str().unwrap()).unwrap().try_into().unwrap());
         let path: Vec<Digest> = line["inclusion"].as_array().unwrap().iter().map(hash).collect();
-        check_inclusion(Entry::leaf(&bytes), seq as u64, &path, checkpoint.head).unwrap();
+        check_inclusion(ephor_tlog::tree::leaf_hash(&bytes), seq as u64, &path, checkpoint.head).unwrap();
         assert_eq!((&line["entry"]["fact"], &line["leaf"]), (&logged["fact"], &logged["leaf"]));
         assert!(line["entry"].get("private").is_none());
     }

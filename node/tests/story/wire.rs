@@ -11,8 +11,9 @@ use std::{
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::Digest;
-use ephor_chain::VerifierKeys;
 use ephor_kernel::operator_id;
+use ephor_signatures::Signatures;
+use ephor_tlog::VerifierKeys;
 use serde_json::{Value, json};
 use snow::{Builder, TransportState};
 
@@ -79,7 +80,7 @@ impl Wire {
     /// Whether the keys of the home have signed this handshake.
     pub(crate) fn is_of(&self, home: &Path) -> bool {
         let keys: VerifierKeys = fs::read_to_string(home.join("keys/log.pub")).unwrap().parse().unwrap();
-        keys.vouches("socket", &Digest(self.hash), &self.vouched)
+        keys.vouches("socket", &Digest(self.hash), &self.vouched, &Signatures)
     }
 
     /// Says for whom it speaks; what the node answers to that.

@@ -9,11 +9,7 @@ use aws_lc_rs::{
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ed25519_dalek::{Signer as _, SigningKey};
 use ephor_base::{Digest, Random};
-use ephor_chain::{
-    Head,
-    tile::{Kind, Tile},
-    tree::Tree,
-};
+use ephor_tlog::{Head, Tile, Tree, tile::Kind};
 
 /// The private keys of a log.
 pub(crate) struct Forge {

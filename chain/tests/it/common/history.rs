@@ -4,12 +4,10 @@ use std::{convert::Infallible, path::Path};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use ephor_base::Digest;
-use ephor_chain::{
-    Entry, EntryProof, Head, KnownLog,
-    note::{Note, SignatureLine},
+use ephor_chain::read;
+use ephor_tlog::{
+    EntryProof, Head, KnownLog, Note, SignatureLine, Tree,
     proof::{Subtrees, consistency, inclusion},
-    read,
-    tree::Tree,
 };
 
 use super::{World, block_on, memory::Memory, message};
@@ -20,7 +18,7 @@ pub(crate) struct Leaves(pub(crate) Vec<Digest>);
 
 impl Leaves {
     pub(crate) fn of(entries: &[Vec<u8>]) -> Self {
-        Self(entries.iter().map(|entry| Entry::leaf(entry)).collect())
+        Self(entries.iter().map(|entry| ephor_tlog::tree::leaf_hash(entry)).collect())
     }
 
     pub(crate) fn head(&self, size: usize) -> Head {
@@ -69,7 +67,7 @@ impl History {
             block_on(log.append(message(number, text))).unwrap();
             block_on(log.close()).unwrap();
             let bytes = memory.get(&world.config.folder.join("checkpoint"));
-            let head = ephor_chain::Checkpoint::parse(&bytes).unwrap().head;
+            let head = ephor_tlog::Checkpoint::parse(&bytes).unwrap().head;
             checkpoints.push((usize::try_from(head.size).unwrap(), bytes));
         }
         let entries = read(&world.config.folder, &world.files).map(|stored| stored.unwrap().entry.to_bytes()).collect();

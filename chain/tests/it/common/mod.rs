@@ -24,8 +24,8 @@ use ephor_base::{
 };
 use ephor_chain::{
     Config, Content, Fact, IntentRecord, Log, OpenError, Record, Recovered, SigningKeys, Subject, VaultKey,
-    VerifierKeys,
 };
+use ephor_tlog::VerifierKeys;
 
 /// Runs a future on this thread.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {

@@ -4,9 +4,13 @@ use std::{fs, path::Path, path::PathBuf, sync::Arc};
 
 use ephor_base::{Seq, Timestamp};
 use ephor_chain::{
-    Against, Entry, Fact, Head, Pruning, Subject, disk::Disk, record::LastNumbers, snapshot::InForce,
-    snapshot::Snapshot, verify,
+    Against, Entry, Fact, Pruning, Subject,
+    disk::Disk,
+    record::LastNumbers,
+    snapshot::{InForce, Snapshot},
+    verify,
 };
+use ephor_tlog::Head;
 
 use super::{DAY, pruned};
 use crate::{

@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, path::Path};
 
 use ephor_base::{Decision, MessageId, OperatorId, Seat, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Because, Cause, Checkpoint, Fact, Log, Missed, Plan, Private, ProveError, Prover, PruneError, Record,
-    Retention, RulingOn, ScanError, Signal, State, Subject, Undelivered, Wish,
+    AppendError, Because, Cause, Fact, Log, Missed, Plan, Private, ProveError, Prover, PruneError, Record, Retention,
+    RulingOn, ScanError, Signal, State, Subject, Undelivered, Wish,
     disk::Disk,
     pruning::Why,
     read,
     state::{List, Order, Page, Reading, Reason},
 };
+use ephor_tlog::Checkpoint;
 
 use super::{DAY, aged, answered, asked, left_below, live, minimum, plan, prune, pruned, session};
 use crate::common::{OPERATOR, World, block_on, forge, intent, memory::Memory, outcome, plain, verdict};

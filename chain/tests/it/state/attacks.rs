@@ -143,9 +143,9 @@ fn a_folder_that_cannot_be_written_is_answered_from_memory() {
 
 #[test]
 fn a_chain_that_does_not_amount_to_its_head_is_no_reason_to_answer() {
-    struct Lying(History, ephor_chain::Head);
+    struct Lying(History, ephor_tlog::Head);
     impl Source for Lying {
-        fn head(&self) -> ephor_chain::Head {
+        fn head(&self) -> ephor_tlog::Head {
             self.1
         }
         fn entries(

@@ -7,13 +7,13 @@ use ephor_base::{
     Seq, SessionId, TicketId, Timestamp, TurnReport, Verdict,
 };
 use ephor_chain::{
-    Entry, Fact, Head, Private, ReadError, RulingOn, Stored, Subject,
+    Entry, Fact, Private, ReadError, RulingOn, Stored, Subject,
     state::{
         Broken, Day, EXITS, List, Moment, Order, Page, SeatLife, Session, Source, Ticket, TicketAnswer, Unsettled,
         Verdicts, View, Waiting, day_of,
     },
-    tree::Tree,
 };
+use ephor_tlog::{Head, Tree};
 
 pub(super) const DAY: u64 = 86_400_000_000;
 const START: u64 = 1_795_226_899_000_000;
@@ -87,7 +87,7 @@ impl History {
         }
         let seq = Seq(self.entries.len() as u64);
         let entry = Entry { version: 1, seq, time, subject, fact, content: None };
-        let receipt = Receipt { seq, leaf: Entry::leaf(&entry.to_bytes()) };
+        let receipt = Receipt { seq, leaf: ephor_tlog::tree::leaf_hash(&entry.to_bytes()) };
         self.entries.push(Stored { entry, receipt, content: Private::None });
     }
 

@@ -9,10 +9,14 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::Timestamp;
 use ephor_chain::{
-    Checked, CheckedEntry, CheckedFork, Cosignature, EntryProof, KnownLog, VerifierKeys, check as check_proof,
+    Checked, CheckedEntry, check as check_proof,
     disk::{self, Whose},
     lineage,
-    offline::MAX_PROOF_BYTES,
+};
+use ephor_signatures::Signatures;
+use ephor_tlog::{
+    Cosignature, EntryProof, KnownLog, VerifierKeys,
+    proof::{file::MAX_PROOF_BYTES, fork::CheckedFork},
 };
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
@@ -73,7 +77,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 fn signers<'a>(bytes: &[u8], logs: &'a [VerifierKeys], known: &[KnownLog]) -> Option<&'a VerifierKeys> {
     let proof = EntryProof::parse(bytes).ok()?;
     let mut pairs = logs.iter().zip(known);
-    pairs.find(|(_, known)| known.check(&proof.checkpoint).is_ok()).map(|(keys, _)| keys)
+    pairs.find(|(_, known)| known.check(&proof.checkpoint, &Signatures).is_ok()).map(|(keys, _)| keys)
 }
 
 fn entry_json(checked: &CheckedEntry, keys: Option<&VerifierKeys>) -> anyhow::Result<Value> {

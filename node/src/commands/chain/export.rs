@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::{Digest, Seq, cbor};
-use ephor_chain::{Change, Entry, EntryProof, Prover, VerifierKeys, lineage};
+use ephor_chain::{Change, Entry, Prover, lineage};
+use ephor_signatures::Signatures;
+use ephor_tlog::{EntryProof, VerifierKeys};
 use serde_json::{Value, json};
 
 use super::place::{Place, unproven};
@@ -18,7 +20,9 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
     let (checkpoint, size) = (prover.checkpoint(), prover.checkpoint().head.size);
     let signers = lineage::signers(&place.folder, &place.files, &keys)
         .context("the checkpoint of the log does not hold under these keys, or any that they lead to")?;
-    checkpoint.check(&signers).context("the log goes on, and its keys were changed just now; export it again")?;
+    checkpoint
+        .check(&signers, &Signatures)
+        .context("the log goes on, and its keys were changed just now; export it again")?;
     let changes = lineage::changes(&place.folder, &place.files).map_err(|error| unproven(error.into()))?;
     let first = place.first()?;
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(size.saturating_sub(1)));
@@ -66,7 +70,7 @@ fn line(proof: &EntryProof, proofs: bool) -> anyhow::Result<Value> {
         .with_context(|| format!("entry {} is of a version that this one does not know: upgrade Ephor", proof.index))?;
     let mut line = json!({
         "seq": proof.index,
-        "leaf": Entry::leaf(bytes),
+        "leaf": ephor_tlog::tree::leaf_hash(bytes),
         "cbor": BASE64.encode(bytes),
         "entry": serde_json::to_value(&entry)?,
     });

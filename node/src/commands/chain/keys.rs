@@ -4,10 +4,11 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use ephor_chain::{
-    Change, CosignerKey, VerifierKeys,
+    Change,
     disk::{self, Whose},
     lineage::MAX_CHANGES_BYTES,
 };
+use ephor_tlog::{CosignerKey, VerifierKeys};
 
 use crate::files;
 

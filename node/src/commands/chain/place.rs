@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
-use ephor_chain::{Minimum, ProveError, Prover, ScanError, VerifierKeys, disk::Disk, figures};
+use ephor_chain::{Minimum, ProveError, Prover, ScanError, disk::Disk, figures};
+use ephor_tlog::VerifierKeys;
 
 use crate::{
     client::Client,

@@ -10,10 +10,11 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
 use ephor_chain::{
-    Checkpoint, Damage, Finding, PinnedHead, ScanError, VerifierKeys,
+    Damage, Finding, PinnedHead, ScanError,
     disk::Disk,
     verify::{self as verifier, Against, Report},
 };
+use ephor_tlog::{Checkpoint, VerifierKeys};
 use serde_json::json;
 
 use super::{keys, place::check_is_chain};

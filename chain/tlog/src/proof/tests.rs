@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use super::*;
-use crate::entry::Entry;
+use crate::tree::leaf_hash;
 
 /// The largest log that is gone through whole.
 const MOST: usize = 130;
@@ -69,7 +69,7 @@ impl ReadTile for Tiled<'_> {
 }
 
 fn leaves(count: usize) -> Vec<Digest> {
-    (0..count).map(|n| Entry::leaf(&n.to_be_bytes())).collect()
+    (0..count).map(|n| leaf_hash(&n.to_be_bytes())).collect()
 }
 
 fn head(leaves: &[Digest]) -> Head {
@@ -300,7 +300,7 @@ fn the_published_proofs_of_certificate_transparency_hold() {
         &[0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57],
         &[0x60, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f],
     ];
-    let all: Vec<_> = inputs.iter().map(|input| Entry::leaf(input)).collect();
+    let all: Vec<_> = inputs.iter().map(|input| leaf_hash(input)).collect();
     let roots = [
         (1, "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"),
         (2, "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"),

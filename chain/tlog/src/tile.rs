@@ -6,14 +6,17 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod bundle;
+pub mod edge;
+
 /// How many hashes, or entries, a full tile has.
 pub const WIDTH: u64 = 256;
 /// The height of the subtree of one tile.
-pub(crate) const HEIGHT: u32 = 8;
+pub const HEIGHT: u32 = 8;
 /// Levels of tiles that a log of fewer than 2⁶⁴ entries can have.
-pub(crate) const LEVELS: u8 = 8;
+pub const LEVELS: u8 = 8;
 /// The folder of tiles and bundles, below that of the chain.
-pub(crate) const FOLDER: &str = "tile";
+pub const FOLDER: &str = "tile";
 
 /// What a tile holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -110,7 +113,7 @@ impl Tile {
 }
 
 /// How many hashes, or entries, a log of `size` entries has of this kind.
-pub(crate) fn count(kind: Kind, size: u64) -> u64 {
+pub fn count(kind: Kind, size: u64) -> u64 {
     match kind {
         Kind::Entries => size,
         Kind::Hashes(level) => size.checked_shr(HEIGHT.saturating_mul(u32::from(level))).unwrap_or(0),
@@ -118,7 +121,7 @@ pub(crate) fn count(kind: Kind, size: u64) -> u64 {
 }
 
 /// All kinds a log of `size` entries has.
-pub(crate) fn kinds(size: u64) -> impl Iterator<Item = Kind> {
+pub fn kinds(size: u64) -> impl Iterator<Item = Kind> {
     let levels = (0..LEVELS).map(Kind::Hashes);
     std::iter::once(Kind::Entries).chain(levels).filter(move |kind| count(*kind, size) > 0)
 }
@@ -132,7 +135,7 @@ pub fn partials(size: u64) -> impl Iterator<Item = Tile> {
 }
 
 /// A number in elements of three digits, all but the last with an `x` ahead.
-pub(crate) fn number_path(number: u64) -> PathBuf {
+pub fn number_path(number: u64) -> PathBuf {
     let last = format!("{:03}", number % 1000);
     let (mut elements, mut rest) = (vec![last], number / 1000);
     while rest > 0 {

@@ -6,13 +6,16 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::Digest;
 use serde::Serialize;
 
-use crate::{
-    keys::{SignatureFault, VerifierKeys},
-    note::Note,
-};
+use crate::{note::Note, signature::Checks};
+
+pub mod cosignature;
+pub mod keys;
+pub mod known;
+
+use keys::{SignatureFault, VerifierKeys};
 
 /// The most bytes a checkpoint of ours has: two signature lines of 92 and 4,420 base64 digits, the text, and some room.
-pub(crate) const MAX_CHECKPOINT_BYTES: usize = 5120;
+pub const MAX_CHECKPOINT_BYTES: usize = 5120;
 
 /// The end of a log at some moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -25,12 +28,12 @@ pub struct Head {
 
 impl Head {
     /// The head of a log without entries.
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self { size: 0, root: Digest::of(&[]) }
     }
 
     /// The text of the checkpoint of this head.
-    pub(crate) fn text(&self, origin: &str) -> String {
+    pub fn text(&self, origin: &str) -> String {
         format!("{origin}\n{}\n{}\n", self.size, BASE64.encode(self.root.0))
     }
 }
@@ -72,29 +75,29 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`SignatureFault`] says what is wrong.
-    pub fn check(&self, keys: &VerifierKeys) -> Result<(), SignatureFault> {
+    pub fn check(&self, keys: &VerifierKeys, checks: &dyn Checks) -> Result<(), SignatureFault> {
         if self.origin != keys.origin() {
             return Err(SignatureFault::Lines);
         }
-        keys.check(&self.note)
+        keys.check(&self.note, checks)
     }
 }
 
 /// The published checkpoint of a chain folder.
-pub(crate) fn path(folder: &std::path::Path) -> PathBuf {
+pub fn path(folder: &std::path::Path) -> PathBuf {
     folder.join("checkpoint")
 }
 
 /// The folder of the kept checkpoints, below that of the chain.
-pub(crate) const KEPT: &str = "checkpoints";
+pub const KEPT: &str = "checkpoints";
 
 /// The kept checkpoint of a size.
-pub(crate) fn kept_path(folder: &std::path::Path, size: u64) -> PathBuf {
+pub fn kept_path(folder: &std::path::Path, size: u64) -> PathBuf {
     folder.join(KEPT).join(format!("{size:020}"))
 }
 
 /// The size in a name, if it is the name of a kept checkpoint.
-pub(crate) fn kept_size(name: &std::path::Path) -> Option<u64> {
+pub fn kept_size(name: &std::path::Path) -> Option<u64> {
     let size = name.to_str()?.parse().ok()?;
     (kept_path(std::path::Path::new(""), size).file_name() == name.file_name()).then_some(size)
 }

@@ -87,7 +87,7 @@ impl SignatureLine {
     }
 
     /// Writes the line, with its line feed.
-    pub(crate) fn write(&self, into: &mut String) {
+    pub fn write(&self, into: &mut String) {
         let mut bytes = self.id.to_vec();
         bytes.extend_from_slice(&self.signature);
         into.push_str("— ");
@@ -99,13 +99,13 @@ impl SignatureLine {
 }
 
 /// Whether it can be the name of a key: something without spaces and without `+`.
-pub(crate) fn is_key_name(name: &str) -> bool {
+pub fn is_key_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '+' || c.is_ascii_control())
 }
 
 /// The hash of a key as signed-note has it: the first four bytes of SHA-256 of name, line feed, and the typed key.
 #[must_use]
-pub(crate) fn key_id(name: &str, typed_key: &[u8]) -> [u8; 4] {
+pub fn key_id(name: &str, typed_key: &[u8]) -> [u8; 4] {
     let hash = Sha256::new().chain_update(name).chain_update(b"\n").chain_update(typed_key).finalize();
     let [a, b, c, d, ..] = <[u8; 32]>::from(hash);
     [a, b, c, d]
@@ -113,13 +113,13 @@ pub(crate) fn key_id(name: &str, typed_key: &[u8]) -> [u8; 4] {
 
 /// A note verifier key: `name+keyid+base64(typed key)`.
 #[must_use]
-pub(crate) fn verifier_key(name: &str, typed_key: &[u8]) -> String {
+pub fn verifier_key(name: &str, typed_key: &[u8]) -> String {
     let id: String = key_id(name, typed_key).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{name}+{id}+{}", BASE64.encode(typed_key))
 }
 
 /// The name and the typed key of a note verifier key, if it is one and its key id is right.
-pub(crate) fn parse_verifier_key(text: &str) -> Option<(&str, Vec<u8>)> {
+pub fn parse_verifier_key(text: &str) -> Option<(&str, Vec<u8>)> {
     let (name, rest) = text.split_once('+')?;
     let (_, encoded) = rest.split_once('+')?;
     let typed_key = BASE64.decode(encoded).ok()?;

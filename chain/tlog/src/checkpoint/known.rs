@@ -1,7 +1,6 @@
-//! Logs that somebody who is not their owner knows: a witness, a peer, an auditor with one proof in the hand.
+//! Logs of other owners: as a witness, a peer, or an auditor with one proof in the hand knows them.
 //!
-//! On the checkpoints of its own chain this crate takes two signature lines and no others ([`VerifierKeys::check`]). Here
-//! the rules are those of C2SP signed-note: lines of unknown keys say nothing and are passed over, so that witnesses can
+//! The rules are those of C2SP signed-note: lines of unknown keys say nothing and are passed over, so that witnesses can
 //! add theirs; a line of a known key must hold; and each key of the log must have signed.
 
 use std::{fmt, str::FromStr};
@@ -9,15 +8,17 @@ use std::{fmt, str::FromStr};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::Digest;
 
-use crate::{
-    checkpoint::Head,
+use super::{
+    Head,
     keys::{ED25519_TYPE, ML_DSA_65_IDENTIFIER, OTHER_TYPE, VerifierKeys},
+};
+use crate::{
     note::{self, Note, SignatureLine},
-    signature::{Ed25519Public, MlDsaPublic},
+    signature::{Algorithm, Checks, PublicKey},
 };
 
 /// The longest origin line: a cosignature has one byte for its length.
-pub(crate) const MAX_ORIGIN_BYTES: usize = 255;
+pub const MAX_ORIGIN_BYTES: usize = 255;
 
 /// A note verifier key of a log: Ed25519 (type 0x01) or ML-DSA-65 (type 0xff with our identifier).
 #[derive(Clone, Debug)]
@@ -25,13 +26,7 @@ pub struct LogKey {
     line: String,
     name: String,
     id: [u8; 4],
-    key: Algorithm,
-}
-
-#[derive(Clone, Debug)]
-enum Algorithm {
-    Ed25519(Ed25519Public),
-    MlDsa65(MlDsaPublic),
+    key: PublicKey,
 }
 
 /// A text that is not a verifier key of a log.
@@ -45,8 +40,8 @@ impl FromStr for LogKey {
         let (name, typed) = note::parse_verifier_key(text).ok_or(NotALogKey)?;
         let (kind, rest) = typed.split_first().ok_or(NotALogKey)?;
         let key = match (*kind, rest.strip_prefix(ML_DSA_65_IDENTIFIER)) {
-            (ED25519_TYPE, _) => Ed25519Public::new(rest).map(Algorithm::Ed25519),
-            (OTHER_TYPE, Some(key)) => MlDsaPublic::ml_dsa_65(key).map(Algorithm::MlDsa65),
+            (ED25519_TYPE, _) => PublicKey::new(Algorithm::Ed25519, rest),
+            (OTHER_TYPE, Some(key)) => PublicKey::new(Algorithm::MlDsa65, key),
             _ => None,
         };
         let key = key.ok_or(NotALogKey)?;
@@ -61,27 +56,18 @@ impl fmt::Display for LogKey {
 }
 
 impl LogKey {
-    const fn algorithm(&self) -> &'static str {
-        match self.key {
-            Algorithm::Ed25519(_) => "Ed25519",
-            Algorithm::MlDsa65(_) => "ML-DSA-65",
-        }
-    }
-
     fn made(&self, line: &SignatureLine) -> bool {
         line.name == self.name && line.id == self.id
     }
 
-    fn check(&self, note: &Note) -> Result<(), NoteFault> {
-        let accepts = |signature: &[u8]| match &self.key {
-            Algorithm::Ed25519(key) => key.accepts(note.text.as_bytes(), signature),
-            Algorithm::MlDsa65(key) => key.accepts(note.text.as_bytes(), signature),
-        };
+    fn check(&self, note: &Note, checks: &dyn Checks) -> Result<(), NoteFault> {
+        let algorithm = self.key.algorithm();
         let mut lines = note.signatures.iter().filter(|line| self.made(line)).peekable();
         if lines.peek().is_none() {
-            return Err(NoteFault::Missing(self.algorithm()));
+            return Err(NoteFault::Missing(algorithm));
         }
-        if lines.all(|line| accepts(&line.signature)) { Ok(()) } else { Err(NoteFault::Wrong(self.algorithm())) }
+        let all = lines.all(|line| self.key.accepts(note.text.as_bytes(), &line.signature, checks));
+        if all { Ok(()) } else { Err(NoteFault::Wrong(algorithm)) }
     }
 }
 
@@ -93,10 +79,10 @@ pub enum NoteFault {
     Text,
     /// A key of the log has not signed it.
     #[error("it has no {0} signature of the log")]
-    Missing(&'static str),
+    Missing(Algorithm),
     /// A signature line is that of a key of the log and does not hold.
     #[error("its {0} signature is wrong")]
-    Wrong(&'static str),
+    Wrong(Algorithm),
 }
 
 /// A log: its origin line, and the keys that must all have signed its checkpoints.
@@ -137,29 +123,33 @@ impl KnownLog {
     ///
     /// # Errors
     /// [`NoteFault`] says what is wrong.
-    pub fn check(&self, note: &Note) -> Result<Head, NoteFault> {
+    pub fn check(&self, note: &Note, checks: &dyn Checks) -> Result<Head, NoteFault> {
         let (origin, head, extended) = read_text(&note.text).ok_or(NoteFault::Text)?;
         if origin != self.origin || (extended && !self.extensions) {
             return Err(NoteFault::Text);
         }
         // A wrong signature says more than one that is missing.
-        let faults: Vec<_> = self.keys.iter().filter_map(|key| key.check(note).err()).collect();
+        let faults: Vec<_> = self.keys.iter().filter_map(|key| key.check(note, checks).err()).collect();
         let worst = faults.iter().find(|fault| matches!(fault, NoteFault::Wrong(_))).or(faults.first());
         worst.map_or(Ok(head), |fault| Err(*fault))
     }
 
     /// Whether a key of this log made the line, by its name and id.
-    pub(crate) fn made(&self, line: &SignatureLine) -> bool {
+    pub fn made(&self, line: &SignatureLine) -> bool {
         self.keys.iter().any(|key| key.made(line))
     }
 }
 
 /// Checks a checkpoint against all that is known of its log. A log that has changed its keys is known several times.
-pub(crate) fn check_any<'a>(logs: impl Iterator<Item = &'a KnownLog>, note: &Note) -> Option<Result<Head, NoteFault>> {
+pub fn check_any<'a>(
+    logs: impl Iterator<Item = &'a KnownLog>,
+    note: &Note,
+    checks: &dyn Checks,
+) -> Option<Result<Head, NoteFault>> {
     let (origin, ..) = read_text(&note.text)?;
     let mut last = None;
     for log in logs.filter(|log| log.origin == origin) {
-        match log.check(note) {
+        match log.check(note, checks) {
             Ok(head) => return Some(Ok(head)),
             Err(fault) => last = last.filter(|last| matches!(last, NoteFault::Wrong(_))).or(Some(fault)),
         }
@@ -168,7 +158,7 @@ pub(crate) fn check_any<'a>(logs: impl Iterator<Item = &'a KnownLog>, note: &Not
 }
 
 /// Origin and head of the text of a checkpoint, and whether extension lines follow.
-pub(crate) fn read_text(text: &str) -> Option<(&str, Head, bool)> {
+pub fn read_text(text: &str) -> Option<(&str, Head, bool)> {
     let mut lines = text.strip_suffix('\n')?.split('\n');
     let (origin, size, root) = (lines.next()?, decimal(lines.next()?)?, hash(lines.next()?)?);
     let rest: Vec<_> = lines.collect();
@@ -177,17 +167,17 @@ pub(crate) fn read_text(text: &str) -> Option<(&str, Head, bool)> {
 }
 
 /// A number in the one form: without sign and leading zeros.
-pub(crate) fn decimal(text: &str) -> Option<u64> {
+pub fn decimal(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
 }
 
 /// 32 bytes in the one form of base64.
-pub(crate) fn hash(text: &str) -> Option<Digest> {
+pub fn hash(text: &str) -> Option<Digest> {
     BASE64.decode(text).ok()?.try_into().ok().map(Digest)
 }
 
 /// The line of a hash, with its line feed.
-pub(crate) fn write_hash(hash: &Digest, into: &mut String) {
+pub fn write_hash(hash: &Digest, into: &mut String) {
     BASE64.encode_string(hash.0, into);
     into.push('\n');
 }

@@ -9,29 +9,29 @@ use crate::{
 
 /// For each level, the hashes that do not fill a tile yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Edge {
+pub struct Edge {
     size: u64,
     levels: Vec<Vec<Digest>>,
 }
 
 impl Edge {
     /// The edge of the empty log.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { size: 0, levels: Vec::new() }
     }
 
     /// The edge that consists of these partial tiles, from level 0 up. They must be as wide as `size` says.
-    pub(crate) fn from_levels(size: u64, levels: Vec<Vec<Digest>>) -> Self {
+    pub fn from_levels(size: u64, levels: Vec<Vec<Digest>>) -> Self {
         Self { size, levels }
     }
 
     /// How many entries the log has.
-    pub(crate) const fn size(&self) -> u64 {
+    pub const fn size(&self) -> u64 {
         self.size
     }
 
     /// Appends the hash of an entry. Gives the tiles that are full now, with their hashes.
-    pub(crate) fn push(&mut self, leaf: Digest) -> Vec<(Tile, Vec<Digest>)> {
+    pub fn push(&mut self, leaf: Digest) -> Vec<(Tile, Vec<Digest>)> {
         let (mut full, mut node) = (Vec::new(), leaf);
         self.size = self.size.saturating_add(1);
         for level in 0.. {
@@ -53,7 +53,7 @@ impl Edge {
     }
 
     /// The partial tiles, with their hashes.
-    pub(crate) fn partials(&self) -> impl Iterator<Item = (Tile, &[Digest])> {
+    pub fn partials(&self) -> impl Iterator<Item = (Tile, &[Digest])> {
         let rows = (0u8..).zip(&self.levels).filter(|(_, row)| !row.is_empty());
         rows.map(|(level, row)| {
             let kind = Kind::Hashes(level);
@@ -63,7 +63,7 @@ impl Edge {
     }
 
     /// The same as a tree.
-    pub(crate) fn tree(&self) -> Tree {
+    pub fn tree(&self) -> Tree {
         let mut peaks = Vec::new();
         for row in self.levels.iter().rev() {
             let mut rest = row.as_slice();
@@ -82,18 +82,18 @@ impl Edge {
     }
 
     /// The root over all entries.
-    pub(crate) fn root(&self) -> Digest {
+    pub fn root(&self) -> Digest {
         self.tree().root()
     }
 }
 
 /// Hashes as they stand in a tile.
-pub(crate) fn to_bytes(hashes: &[Digest]) -> Vec<u8> {
+pub fn to_bytes(hashes: &[Digest]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| hash.0).collect()
 }
 
 /// The hashes in the bytes of a tile, if those are whole hashes.
-pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Vec<Digest>> {
+pub fn from_bytes(bytes: &[u8]) -> Option<Vec<Digest>> {
     let hashes = bytes.chunks(32).map(|hash| hash.try_into().ok().map(Digest));
     hashes.collect()
 }
@@ -101,14 +101,14 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Vec<Digest>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{entry::Entry, tile};
+    use crate::{tile, tree::leaf_hash};
 
     #[test]
     fn root_and_tiles_are_those_of_the_definition_at_every_size() {
         let (mut edge, mut tree) = (Edge::new(), Tree::new());
         let mut full = Vec::new();
         for number in 0..66_000u32 {
-            let leaf = Entry::leaf(&number.to_be_bytes());
+            let leaf = leaf_hash(&number.to_be_bytes());
             full.extend(edge.push(leaf));
             tree.push(leaf);
             if !(600..=65_500).contains(&number) {

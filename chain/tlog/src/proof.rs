@@ -9,6 +9,8 @@
 //!
 //! Sizes and positions are any `u64`. Nothing here allocates more than the proof.
 
+pub mod file;
+pub mod fork;
 mod tiles;
 
 use ephor_base::Digest;
@@ -56,7 +58,7 @@ pub enum MakeError<E: std::error::Error> {
     Source(E),
 }
 
-/// A proof does not prove what it should. Whoever made it is at fault. The checks are made in the order of the variants.
+/// A proof does not prove what it should. Its maker is at fault. The checks are made in the order of the variants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProofError {
     /// The entry would lie beyond the end of the log.

@@ -56,8 +56,14 @@ impl Tree {
     }
 }
 
+/// The RFC 6962 hash of a leaf: SHA-256 of 0x00 and the bytes.
+#[must_use]
+pub fn leaf_hash(bytes: &[u8]) -> Digest {
+    Digest::of_parts(&[&[0], bytes])
+}
+
 /// The root over hashes whose number is a power of two.
-pub(crate) fn root_of_full(hashes: &[Digest]) -> Digest {
+pub fn root_of_full(hashes: &[Digest]) -> Digest {
     let mut row = hashes.to_vec();
     while row.len() > 1 {
         row = row
@@ -70,14 +76,13 @@ pub(crate) fn root_of_full(hashes: &[Digest]) -> Digest {
 }
 
 /// The hash of an inner node: SHA-256 of 0x01 and both children.
-pub(crate) fn join(left: &Digest, right: &Digest) -> Digest {
+pub fn join(left: &Digest, right: &Digest) -> Digest {
     Digest::of_parts(&[&[1], &left.0, &right.0])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Entry;
 
     /// The definition of RFC 6962, section 2.1, word for word.
     fn by_definition(leaves: &[Digest]) -> Digest {
@@ -93,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_root_is_that_of_the_definition() {
-        let leaves: Vec<_> = (0..130u32).map(|n| Entry::leaf(&n.to_be_bytes())).collect();
+        let leaves: Vec<_> = (0..130u32).map(|n| leaf_hash(&n.to_be_bytes())).collect();
         let mut tree = Tree::new();
         for (size, leaf) in leaves.iter().enumerate() {
             assert_eq!(tree.root(), by_definition(leaves.get(..size).unwrap_or_default()));
@@ -115,7 +120,7 @@ mod tests {
             &[0x60, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x6f],
         ];
         let mut tree = Tree::new();
-        inputs.iter().for_each(|input| tree.push(Entry::leaf(input)));
+        inputs.iter().for_each(|input| tree.push(leaf_hash(input)));
         let expected = "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328";
         assert_eq!(tree.root().to_string(), expected);
     }

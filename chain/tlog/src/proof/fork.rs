@@ -21,12 +21,17 @@
 
 use ephor_base::Digest;
 
+use super::{
+    check_consistency,
+    file::{NotAProof, read_path, text_of},
+};
 use crate::{
-    checkpoint::Head,
-    known::{KnownLog, NoteFault, check_any, hash, read_text, write_hash},
+    checkpoint::{
+        Head,
+        known::{KnownLog, NoteFault, check_any, hash, read_text, write_hash},
+    },
     note::Note,
-    offline::{CheckError, NotAProof, read_path, text_of},
-    proof::check_consistency,
+    signature::Checks,
 };
 
 const HEADER: &str = "ephor/fork-proof@v1";
@@ -62,6 +67,12 @@ pub struct CheckedFork {
 /// Two checkpoints do not contradict one another, or it is not shown. The log may be honest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ForkFault {
+    /// The caller knows no log of this name.
+    #[error("no key was given for the log that the proof names")]
+    UnknownLog,
+    /// A checkpoint is not one that the log signed with all its keys.
+    #[error("the checkpoint does not hold: {0}")]
+    Checkpoint(#[from] NoteFault),
     /// They are of different logs.
     #[error("the two checkpoints are of different logs")]
     Origins,
@@ -134,16 +145,15 @@ impl ForkProof {
     /// Checks that one of the known logs signed both checkpoints, and that they contradict one another.
     ///
     /// # Errors
-    /// [`CheckError`] if a checkpoint is not the log's, or if no contradiction is shown.
-    pub fn check(&self, logs: &[KnownLog]) -> Result<CheckedFork, CheckError> {
+    /// [`ForkFault`] if a checkpoint is not the log's, or if no contradiction is shown.
+    pub fn check(&self, logs: &[KnownLog], checks: &dyn Checks) -> Result<CheckedFork, ForkFault> {
         let origin = |note: &Note| note.text.lines().next().unwrap_or_default().to_owned();
-        let signed = |note: &Note| -> Result<Head, CheckError> {
-            let found: Option<Result<Head, NoteFault>> = check_any(logs.iter(), note);
-            Ok(found.ok_or(CheckError::UnknownLog)??)
+        let signed = |note: &Note| -> Result<Head, ForkFault> {
+            Ok(check_any(logs.iter(), note, checks).ok_or(ForkFault::UnknownLog)??)
         };
         let (smaller, larger) = (signed(&self.smaller)?, signed(&self.larger)?);
         if origin(&self.smaller) != origin(&self.larger) {
-            return Err(ForkFault::Origins.into());
+            return Err(ForkFault::Origins);
         }
         let prefix = self.past_root(smaller, larger)?;
         Ok(CheckedFork { origin: origin(&self.smaller), smaller, larger, prefix })
@@ -170,6 +180,6 @@ impl ForkProof {
 }
 
 /// Whether the file says of itself that it is a fork proof.
-pub(crate) fn is_one(bytes: &[u8]) -> bool {
+pub fn is_one(bytes: &[u8]) -> bool {
     bytes.strip_prefix(HEADER.as_bytes()).is_some_and(|rest| rest.starts_with(b"\n"))
 }
