@@ -1,0 +1,142 @@
+//! A handshake beside bare snow XX, ML-KEM and the signatures; a link beside a bare snow transport. Ratios within one run.
+#![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Node, Seeded, acquainted, establish, verify};
+use ephor_mesh::{
+    frame::{MOST_CHUNK, Priority},
+    handshake::{Kem, MlKem768, libraries},
+    link::{Event, Limits, Link},
+    seal::{MOST_PLAIN, MOST_SEALED},
+};
+use snow::{Builder, HandshakeState, TransportState};
+
+const ROUNDS: usize = 15;
+const HANDSHAKES: usize = 40;
+const FRAMES: usize = 1000;
+
+fn main() {
+    // `cargo test` runs benchmarks as well; it asks for tests and gets none.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let (mut alice, mut bob) = acquainted();
+    let (mut ours, mut bare, mut probes) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(timed(HANDSHAKES, || drop(establish(&mut alice, &mut bob))));
+        bare.push(timed(HANDSHAKES, || drop(bare_handshake())));
+        probes.push(timed(HANDSHAKES, || signatures(&alice, &bob)));
+    }
+    let [ours, bare, probes] = [ours, bare, probes].map(median);
+    let rival = bare + probes;
+    println!("handshake, both sides: {ours:?}");
+    println!("snow XX + ML-KEM-768: {bare:?}; the signatures alone: {probes:?}");
+    println!("ratio {:.2} (at most 1.3)", ours.as_secs_f64() / rival.as_secs_f64());
+
+    let (mut link, mut snow) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        link.push(linked(&mut alice, &mut bob));
+        snow.push(bare_transport());
+    }
+    let [link, snow] = [link, snow].map(median);
+    let rate = |time: Duration, frame: usize| (FRAMES * frame) as f64 / time.as_secs_f64() / 1e6;
+    let (ours, rival) = (rate(link, MOST_CHUNK), rate(snow, MOST_PLAIN));
+    println!("link: {ours:.0} MB/s, snow: {rival:.0} MB/s, one core for both sides");
+    println!("ratio {:.2} (at least 0.9)", ours / rival);
+}
+
+fn timed(count: usize, mut run: impl FnMut()) -> Duration {
+    let start = Instant::now();
+    (0..count).for_each(|_| run());
+    start.elapsed() / u32::try_from(count).unwrap_or(1)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn side(seed: u64, initiator: bool) -> HandshakeState {
+    let builder = Builder::with_resolver("Noise_XX_25519_AESGCM_SHA256".parse().unwrap(), libraries(Seeded::new(seed)));
+    let key = [u8::try_from(seed).unwrap(); 32];
+    let builder = builder.local_private_key(&key).unwrap();
+    if initiator { builder.build_initiator().unwrap() } else { builder.build_responder().unwrap() }
+}
+
+/// Noise XX with ML-KEM in its payloads, and nothing around it.
+fn bare_handshake() -> [TransportState; 2] {
+    let (mut dials, mut answers) = (side(1, true), side(2, false));
+    let (mut kem, mut buffer, mut payload) = (MlKem768::default(), vec![0; 2000], vec![0; 2000]);
+    let length = dials.write_message(kem.generate().unwrap().as_slice(), &mut buffer).unwrap();
+    let length = answers.read_message(&buffer[..length], &mut payload).unwrap();
+    let (ciphertext, _) = MlKem768::default().encapsulate(&payload[..length].try_into().unwrap()).unwrap();
+    let length = answers.write_message(ciphertext.as_slice(), &mut buffer).unwrap();
+    let length = dials.read_message(&buffer[..length], &mut payload).unwrap();
+    kem.decapsulate(&payload[..length].try_into().unwrap()).unwrap();
+    let length = dials.write_message(&[], &mut buffer).unwrap();
+    answers.read_message(&buffer[..length], &mut payload).unwrap();
+    [dials.into_transport_mode().unwrap(), answers.into_transport_mode().unwrap()]
+}
+
+/// Both signatures of both sides, and their checks.
+fn signatures(alice: &Node, bob: &Node) {
+    for node in [alice, bob] {
+        let signatures = node.keys.sign(&[7; 45]);
+        assert!(verify(&node.keys.public(), &[7; 45], &signatures));
+    }
+}
+
+/// Moves frames through two links; the reader gives credit as it goes.
+fn linked(alice: &mut Node, bob: &mut Node) -> Duration {
+    let (ours, theirs) = establish(alice, bob);
+    let limits = Limits::default().with_room(8 << 20, 64 << 20).unwrap();
+    let (mut a, mut b) = (Link::new(ours, limits, Duration::ZERO), Link::new(theirs, limits, Duration::ZERO));
+    let stream = a.open(Priority::Bulk).unwrap();
+    let mut wire = vec![0; MOST_SEALED];
+    let messages: Vec<Vec<u8>> = (0..FRAMES).map(|_| vec![7; MOST_CHUNK]).collect();
+    let mut came = 0;
+    let start = Instant::now();
+    let mut messages = messages.into_iter();
+    while came < FRAMES {
+        if let Some(message) = messages.next() {
+            a.send(stream, message).unwrap();
+        }
+        loop {
+            let bytes = a.transmit(Duration::ZERO, &mut wire).unwrap().bytes;
+            if bytes == 0 {
+                break;
+            }
+            let chunk = match b.receive(Duration::ZERO, &wire[..bytes]).unwrap().event {
+                Some(Event::Chunk { stream, last, bytes }) => Some((stream, last, bytes.len())),
+                _ => None,
+            };
+            if let Some((stream, last, length)) = chunk {
+                b.consume(stream, length).unwrap();
+                came += usize::from(last);
+            }
+        }
+        loop {
+            let bytes = b.transmit(Duration::ZERO, &mut wire).unwrap().bytes;
+            if bytes == 0 {
+                break;
+            }
+            a.receive(Duration::ZERO, &wire[..bytes]).unwrap();
+        }
+    }
+    start.elapsed()
+}
+
+fn bare_transport() -> Duration {
+    let [mut a, mut b] = bare_handshake();
+    let (payload, mut wire, mut plain) = (vec![7; MOST_PLAIN], vec![0; 65_535], vec![0; 65_535]);
+    let start = Instant::now();
+    for _ in 0..FRAMES {
+        let length = a.write_message(&payload, &mut wire).unwrap();
+        b.read_message(&wire[..length], &mut plain).unwrap();
+    }
+    start.elapsed()
+}
