@@ -1,5 +1,5 @@
 //! Two nodes with real keys, and what brings their bytes across.
-#![allow(dead_code, clippy::allow_attributes, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unreachable_pub, clippy::allow_attributes, reason = "each test binary uses a part of it")]
 
 pub mod cluster;
 

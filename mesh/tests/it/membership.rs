@@ -84,10 +84,15 @@ fn member(bytes: &mut Vec<u8>, node: u64, incarnation: u64) {
 
 /// A gossip packet of node 1 to node 0, with one update of state `state`.
 fn gossip(about: u64, incarnation: u64, state: u8) -> Vec<u8> {
+    gossip_to(1, about, incarnation, state)
+}
+
+/// The same to a later incarnation of node 0.
+fn gossip_to(own: u64, about: u64, incarnation: u64, state: u8) -> Vec<u8> {
     let mut packet = Vec::new();
     member(&mut packet, 1, 1);
     packet.extend_from_slice(&[0, 0]);
-    member(&mut packet, 0, 1);
+    member(&mut packet, 0, own);
     packet.extend_from_slice(&[8, 0, 1]);
     member(&mut packet, about, incarnation);
     packet.extend_from_slice(&[0, 0, state]);
@@ -127,11 +132,17 @@ fn a_later_incarnation_of_this_node_that_somebody_made_up_is_stepped_over() {
     zero.receive(Duration::ZERO, node_id(1), &gossip(0, 500, 0)).unwrap();
     assert_eq!(zero.own().incarnation, 501);
     // Beyond what anybody can have reached it is nonsense, and believed by nobody.
-    zero.receive(Duration::ZERO, node_id(1), &gossip(0, u64::MAX, 0)).unwrap();
+    for packet in [
+        gossip_to(501, 0, u64::MAX, 0),
+        gossip_to(501, 2, u64::MAX, 0),
+        gossip_to(501, 2, MOST_FIRST_INCARNATION * 2, 0),
+    ] {
+        zero.receive(Duration::ZERO, node_id(1), &packet).unwrap();
+    }
     assert_eq!(zero.own().incarnation, 501);
-    zero.receive(Duration::ZERO, node_id(1), &gossip(2, u64::MAX, 0)).unwrap();
-    zero.receive(Duration::ZERO, node_id(1), &gossip(2, MOST_FIRST_INCARNATION * 2, 0)).unwrap();
-    assert_eq!(zero.members().count(), 1);
+    assert_eq!(zero.members().map(|member| member.node).collect::<Vec<_>>(), [node_id(1)]);
+    zero.receive(Duration::ZERO, node_id(1), &gossip_to(501, 2, MOST_FIRST_INCARNATION, 0)).unwrap();
+    assert_eq!(zero.members().count(), 2);
 }
 
 #[test]
