@@ -89,6 +89,10 @@ diff-otp SCENARIOS='10000' *ARGUMENTS:
 sim SEEDS='10000' *ARGUMENTS:
     cargo test --release -p ephor-kernel --test sim -- --seeds {{ SEEDS }} {{ ARGUMENTS }}
 
+# Links, membership and delivery between nodes in simulation, SEEDS times
+sim-mesh SEEDS='10000':
+    EPHOR_MESH_SEEDS={{ SEEDS }} cargo test --release -p ephor-mesh --test sim -- --ignored --nocapture
+
 # The figures of governance: a decision among 1,000 rules, provenance over 1 MB, memory over ten million decisions
 bench-governance:
     cargo test --release -p ephor-governance --test figures -- --ignored --nocapture --test-threads 1

@@ -1,5 +1,10 @@
 //! A handshake beside bare snow XX, ML-KEM and the signatures; a link beside a bare snow transport. Ratios within one run.
-#![expect(clippy::print_stdout, reason = "a benchmark tells its figures")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark stops at the first surprise and prints"
+)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

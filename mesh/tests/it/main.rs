@@ -1,4 +1,5 @@
 //! The mesh through its public face.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
 
 #[path = "../common/mod.rs"]
 mod common;

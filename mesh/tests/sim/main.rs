@@ -1,5 +1,6 @@
 //! One seed, one world: nodes with real handshakes, links, memberships and deliveries, over a network that cuts, delays, tampers and
 //! parts, while nodes crash and some lose their memory. Afterwards the world is quiet for a while, and then everything must hold.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -32,6 +33,18 @@ fn every_seed_keeps_every_promise() {
         "{SEEDS} seeds, {links} links: {accepted} accepted, {refused} refused, {expired} expired, {unanswered} unanswered, {forgot} forgotten"
     );
     assert!(totals.iter().all(|total| *total > 0), "the worlds show every fate: {totals:?}");
+}
+
+/// As many seeds as `EPHOR_MESH_SEEDS` says: `just sim-mesh`.
+#[test]
+#[ignore = "takes as long as it is told to"]
+fn many_seeds_keep_every_promise() {
+    let seeds = std::env::var("EPHOR_MESH_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1000_u64);
+    for seed in SEEDS..SEEDS + seeds {
+        let mut world = World::new(seed, Plant::Nothing);
+        world.run();
+        assert_eq!(world.violations(), [], "seed {seed}");
+    }
 }
 
 /// What the first seeds that show anything say.

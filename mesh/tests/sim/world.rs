@@ -39,7 +39,6 @@ pub(crate) enum Plant {
 enum Phase {
     Handshake(Box<Handshake>),
     Link(Box<Link>),
-    Over,
 }
 
 /// One end of a connection.
@@ -132,8 +131,6 @@ impl World {
             for pair in self.connections.keys().copied().collect::<Vec<_>>() {
                 self.pump(pair);
             }
-            self.connections
-                .retain(|_, connection| !connection.ends.iter().all(|end| matches!(end.phase, Phase::Over)));
         }
     }
 
@@ -297,7 +294,6 @@ impl World {
             let end = &mut connection.ends[side];
             let at = end.node;
             match &mut end.phase {
-                Phase::Over => return Ok(()),
                 Phase::Handshake(machine) => {
                     let mut out = Vec::new();
                     let progress = machine.receive(self.now, &rest, &mut Chain(at), &mut out);
