@@ -59,7 +59,7 @@ pub enum StreamError {
 /// Why a message cannot be queued. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendRefused {
-    /// The queue has no room now. It has once the peer reads: the caller waits for [`crate::link::Event::Writable`].
+    /// The queue has no room now. It has once the peer reads: [`crate::link::Transmitted::writable`] says when.
     #[error("the stream's queue is full: the peer reads too slowly")]
     Full,
     /// The message is longer than the queue ever takes.

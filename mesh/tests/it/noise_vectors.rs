@@ -64,3 +64,21 @@ fn the_pattern_gives_cacophonys_bytes() {
         std::mem::swap(&mut sender, &mut receiver);
     }
 }
+
+/// The node's own socket speaks another pattern, through snow's default libraries. What this crate turns on in snow changes nothing
+/// there.
+#[test]
+fn snows_default_libraries_still_serve_the_socket_of_a_home() {
+    let builder =
+        || Builder::new("Noise_NN_25519_ChaChaPoly_SHA256".parse().unwrap()).prologue(b"ephor socket").unwrap();
+    let (mut client, mut node) = (builder().build_initiator().unwrap(), builder().build_responder().unwrap());
+    let (mut bytes, mut payload) = (vec![0; 200], vec![0; 200]);
+    let length = client.write_message(&[], &mut bytes).unwrap();
+    node.read_message(&bytes[..length], &mut payload).unwrap();
+    let length = node.write_message(&[], &mut bytes).unwrap();
+    client.read_message(&bytes[..length], &mut payload).unwrap();
+    let (mut client, mut node) = (client.into_transport_mode().unwrap(), node.into_transport_mode().unwrap());
+    let length = client.write_message(b"status", &mut bytes).unwrap();
+    let length = node.read_message(&bytes[..length], &mut payload).unwrap();
+    assert_eq!(&payload[..length], b"status");
+}

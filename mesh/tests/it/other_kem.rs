@@ -2,16 +2,24 @@
 
 use ephor_base::{Digest, Secret};
 use ephor_mesh::handshake::{CiphertextBytes, EncapsulationBytes, Kem, KemError, SharedSecret};
-use ml_kem::{B32, EncapsulateDeterministic, EncodedSizeUser, KemCore, MlKem768, kem::Decapsulate};
+use ml_kem::{
+    B32, DecapsulationKey768, EncapsulationKey768, Seed,
+    kem::{Decapsulate, KeyExport},
+};
 
 pub(crate) struct OtherKem {
     seed: u64,
-    key: Option<<MlKem768 as KemCore>::DecapsulationKey>,
+    key: Option<DecapsulationKey768>,
 }
 
 impl OtherKem {
     pub(crate) const fn new(seed: u64) -> Self {
         Self { seed, key: None }
+    }
+
+    /// `d` and `z` of FIPS 203, algorithm 16.
+    fn seed(&self) -> Seed {
+        self.coins(b"d").concat(self.coins(b"z"))
     }
 
     fn coins(&self, what: &[u8]) -> B32 {
@@ -21,19 +29,20 @@ impl OtherKem {
 
 impl Kem for OtherKem {
     fn generate(&mut self) -> Result<Box<EncapsulationBytes>, KemError> {
-        let (secret, public) = MlKem768::generate_deterministic(&self.coins(b"d"), &self.coins(b"z"));
+        let secret = DecapsulationKey768::from_seed(self.seed());
+        let public = secret.encapsulation_key().to_bytes();
         self.key = Some(secret);
-        Ok(Box::new(public.as_bytes().as_slice().try_into().unwrap()))
+        Ok(Box::new(public.as_slice().try_into().unwrap()))
     }
 
     fn encapsulate(&mut self, key: &EncapsulationBytes) -> Result<(Box<CiphertextBytes>, SharedSecret), KemError> {
-        let key = <MlKem768 as KemCore>::EncapsulationKey::from_bytes(&key.as_slice().try_into().unwrap());
-        let (ciphertext, shared) = key.encapsulate_deterministic(&self.coins(b"m")).unwrap();
+        let key = EncapsulationKey768::new(&key.as_slice().try_into().unwrap()).unwrap();
+        let (ciphertext, shared) = key.encapsulate_deterministic(&self.coins(b"m"));
         Ok((Box::new(ciphertext.as_slice().try_into().unwrap()), Secret::new(shared.into())))
     }
 
     fn decapsulate(&mut self, ciphertext: &CiphertextBytes) -> Result<SharedSecret, KemError> {
         let shared = self.key.take().unwrap().decapsulate(&ciphertext.as_slice().try_into().unwrap());
-        Ok(Secret::new(shared.unwrap().into()))
+        Ok(Secret::new(shared.into()))
     }
 }
