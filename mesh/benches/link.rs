@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{Node, Seeded, acquainted, establish, verify};
 use ephor_mesh::{
-    frame::{MOST_CHUNK, Priority},
+    frame::{MOST_CHUNK, Priority, Purpose},
     handshake::{Kem, MlKem768, libraries},
     link::{Event, Limits, Link},
     seal::{MOST_PLAIN, MOST_SEALED},
@@ -100,7 +100,7 @@ fn linked(alice: &mut Node, bob: &mut Node) -> Duration {
     let (ours, theirs) = establish(alice, bob);
     let limits = Limits::default().with_room(8 << 20, 64 << 20).unwrap();
     let (mut a, mut b) = (Link::new(ours, limits, Duration::ZERO), Link::new(theirs, limits, Duration::ZERO));
-    let stream = a.open(Priority::Bulk).unwrap();
+    let stream = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     let mut wire = vec![0; MOST_SEALED];
     let messages: Vec<Vec<u8>> = (0..FRAMES).map(|_| vec![7; MOST_CHUNK]).collect();
     let mut came = 0;

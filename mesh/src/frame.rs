@@ -52,6 +52,17 @@ impl Priority {
     }
 }
 
+/// What the messages of a stream are. The link carries the byte and gives it no meaning.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Purpose(pub u8);
+
+impl Purpose {
+    /// Packets of [`crate::membership`].
+    pub const MEMBERSHIP: Self = Self(1);
+    /// Letters of [`crate::delivery`].
+    pub const DELIVERY: Self = Self(2);
+}
+
 /// Why an end closes a link in order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Farewell {
@@ -82,6 +93,8 @@ pub enum Frame<'a> {
         stream: StreamId,
         /// How both ends rank it.
         priority: Priority,
+        /// What its messages are.
+        purpose: Purpose,
     },
     /// A piece of a message.
     Data {
@@ -152,9 +165,9 @@ impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
-            Self::Open { stream, priority } => {
+            Self::Open { stream, priority, purpose: Purpose(purpose) } => {
                 head(out, OPEN, stream);
-                out.push(priority.byte());
+                out.extend_from_slice(&[priority.byte(), purpose]);
             }
             Self::Data { stream, offset, last, chunk } => {
                 head(out, DATA, stream);
@@ -184,7 +197,10 @@ impl<'a> Frame<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let mut reader = Reader::new(bytes);
         let frame = match reader.u8()? {
-            OPEN => Self::Open { stream: stream(&mut reader)?, priority: priority(reader.u8()?)? },
+            OPEN => {
+                let (stream, priority) = (stream(&mut reader)?, priority(reader.u8()?)?);
+                Self::Open { stream, priority, purpose: Purpose(reader.u8()?) }
+            }
             DATA => {
                 let (stream, offset, last) = (stream(&mut reader)?, reader.u64()?, boolean(reader.u8()?)?);
                 return Ok(Self::Data { stream, offset, last, chunk: reader.rest() });

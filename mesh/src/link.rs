@@ -18,7 +18,7 @@ use std::{
 pub use self::limits::{BadLimits, Limits, MOST_KEY_AGE, MOST_KEY_BYTES, MOST_STREAMS};
 use self::{keys::KeyUse, pulse::Pulse};
 use crate::{
-    frame::{Farewell, Frame, FrameError, Priority, StreamId},
+    frame::{Farewell, Frame, FrameError, Priority, Purpose, StreamId},
     handshake::Established,
     party::{Claim, HandshakeHash, Role},
     seal::{LENGTH, MOST_SEALED, Seal, SealError, TAG},
@@ -106,6 +106,8 @@ pub enum Event<'a> {
         stream: StreamId,
         /// How it ranks.
         priority: Priority,
+        /// What its messages are.
+        purpose: Purpose,
     },
     /// A piece of a message. Credit for it returns with [`Link::consume`].
     Chunk {
@@ -149,7 +151,7 @@ pub struct Transmitted {
 /// What a frame amounts to, before its bytes are lent out.
 enum Took {
     Nothing,
-    Opened(StreamId, Priority),
+    Opened(StreamId, Priority, Purpose),
     Chunk(StreamId, bool, Range<usize>),
     Closed(StreamId),
     Farewell(Farewell),
@@ -257,7 +259,7 @@ impl Link {
     ///
     /// # Errors
     /// [`OpenRefused`]; nothing was opened.
-    pub fn open(&mut self, priority: Priority) -> Result<StreamId, OpenRefused> {
+    pub fn open(&mut self, priority: Priority, purpose: Purpose) -> Result<StreamId, OpenRefused> {
         if self.life != Life::Running {
             return Err(OpenRefused::Ended);
         }
@@ -266,7 +268,7 @@ impl Link {
         }
         let id = StreamId(self.next_ours);
         self.next_ours = self.next_ours.checked_add(2).ok_or(OpenRefused::UsedUp)?;
-        self.streams.insert(id, Stream::ours(id, priority));
+        self.streams.insert(id, Stream::ours(id, priority, purpose));
         Ok(id)
     }
 
@@ -326,7 +328,7 @@ impl Link {
         let (consumed, took) = outcome?;
         let event = match took {
             Took::Nothing => None,
-            Took::Opened(stream, priority) => Some(Event::Opened { stream, priority }),
+            Took::Opened(stream, priority, purpose) => Some(Event::Opened { stream, priority, purpose }),
             Took::Chunk(stream, last, range) => {
                 Some(Event::Chunk { stream, last, bytes: self.plain.get(range).unwrap_or_default() })
             }
@@ -400,7 +402,7 @@ impl Link {
     fn frame(&mut self, now: Duration, length: usize) -> Result<Took, LinkError> {
         let plain = self.plain.get(..length).unwrap_or_default();
         match Frame::decode(plain).map_err(LinkError::Frame)? {
-            Frame::Open { stream, priority } => self.peer_opens(stream, priority),
+            Frame::Open { stream, priority, purpose } => self.peer_opens(stream, priority, purpose),
             Frame::Data { stream, offset, last, chunk } => {
                 let half = self.streams.get_mut(&stream).ok_or(LinkError::NoSuchStream(stream))?;
                 half.take(offset, last, chunk).map_err(|cause| LinkError::Stream { stream, cause })?;
@@ -449,7 +451,7 @@ impl Link {
         Ok(Took::Nothing)
     }
 
-    fn peer_opens(&mut self, id: StreamId, priority: Priority) -> Result<Took, LinkError> {
+    fn peer_opens(&mut self, id: StreamId, priority: Priority, purpose: Purpose) -> Result<Took, LinkError> {
         if self.is_ours(id) || id.0 == 0 || id.0 <= self.last_theirs {
             return Err(LinkError::BadOpen(id));
         }
@@ -457,8 +459,8 @@ impl Link {
             return Err(LinkError::TooManyStreams);
         }
         self.last_theirs = id.0;
-        self.streams.insert(id, Stream::theirs(id, priority));
-        Ok(Took::Opened(id, priority))
+        self.streams.insert(id, Stream::theirs(id, priority, purpose));
+        Ok(Took::Opened(id, priority, purpose))
     }
 
     /// Whether this side opens streams with such an id.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frame::{Frame, MOST_CHUNK, Priority, StreamId};
+use crate::frame::{Frame, MOST_CHUNK, Priority, Purpose, StreamId};
 
 /// How far each side may send on a new stream, in bytes, before it has been given any credit.
 pub const FIRST_CREDIT: u64 = 65_536;
@@ -93,6 +93,7 @@ enum Known {
 pub(crate) struct Stream {
     id: StreamId,
     priority: Priority,
+    purpose: Purpose,
     known: Known,
     queue: VecDeque<Vec<u8>>,
     /// Bytes of the first message of the queue that have gone.
@@ -112,19 +113,20 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A stream this side opens.
-    pub(crate) const fn ours(id: StreamId, priority: Priority) -> Self {
-        Self::new(id, priority, Known::No)
+    pub(crate) const fn ours(id: StreamId, priority: Priority, purpose: Purpose) -> Self {
+        Self::new(id, priority, purpose, Known::No)
     }
 
     /// A stream the peer has opened.
-    pub(crate) const fn theirs(id: StreamId, priority: Priority) -> Self {
-        Self::new(id, priority, Known::Yes)
+    pub(crate) const fn theirs(id: StreamId, priority: Priority, purpose: Purpose) -> Self {
+        Self::new(id, priority, purpose, Known::Yes)
     }
 
-    const fn new(id: StreamId, priority: Priority, known: Known) -> Self {
+    const fn new(id: StreamId, priority: Priority, purpose: Purpose, known: Known) -> Self {
         Self {
             id,
             priority,
+            purpose,
             known,
             queue: VecDeque::new(),
             gone: 0,
@@ -149,7 +151,7 @@ impl Stream {
     pub(crate) fn announce(&mut self) -> Option<Frame<'static>> {
         let unknown = self.known == Known::No;
         self.known = Known::Yes;
-        unknown.then_some(Frame::Open { stream: self.id, priority: self.priority })
+        unknown.then_some(Frame::Open { stream: self.id, priority: self.priority, purpose: self.purpose })
     }
 
     /// Queues a message, in a queue of `room` bytes.

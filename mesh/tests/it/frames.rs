@@ -1,6 +1,6 @@
 //! Frames: each has one form, and every other is refused.
 
-use ephor_mesh::frame::{DATA_HEADER, Farewell, Frame, FrameError, MOST_CHUNK, Priority, StreamId};
+use ephor_mesh::frame::{DATA_HEADER, Farewell, Frame, FrameError, MOST_CHUNK, Priority, Purpose, StreamId};
 use proptest::prelude::*;
 
 fn encoded(frame: &Frame<'_>) -> Vec<u8> {
@@ -16,7 +16,8 @@ fn any_priority() -> impl Strategy<Value = Priority> {
 fn any_frame(chunk: &[u8]) -> impl Strategy<Value = Frame<'_>> {
     let stream = any::<u32>().prop_map(StreamId);
     prop_oneof![
-        (stream.clone(), any_priority()).prop_map(|(stream, priority)| Frame::Open { stream, priority }),
+        (stream.clone(), any_priority(), any::<u8>().prop_map(Purpose))
+            .prop_map(|(stream, priority, purpose)| Frame::Open { stream, priority, purpose }),
         (stream.clone(), any::<u64>(), any::<bool>()).prop_map(move |(stream, offset, last)| Frame::Data {
             stream,
             offset,
@@ -45,7 +46,7 @@ fn the_longest_data_frame_fills_a_message() {
 fn what_means_nothing_is_refused_by_name() {
     assert_eq!(Frame::decode(&[]), Err(FrameError::WrongLength));
     assert_eq!(Frame::decode(&[0x01]), Err(FrameError::UnknownKind(0x01)));
-    assert_eq!(Frame::decode(&[0x10, 0, 0, 0, 1, 4]), Err(FrameError::BadValue(4)));
+    assert_eq!(Frame::decode(&[0x10, 0, 0, 0, 1, 4, 1]), Err(FrameError::BadValue(4)));
     assert_eq!(Frame::decode(&[0x23, 3]), Err(FrameError::BadValue(3)));
     let mut data = encoded(&Frame::Data { stream: StreamId(1), offset: 0, last: true, chunk: b"x" });
     data[13] = 2;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ephor_mesh::{
-    frame::{Farewell, Frame, FrameError, MOST_CHUNK, Priority, StreamId},
+    frame::{Farewell, Frame, FrameError, MOST_CHUNK, Priority, Purpose, StreamId},
     handshake::Established,
-    link::{Event, Limits, Link, LinkError, MOST_STREAMS, OpenRefused},
+    link::{Event, Limits, Link, LinkError, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
     seal::{MOST_SEALED, Seal, SealError},
     stream::{FIRST_CREDIT, SendRefused, StreamError},
 };
@@ -16,7 +16,7 @@ use crate::common::{acquainted, establish};
 /// An event that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Told {
-    Opened(StreamId, Priority),
+    Opened(StreamId, Priority, Purpose),
     Chunk(StreamId, Vec<u8>, bool),
     Closed(StreamId),
     Farewell(Farewell),
@@ -24,7 +24,7 @@ enum Told {
 
 fn told(event: Event<'_>) -> Told {
     match event {
-        Event::Opened { stream, priority } => Told::Opened(stream, priority),
+        Event::Opened { stream, priority, purpose } => Told::Opened(stream, priority, purpose),
         Event::Chunk { stream, last, bytes } => Told::Chunk(stream, bytes.to_vec(), last),
         Event::Closed { stream } => Told::Closed(stream),
         Event::Farewell { reason } => Told::Farewell(reason),
@@ -113,14 +113,14 @@ fn lengths(events: &[Told], stream: StreamId) -> usize {
 #[test]
 fn messages_arrive_whole_and_in_order_both_ways() {
     let (mut a, mut b) = linked(Limits::default());
-    let out = a.open(Priority::Data).unwrap();
-    let back = b.open(Priority::Bulk).unwrap();
+    let out = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
+    let back = b.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     assert_eq!((out, back), (StreamId(1), StreamId(2)));
     let sent = [b"one".to_vec(), Vec::new(), vec![3; 40_000]];
     sent.iter().for_each(|message| a.send(out, message.clone()).unwrap());
     b.send(back, b"hello".to_vec()).unwrap();
     let (to_a, to_b) = settle(&mut a, &mut b, Duration::ZERO);
-    assert_eq!(to_b[0], Told::Opened(out, Priority::Data));
+    assert_eq!(to_b[0], Told::Opened(out, Priority::Data, Purpose::DELIVERY));
     assert_eq!(messages(&to_b, out), sent);
     assert_eq!(messages(&to_a, back), [b"hello".to_vec()]);
     // A stream goes both ways.
@@ -133,7 +133,8 @@ fn messages_arrive_whole_and_in_order_both_ways() {
 fn a_slow_reader_stops_its_stream_and_no_other() {
     let limits = Limits::default().with_room(FIRST_CREDIT, 200_000).unwrap();
     let (mut a, mut b) = linked(limits);
-    let (slow, quick) = (a.open(Priority::Data).unwrap(), a.open(Priority::Data).unwrap());
+    let (slow, quick) =
+        (a.open(Priority::Data, Purpose::DELIVERY).unwrap(), a.open(Priority::Data, Purpose::DELIVERY).unwrap());
     a.send(slow, vec![1; 150_000]).unwrap();
     assert_eq!(a.send(slow, vec![1; 60_000]), Err(SendRefused::Full), "back-pressure reaches the sender");
     assert_eq!(a.send(slow, vec![1; 200_001]), Err(SendRefused::TooLong(200_001)));
@@ -171,9 +172,10 @@ fn a_slow_reader_stops_its_stream_and_no_other() {
 #[test]
 fn what_is_urgent_goes_first_and_equals_take_turns() {
     let (mut a, mut b) = linked(Limits::default());
-    let bulk = a.open(Priority::Bulk).unwrap();
-    let (one, other) = (a.open(Priority::Data).unwrap(), a.open(Priority::Data).unwrap());
-    let control = a.open(Priority::Control).unwrap();
+    let bulk = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
+    let (one, other) =
+        (a.open(Priority::Data, Purpose::DELIVERY).unwrap(), a.open(Priority::Data, Purpose::DELIVERY).unwrap());
+    let control = a.open(Priority::Control, Purpose::DELIVERY).unwrap();
     a.send(bulk, b"bulk".to_vec()).unwrap();
     for _ in 0..2 {
         a.send(one, b"one".to_vec()).unwrap();
@@ -189,7 +191,7 @@ fn what_is_urgent_goes_first_and_equals_take_turns() {
 #[test]
 fn a_stream_closes_when_both_halves_have() {
     let (mut a, mut b) = linked(Limits::default());
-    let stream = a.open(Priority::Data).unwrap();
+    let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
     a.send(stream, b"last words".to_vec()).unwrap();
     a.close(stream);
     assert_eq!(a.send(stream, Vec::new()), Err(SendRefused::Closed));
@@ -203,14 +205,14 @@ fn a_stream_closes_when_both_halves_have() {
     assert_eq!((a.streams().count(), b.streams().count()), (0, 0));
     // The credit for what came before the end changes nothing any more.
     a.consume(stream, 6).unwrap();
-    assert_ne!(a.open(Priority::Data).unwrap(), stream);
+    assert_ne!(a.open(Priority::Data, Purpose::DELIVERY).unwrap(), stream);
 }
 
 #[test]
 fn keys_change_by_bytes_on_both_sides_in_step() {
     let limits = Limits::default().with_key(70_000, Duration::from_secs(600)).unwrap();
     let (mut a, mut b) = linked(limits);
-    let stream = a.open(Priority::Bulk).unwrap();
+    let stream = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     let mut came = 0;
     for _ in 0..20 {
         a.send(stream, vec![5; 30_000]).unwrap();
@@ -254,6 +256,30 @@ fn a_key_that_is_never_changed_ends_the_link() {
 }
 
 #[test]
+fn a_key_that_does_too_much_ends_the_link() {
+    let (mut alice, mut bob) = acquainted();
+    let (ours, Established { mut seal, .. }) = establish(&mut alice, &mut bob);
+    let mut link = Link::new(ours, Limits::default().with_room(64 << 20, 1).unwrap(), Duration::ZERO);
+    let id = StreamId(2);
+    let open = Frame::Open { stream: id, priority: Priority::Bulk, purpose: Purpose::DELIVERY };
+    link.receive(Duration::ZERO, &sealed(&mut seal, &open)).unwrap();
+    let chunk = vec![0; MOST_CHUNK];
+    let (mut offset, mut wire, mut out) = (0, 0, vec![0; MOST_SEALED]);
+    let error = loop {
+        let piece = sealed(&mut seal, &Frame::Data { stream: id, offset, last: true, chunk: &chunk });
+        offset += chunk.len() as u64;
+        wire += piece.len() as u64;
+        if let Err(error) = link.receive(Duration::ZERO, &piece) {
+            break error;
+        }
+        link.consume(id, chunk.len()).unwrap();
+        while link.transmit(Duration::ZERO, &mut out).unwrap().bytes > 0 {}
+    };
+    assert!(matches!(error, LinkError::StaleKey), "{error}");
+    assert!((MOST_KEY_BYTES..MOST_KEY_BYTES + 3 * MOST_SEALED as u64).contains(&wire), "{wire}");
+}
+
+#[test]
 fn the_pulse_follows_the_round_trip() {
     let (mut a, mut b) = linked(Limits::default());
     let mut now = Duration::ZERO;
@@ -283,7 +309,7 @@ fn a_silent_peer_is_given_up_and_the_link_ends() {
     assert_eq!(a.transmit(just, &mut out).unwrap().bytes, 0);
     assert!(matches!(a.transmit(until, &mut out), Err(LinkError::Silent(_))));
     assert!(matches!(a.transmit(until, &mut out), Err(LinkError::Ended)));
-    assert_eq!(a.open(Priority::Data), Err(OpenRefused::Ended));
+    assert_eq!(a.open(Priority::Data, Purpose::DELIVERY), Err(OpenRefused::Ended));
 }
 
 #[test]
@@ -301,18 +327,19 @@ fn a_farewell_ends_both_sides() {
 fn a_side_opens_as_many_streams_as_it_may() {
     let (mut a, mut b) = linked(Limits::default());
     for _ in 0..MOST_STREAMS {
-        a.open(Priority::Data).unwrap();
+        a.open(Priority::Data, Purpose::DELIVERY).unwrap();
     }
-    assert_eq!(a.open(Priority::Data), Err(OpenRefused::TooMany));
+    assert_eq!(a.open(Priority::Data, Purpose::DELIVERY), Err(OpenRefused::TooMany));
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(to_b.len(), MOST_STREAMS);
-    b.open(Priority::Data).unwrap();
+    b.open(Priority::Data, Purpose::DELIVERY).unwrap();
 }
 
 #[test]
 fn what_was_changed_cut_doubled_or_reordered_on_the_wire_ends_the_link() {
     let frames = |seal: &mut Seal| {
-        let open = sealed(seal, &Frame::Open { stream: StreamId(2), priority: Priority::Data });
+        let open =
+            sealed(seal, &Frame::Open { stream: StreamId(2), priority: Priority::Data, purpose: Purpose::DELIVERY });
         [open, sealed(seal, &Frame::Ping { token: 1 })]
     };
     let not_next = |outcome: Result<_, LinkError>| matches!(outcome, Err(LinkError::Sealed(SealError::NotNext(_))));
@@ -357,7 +384,7 @@ fn said(frames: &[Frame<'_>]) -> Option<LinkError> {
 #[test]
 fn every_broken_rule_of_a_stream_ends_the_link_by_name() {
     let id = StreamId(2);
-    let open = Frame::Open { stream: id, priority: Priority::Data };
+    let open = Frame::Open { stream: id, priority: Priority::Data, purpose: Purpose::DELIVERY };
     let data = |offset, last, chunk| Frame::Data { stream: id, offset, last, chunk };
     let cause = |frames: &[Frame<'_>]| match said(&[&[open], frames].concat()) {
         Some(LinkError::Stream { stream, cause }) if stream == id => Some(cause),
@@ -379,7 +406,7 @@ fn every_broken_rule_of_a_stream_ends_the_link_by_name() {
 
 #[test]
 fn every_broken_rule_of_a_link_ends_it_by_name() {
-    let open = |id| Frame::Open { stream: StreamId(id), priority: Priority::Bulk };
+    let open = |id| Frame::Open { stream: StreamId(id), priority: Priority::Bulk, purpose: Purpose::DELIVERY };
     assert!(matches!(said(&[open(1)]), Some(LinkError::BadOpen(StreamId(1)))), "an id of the other side");
     assert!(matches!(said(&[open(0)]), Some(LinkError::BadOpen(StreamId(0)))));
     assert!(matches!(said(&[open(4), open(2)]), Some(LinkError::BadOpen(StreamId(2)))), "an id below the last");
@@ -426,7 +453,7 @@ proptest! {
         let limits = Limits::default().with_room(FIRST_CREDIT, 4 << 20).unwrap().with_key(100_000, Duration::from_secs(9)).unwrap();
         let (mut a, mut b) = linked(limits);
         let priorities = [Priority::Bulk, Priority::Data, Priority::Control];
-        let streams = priorities.map(|priority| a.open(priority).unwrap());
+        let streams = priorities.map(|priority| a.open(priority, Purpose::DELIVERY).unwrap());
         let mut sent = vec![Vec::new(); 3];
         for (at, (which, length)) in lengths.iter().enumerate() {
             let message = vec![u8::try_from(at).unwrap(); *length];

@@ -1,14 +1,15 @@
 //! The vectors that `docs/mesh.md` offers to a second implementation, made from fixed keys; and a first check that the description
 //! suffices: the handshake once more, from snow, HMAC and the text alone.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use ephor_base::{Digest, Random, Secret, SessionId};
 use ephor_mesh::{
     delivery::{Answer, Delivery, Event, MemoryId},
-    frame::{Farewell, Frame, Priority, StreamId},
+    frame::{Farewell, Frame, Priority, Purpose, StreamId},
     handshake::{Handshake, Kem, PROTOCOL, libraries},
     invite::Words,
+    membership::{Command, Member, Membership, settings},
     party::{HandshakeHash, Role, Statement},
     seal::MOST_SEALED,
 };
@@ -18,7 +19,7 @@ use sha2::Sha256;
 use snow::{Builder, HandshakeState};
 
 use crate::{
-    common::{acquainted, feed},
+    common::{Keys, acquainted, cluster::Names, feed, node_id},
     other_kem::OtherKem,
 };
 
@@ -81,7 +82,7 @@ fn flights() -> Flights {
 fn frames() -> Vec<(&'static str, Vec<u8>)> {
     let stream = StreamId(1);
     let all = [
-        ("open", Frame::Open { stream, priority: Priority::Data }),
+        ("open", Frame::Open { stream, priority: Priority::Data, purpose: Purpose::DELIVERY }),
         ("data", Frame::Data { stream, offset: 0, last: true, chunk: b"hello" }),
         ("ping", Frame::Ping { token: 1 }),
         ("rekey", Frame::Rekey { generation: 1 }),
@@ -127,6 +128,16 @@ fn invitation() -> Value {
     })
 }
 
+/// What node 1 in incarnation 3 says to node 2, which it does not know yet.
+fn membership() -> Value {
+    let own = Member { node: node_id(1), incarnation: 3 };
+    let names = Names([node_id(1), node_id(2)].into());
+    let mut node = Membership::new(own, settings(NonZeroU32::MIN), Box::new(names), Arc::new(Same(0)));
+    node.meet(Duration::ZERO, node_id(2)).unwrap();
+    let Some(Command::Send { packet, .. }) = node.poll() else { panic!("nothing is said") };
+    json!({ "announce": hex(&packet) })
+}
+
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
     mac.update(message);
@@ -140,9 +151,11 @@ struct Described {
     shared: [u8; 32],
     psk: [u8; 32],
     hash: Vec<u8>,
+    /// The plaintext of both credentials, as the flights carry them.
+    credentials: [Vec<u8>; 2],
 }
 
-fn described() -> Described {
+fn described(flights: &Flights) -> Described {
     let side = |keys: [u8; 2], initiator: bool| -> HandshakeState {
         let builder = Builder::with_resolver(PROTOCOL.parse().unwrap(), libraries(Arc::new(Same(keys[1]))));
         let key = [keys[0]; 32];
@@ -165,19 +178,26 @@ fn described() -> Described {
     let after_second = dials.get_handshake_hash().to_vec();
     let psk = hmac(&hmac(&after_second, shared.expose()), b"ephor-mesh/1 psk\x01");
     dials.set_psk(3, &psk).unwrap();
+    answers.set_psk(3, &psk).unwrap();
     let length = dials.write_message(&[], &mut buffer).unwrap();
+    let third = buffer[..length].to_vec();
+    answers.read_message(&third, &mut payload).unwrap();
     let hash = dials.get_handshake_hash().to_vec();
-    Described {
-        messages: [first, second, buffer[..length].to_vec()],
-        after_second,
-        shared: *shared.expose(),
-        psk,
-        hash,
-    }
+
+    let (mut dials, mut answers) = (dials.into_transport_mode().unwrap(), answers.into_transport_mode().unwrap());
+    let sealed = [(&mut answers, &flights.bytes[2][2 + third.len()..]), (&mut dials, &flights.bytes[3][..])];
+    let credentials = sealed.map(|(reader, message)| {
+        let mut plain = vec![0; message.len()];
+        let length = reader.read_message(&message[2..], &mut plain).unwrap();
+        plain.truncate(length);
+        plain
+    });
+    Described { messages: [first, second, third], after_second, shared: *shared.expose(), psk, hash, credentials }
 }
 
 fn vectors() -> Value {
-    let (flights, described) = (flights(), described());
+    let flights = flights();
+    let described = described(&flights);
     let [first, second, third, fourth] = &flights.bytes;
     let mut handshake = Map::new();
     let mut put = |name: &str, bytes: &[u8]| handshake.insert(name.to_owned(), hex(bytes));
@@ -200,18 +220,27 @@ fn vectors() -> Value {
     put("initiator_statement", Statement::of(Role::Initiator, &flights.hash).bytes());
     put("responder_statement", Statement::of(Role::Responder, &flights.hash).bytes());
     put("flight_4", fourth);
+    for (name, seed, credential) in
+        [("initiator", 1, &described.credentials[0]), ("responder", 2, &described.credentials[1])]
+    {
+        put(&format!("{name}_node"), &node_id(seed).0.0);
+        put(&format!("{name}_chain_seed"), &Digest::of_parts(&[b"keys", &seed.to_be_bytes()]).0);
+        put(&format!("{name}_credential"), credential);
+    }
     json!({
         "protocol": PROTOCOL,
         "handshake": handshake,
         "initiator_frames": flights.frames,
         "letters": letters(),
         "invitation": invitation(),
+        "membership": membership(),
     })
 }
 
 #[test]
 fn the_machine_does_what_the_text_says() {
-    let (flights, described) = (flights(), described());
+    let flights = flights();
+    let described = described(&flights);
     let length = |message: &[u8]| u16::try_from(message.len()).unwrap().to_be_bytes();
     let [first, second, third] = &described.messages;
     assert_eq!(flights.bytes[0], [b"ephmesh\x01", &length(first)[..], first].concat());
@@ -220,6 +249,19 @@ fn the_machine_does_what_the_text_says() {
     assert_eq!(flights.hash.0.0.as_slice(), described.hash);
     let statement = [b"ephor-mesh/1\x01".as_slice(), &described.hash].concat();
     assert_eq!(Statement::of(Role::Initiator, &flights.hash).bytes(), statement);
+    for (seed, role) in [(1, 1), (2, 2)] {
+        let (keys, statement) = (Keys::new(seed), [b"ephor-mesh/1", &[role][..], &described.hash].concat());
+        let (public, signatures) = (keys.public(), keys.sign(&statement));
+        let mut credential = vec![1];
+        credential.extend_from_slice(&node_id(seed).0.0);
+        credential.extend_from_slice(&public.ed25519);
+        credential.extend_from_slice(public.ml_dsa_65.as_slice());
+        credential.extend_from_slice(&signatures.ed25519);
+        credential.extend_from_slice(signatures.ml_dsa_65.as_slice());
+        credential.extend_from_slice(&[0; 1 + 16 + 32]);
+        assert_eq!(described.credentials[usize::from(role) - 1], credential);
+        assert_eq!(credential.len(), 5439);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 use ephor_base::Random;
 use ephor_mesh::{
     delivery::{Answer, Event as Delivered, Reason},
-    frame::{Priority, StreamId},
+    frame::{Priority, Purpose, StreamId},
     handshake::{Handshake, MlKem768},
     link::{Event, Limits, Link, LinkError},
     membership::Command,
@@ -310,9 +310,9 @@ impl World {
                     let received = link.receive(self.now, &rest).map_err(|error| Some(format!("{error:?}")))?;
                     rest.drain(..received.consumed);
                     let chunk = match received.event {
-                        Some(Event::Opened { stream, priority }) => {
-                            match priority {
-                                Priority::Heartbeat => end.membership = Some(stream),
+                        Some(Event::Opened { stream, purpose, .. }) => {
+                            match purpose {
+                                Purpose::MEMBERSHIP => end.membership = Some(stream),
                                 _ => end.delivery = Some(stream),
                             }
                             None
@@ -349,8 +349,8 @@ impl World {
         }
         let end = &mut self.connections.get_mut(&pair).unwrap().ends[side];
         if side == 0 {
-            end.membership = Some(link.open(Priority::Heartbeat).unwrap());
-            end.delivery = Some(link.open(Priority::Data).unwrap());
+            end.membership = Some(link.open(Priority::Heartbeat, Purpose::MEMBERSHIP).unwrap());
+            end.delivery = Some(link.open(Priority::Data, Purpose::DELIVERY).unwrap());
         }
         end.phase = Phase::Link(Box::new(link));
         self.links += 1;
