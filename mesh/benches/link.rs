@@ -17,6 +17,7 @@ use ephor_mesh::{
     handshake::{Kem, MlKem768, libraries},
     link::{Event, Limits, Link},
     seal::{MOST_PLAIN, MOST_SEALED},
+    stream::Message,
 };
 use snow::{Builder, HandshakeState, TransportState};
 
@@ -40,7 +41,9 @@ fn main() {
     let rival = bare + probes;
     println!("handshake, both sides: {ours:?}");
     println!("snow XX + ML-KEM-768: {bare:?}; the signatures alone: {probes:?}");
-    println!("ratio {:.2} (at most 1.3)", ours.as_secs_f64() / rival.as_secs_f64());
+    let without = ours.saturating_sub(probes);
+    let ratio = |ours: Duration, rival: Duration| ours.as_secs_f64() / rival.as_secs_f64();
+    println!("ratio {:.2} (at most 1.3); {:.2} without the signatures", ratio(ours, rival), ratio(without, bare));
 
     let (mut link, mut snow) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -102,7 +105,7 @@ fn linked(alice: &mut Node, bob: &mut Node) -> Duration {
     let (mut a, mut b) = (Link::new(ours, limits, Duration::ZERO), Link::new(theirs, limits, Duration::ZERO));
     let stream = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     let mut wire = vec![0; MOST_SEALED];
-    let messages: Vec<Vec<u8>> = (0..FRAMES).map(|_| vec![7; MOST_CHUNK]).collect();
+    let messages: Vec<Message> = (0..FRAMES).map(|_| Message::from(&*vec![7; MOST_CHUNK])).collect();
     let mut came = 0;
     let start = Instant::now();
     let mut messages = messages.into_iter();
@@ -137,7 +140,8 @@ fn linked(alice: &mut Node, bob: &mut Node) -> Duration {
 
 fn bare_transport() -> Duration {
     let [mut a, mut b] = bare_handshake();
-    let (payload, mut wire, mut plain) = (vec![7; MOST_PLAIN], vec![0; 65_535], vec![0; 65_535]);
+    // Buffers that lie a multiple of a page apart slow copies down; these do not.
+    let (payload, mut wire, mut plain) = (vec![7; MOST_PLAIN], vec![0; 67_000], vec![0; 68_500]);
     let start = Instant::now();
     for _ in 0..FRAMES {
         let length = a.write_message(&payload, &mut wire).unwrap();

@@ -170,9 +170,7 @@ impl<'a> Frame<'a> {
                 out.extend_from_slice(&[priority.byte(), purpose]);
             }
             Self::Data { stream, offset, last, chunk } => {
-                head(out, DATA, stream);
-                out.extend_from_slice(&offset.to_be_bytes());
-                out.push(u8::from(last));
+                out.extend_from_slice(&data_header(stream, offset, last));
                 out.extend_from_slice(chunk);
             }
             Self::Credit { stream, limit } => {
@@ -216,6 +214,12 @@ impl<'a> Frame<'a> {
         reader.end()?;
         Ok(frame)
     }
+}
+
+/// A data frame up to its chunk.
+pub(crate) const fn data_header(StreamId(stream): StreamId, offset: u64, last: bool) -> [u8; DATA_HEADER] {
+    let ([a, b, c, d], [e, f, g, h, i, j, k, l]) = (stream.to_be_bytes(), offset.to_be_bytes());
+    [DATA, a, b, c, d, e, f, g, h, i, j, k, l, if last { 1 } else { 0 }]
 }
 
 fn head(out: &mut Vec<u8>, kind: u8, StreamId(stream): StreamId) {

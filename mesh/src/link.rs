@@ -22,7 +22,7 @@ use crate::{
     handshake::Established,
     party::{Claim, HandshakeHash, Role},
     seal::{LENGTH, MOST_SEALED, Seal, SealError, TAG},
-    stream::{SendRefused, Stream, StreamError},
+    stream::{Message, Part, SendRefused, Stream, StreamError},
 };
 
 /// Pings of the peer that wait for a pong. An honest peer has one out.
@@ -272,16 +272,29 @@ impl Link {
         Ok(id)
     }
 
+    /// Whether a message of `length` bytes would be queued on a stream.
+    ///
+    /// # Errors
+    /// What [`Link::send`] would say.
+    pub fn may_send(&mut self, stream: StreamId, length: usize) -> Result<(), SendRefused> {
+        let room = self.limits.queue;
+        self.sendable(stream)?.may_send(length, room)
+    }
+
     /// Queues a message on a stream.
     ///
     /// # Errors
-    /// [`SendRefused`]; nothing was queued, and the message is the caller's still if it kept a copy.
-    pub fn send(&mut self, stream: StreamId, message: Vec<u8>) -> Result<(), SendRefused> {
+    /// [`SendRefused`]; nothing was queued, and the message is gone. [`Link::may_send`] says so before.
+    pub fn send(&mut self, stream: StreamId, message: Message) -> Result<(), SendRefused> {
+        let room = self.limits.queue;
+        self.sendable(stream)?.send(message, room)
+    }
+
+    fn sendable(&mut self, stream: StreamId) -> Result<&mut Stream, SendRefused> {
         if self.life != Life::Running {
             return Err(SendRefused::Ended);
         }
-        let room = self.limits.queue;
-        self.streams.get_mut(&stream).ok_or(SendRefused::Closed)?.send(message, room)
+        self.streams.get_mut(&stream).ok_or(SendRefused::Closed)
     }
 
     /// Gives credit back for `bytes` of a stream that the caller is done with. A stream that is over needs none.
@@ -495,60 +508,80 @@ impl Link {
         if let Some(ends) = self.pulse.ends().filter(|ends| now >= *ends) {
             return Err(LinkError::Silent(now.saturating_sub(ends).saturating_add(self.pulse.patience())));
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let (after, writable) = self.choose(now, &mut scratch);
-        let bytes = match scratch.is_empty() {
-            true => 0,
-            false => self.seal.seal(&scratch, out).map_err(LinkError::Sealed)?,
+        self.scratch.clear();
+        let choice = self.choose(now);
+        let mut writable = None;
+        let bytes = match choice {
+            Choice::Nothing => 0,
+            Choice::Stream(id) => {
+                let (bytes, freed) = self.seal_next_of(id, out)?;
+                writable = freed.then_some(id);
+                bytes
+            }
+            Choice::Frame | Choice::Rekey(_) | Choice::Bye => {
+                self.seal.seal(&self.scratch, out).map_err(LinkError::Sealed)?
+            }
         };
-        self.scratch = scratch;
         self.outgoing.count(bytes);
-        match after {
-            After::Nothing => {}
-            After::Rekey(generation) => {
+        match choice {
+            Choice::Rekey(generation) => {
                 self.outgoing.turn(now, generation);
                 self.seal.rekey_outgoing();
             }
-            After::End => self.end(),
+            Choice::Bye => self.end(),
+            Choice::Nothing | Choice::Frame | Choice::Stream(_) => {}
         }
         Ok(Transmitted { bytes, writable })
     }
 
-    /// Writes the plaintext of the frame that goes first.
-    fn choose(&mut self, now: Duration, out: &mut Vec<u8>) -> (After, Option<StreamId>) {
+    /// Seals what a stream has next, where it lies; whether a sender that was refused may try again.
+    fn seal_next_of(&mut self, id: StreamId, out: &mut [u8]) -> Result<(usize, bool), LinkError> {
+        let stream = self.streams.get_mut(&id).ok_or(LinkError::NoSuchStream(id))?;
+        let plain = match stream.next().ok_or(LinkError::NoSuchStream(id))? {
+            Part::Chunk(plain) => plain,
+            Part::Close(frame) => {
+                frame.encode(&mut self.scratch);
+                &self.scratch
+            }
+        };
         #[cfg(feature = "planted")]
-        if self.planted.repeat(out) {
-            return (After::Nothing, None);
+        self.planted.remember(plain);
+        let bytes = self.seal.seal(plain, out).map_err(LinkError::Sealed)?;
+        let freed = stream.sent();
+        self.streams.retain(|_, stream| !stream.is_over());
+        Ok((bytes, freed))
+    }
+
+    /// Chooses what goes first, and writes it into the scratch space unless it is a stream's.
+    fn choose(&mut self, now: Duration) -> Choice {
+        #[cfg(feature = "planted")]
+        if self.planted.repeat(&mut self.scratch) {
+            return Choice::Frame;
         }
         if let Life::Leaving(reason) = self.life {
-            Frame::Bye { reason }.encode(out);
-            return (After::End, None);
+            Frame::Bye { reason }.encode(&mut self.scratch);
+            return Choice::Bye;
         }
         if let Some(generation) = self.outgoing.due(now, &self.limits) {
-            Frame::Rekey { generation }.encode(out);
-            return (After::Rekey(generation), None);
+            Frame::Rekey { generation }.encode(&mut self.scratch);
+            return Choice::Rekey(generation);
         }
         if let Some(frame) = self.notice() {
-            frame.encode(out);
-            return (After::Nothing, None);
+            frame.encode(&mut self.scratch);
+            return Choice::Frame;
         }
         for priority in Priority::ALL {
             if priority == Priority::Heartbeat
                 && let Some(frame) = self.beat(now)
             {
-                frame.encode(out);
-                return (After::Nothing, None);
+                frame.encode(&mut self.scratch);
+                return Choice::Frame;
             }
             if let Some(id) = self.turn(priority) {
-                let freed = self.streams.get_mut(&id).is_some_and(|stream| stream.next(out));
-                self.streams.retain(|_, stream| !stream.is_over());
-                #[cfg(feature = "planted")]
-                self.planted.remember(out);
-                return (After::Nothing, freed.then_some(id));
+                return Choice::Stream(id);
             }
         }
-        (After::Nothing, None)
+        Choice::Nothing
     }
 
     /// What the peer has to know of the streams themselves.
@@ -601,9 +634,14 @@ enum Opened {
     Whole { consumed: usize, wire: usize, plain: usize },
 }
 
-/// What follows once the frame is sealed.
-enum After {
+/// What goes next.
+#[derive(Clone, Copy)]
+enum Choice {
     Nothing,
+    /// A frame in the scratch space, and what follows once it is sealed.
+    Frame,
     Rekey(u32),
-    End,
+    Bye,
+    /// What the stream has next.
+    Stream(StreamId),
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frame::{Frame, MOST_CHUNK, Priority, Purpose, StreamId};
+use crate::frame::{DATA_HEADER, Frame, MOST_CHUNK, Priority, Purpose, StreamId, data_header};
 
 /// How far each side may send on a new stream, in bytes, before it has been given any credit.
 pub const FIRST_CREDIT: u64 = 65_536;
@@ -73,6 +73,63 @@ pub enum SendRefused {
     Ended,
 }
 
+/// A message for a stream. It keeps room for a header before its bytes, so that they are sealed where they lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    /// An empty message with room for `length` bytes.
+    #[must_use]
+    pub fn with_capacity(length: usize) -> Self {
+        let mut bytes = Vec::with_capacity(length.saturating_add(DATA_HEADER));
+        bytes.resize(DATA_HEADER, 0);
+        Self { bytes }
+    }
+
+    /// Appends `bytes`.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len().saturating_sub(DATA_HEADER)
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The frame of the `length` bytes from `from` on: the header goes over what is before them, which has gone already.
+    fn frame(&mut self, from: usize, length: usize, header: [u8; DATA_HEADER]) -> &[u8] {
+        let end = from.saturating_add(DATA_HEADER).saturating_add(length);
+        let frame = self.bytes.get_mut(from..end).unwrap_or_default();
+        frame.iter_mut().zip(header).for_each(|(to, byte)| *to = byte);
+        frame
+    }
+}
+
+impl From<&[u8]> for Message {
+    fn from(bytes: &[u8]) -> Self {
+        let mut message = Self::with_capacity(bytes.len());
+        message.extend_from_slice(bytes);
+        message
+    }
+}
+
+/// What a stream sends next.
+pub(crate) enum Part<'a> {
+    /// The plaintext of a data frame.
+    Chunk(&'a [u8]),
+    /// A frame that says that nothing more comes.
+    Close(Frame<'static>),
+}
+
 /// How far a half has come towards its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Half {
@@ -95,9 +152,10 @@ pub(crate) struct Stream {
     priority: Priority,
     purpose: Purpose,
     known: Known,
-    queue: VecDeque<Vec<u8>>,
-    /// Bytes of the first message of the queue that have gone.
+    queue: VecDeque<Message>,
+    /// Bytes of the first message of the queue that have gone, and of the frame that goes now.
     gone: usize,
+    going: usize,
     queued: usize,
     /// Whether a sender was refused since the queue last had room.
     waiting: bool,
@@ -130,6 +188,7 @@ impl Stream {
             known,
             queue: VecDeque::new(),
             gone: 0,
+            going: 0,
             queued: 0,
             waiting: false,
             sent: 0,
@@ -154,21 +213,23 @@ impl Stream {
         unknown.then_some(Frame::Open { stream: self.id, priority: self.priority, purpose: self.purpose })
     }
 
-    /// Queues a message, in a queue of `room` bytes.
-    pub(crate) fn send(&mut self, message: Vec<u8>, room: usize) -> Result<(), SendRefused> {
+    /// Whether a message of `length` bytes would be queued, in a queue of `room` bytes.
+    pub(crate) fn may_send(&mut self, length: usize, room: usize) -> Result<(), SendRefused> {
         if self.sending != Half::Open {
             return Err(SendRefused::Closed);
         }
-        if message.len() > room {
-            return Err(SendRefused::TooLong(message.len()));
+        if length > room {
+            return Err(SendRefused::TooLong(length));
         }
+        self.waiting = self.queued.saturating_add(length.max(1)) > room;
+        if self.waiting { Err(SendRefused::Full) } else { Ok(()) }
+    }
+
+    /// Queues a message, in a queue of `room` bytes.
+    pub(crate) fn send(&mut self, message: Message, room: usize) -> Result<(), SendRefused> {
+        self.may_send(message.len(), room)?;
         // An empty message takes its place as well, so that the queue's length is bounded.
-        let queued = self.queued.saturating_add(message.len().max(1));
-        if queued > room {
-            self.waiting = true;
-            return Err(SendRefused::Full);
-        }
-        self.queued = queued;
+        self.queued = self.queued.saturating_add(message.len().max(1));
         self.queue.push_back(message);
         Ok(())
     }
@@ -188,30 +249,34 @@ impl Stream {
         }
     }
 
-    /// Writes the next frame of this half into `out`; whether a sender that was refused may try again.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>) -> bool {
+    /// What goes next of this half, if it is ready. [`Stream::sent`] follows.
+    pub(crate) fn next(&mut self) -> Option<Part<'_>> {
+        let Some(message) = self.queue.front_mut() else {
+            let closes = self.sending == Half::Closing;
+            return closes.then_some(Part::Close(Frame::Close { stream: self.id }));
+        };
+        let credit = usize::try_from(self.limit.saturating_sub(self.sent)).unwrap_or(usize::MAX);
+        let rest = message.len().saturating_sub(self.gone);
+        self.going = rest.min(credit).min(MOST_CHUNK);
+        let header = data_header(self.id, self.sent, self.going == rest);
+        Some(Part::Chunk(message.frame(self.gone, self.going, header)))
+    }
+
+    /// What [`Stream::next`] gave has gone; whether a sender that was refused may try again.
+    pub(crate) fn sent(&mut self) -> bool {
         let Some(message) = self.queue.front() else {
-            if self.sending == Half::Closing {
-                self.sending = Half::Closed;
-                Frame::Close { stream: self.id }.encode(out);
-            }
+            self.sending = Half::Closed;
             return false;
         };
-        let rest = message.get(self.gone..).unwrap_or_default();
-        let credit = usize::try_from(self.limit.saturating_sub(self.sent)).unwrap_or(usize::MAX);
-        let take = rest.len().min(credit).min(MOST_CHUNK);
-        let chunk = rest.get(..take).unwrap_or_default();
-        let last = take == rest.len();
-        Frame::Data { stream: self.id, offset: self.sent, last, chunk }.encode(out);
-        self.sent = self.sent.saturating_add(u64::try_from(take).unwrap_or(u64::MAX));
-        self.gone = self.gone.saturating_add(take);
-        if !last {
+        self.sent = self.sent.saturating_add(u64::try_from(self.going).unwrap_or(u64::MAX));
+        self.gone = self.gone.saturating_add(self.going);
+        self.going = 0;
+        if self.gone < message.len() {
             return false;
         }
-        let whole = message.len().max(1);
+        self.queued = self.queued.saturating_sub(message.len().max(1));
         self.queue.pop_front();
         self.gone = 0;
-        self.queued = self.queued.saturating_sub(whole);
         std::mem::take(&mut self.waiting)
     }
 

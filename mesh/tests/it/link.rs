@@ -7,7 +7,7 @@ use ephor_mesh::{
     handshake::Established,
     link::{Event, Limits, Link, LinkError, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
     seal::{MOST_SEALED, Seal, SealError},
-    stream::{FIRST_CREDIT, SendRefused, StreamError},
+    stream::{FIRST_CREDIT, Message, SendRefused, StreamError},
 };
 use proptest::prelude::*;
 
@@ -101,6 +101,13 @@ fn messages(events: &[Told], stream: StreamId) -> Vec<Vec<u8>> {
     whole
 }
 
+fn say(link: &mut Link, stream: StreamId, message: impl AsRef<[u8]>) -> Result<(), SendRefused> {
+    let may = link.may_send(stream, message.as_ref().len());
+    let done = link.send(stream, Message::from(message.as_ref()));
+    assert_eq!(may, done);
+    done
+}
+
 /// How many bytes of a stream came.
 fn lengths(events: &[Told], stream: StreamId) -> usize {
     let length = |told: &Told| match told {
@@ -117,14 +124,14 @@ fn messages_arrive_whole_and_in_order_both_ways() {
     let back = b.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     assert_eq!((out, back), (StreamId(1), StreamId(2)));
     let sent = [b"one".to_vec(), Vec::new(), vec![3; 40_000]];
-    sent.iter().for_each(|message| a.send(out, message.clone()).unwrap());
-    b.send(back, b"hello".to_vec()).unwrap();
+    sent.iter().for_each(|message| say(&mut a, out, message.clone()).unwrap());
+    say(&mut b, back, b"hello".to_vec()).unwrap();
     let (to_a, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(to_b[0], Told::Opened(out, Priority::Data, Purpose::DELIVERY));
     assert_eq!(messages(&to_b, out), sent);
     assert_eq!(messages(&to_a, back), [b"hello".to_vec()]);
     // A stream goes both ways.
-    b.send(out, b"answer".to_vec()).unwrap();
+    say(&mut b, out, b"answer".to_vec()).unwrap();
     let (to_a, _) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&to_a, out), [b"answer".to_vec()]);
 }
@@ -135,14 +142,14 @@ fn a_slow_reader_stops_its_stream_and_no_other() {
     let (mut a, mut b) = linked(limits);
     let (slow, quick) =
         (a.open(Priority::Data, Purpose::DELIVERY).unwrap(), a.open(Priority::Data, Purpose::DELIVERY).unwrap());
-    a.send(slow, vec![1; 150_000]).unwrap();
-    assert_eq!(a.send(slow, vec![1; 60_000]), Err(SendRefused::Full), "back-pressure reaches the sender");
-    assert_eq!(a.send(slow, vec![1; 200_001]), Err(SendRefused::TooLong(200_001)));
+    say(&mut a, slow, vec![1; 150_000]).unwrap();
+    assert_eq!(say(&mut a, slow, vec![1; 60_000]), Err(SendRefused::Full), "back-pressure reaches the sender");
+    assert_eq!(say(&mut a, slow, vec![1; 200_001]), Err(SendRefused::TooLong(200_001)));
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     let came = lengths(&to_b, slow);
     assert_eq!(u64::try_from(came), Ok(FIRST_CREDIT));
     assert_eq!(a.stopped().collect::<Vec<_>>(), [slow]);
-    a.send(quick, b"still goes".to_vec()).unwrap();
+    say(&mut a, quick, b"still goes".to_vec()).unwrap();
     let (_, more) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&more, quick), [b"still goes".to_vec()]);
     // As its user takes bytes away, the rest follows, and a sender that was refused hears of it.
@@ -166,7 +173,7 @@ fn a_slow_reader_stops_its_stream_and_no_other() {
         }
     }
     assert_eq!(writable, Some(slow));
-    a.send(slow, vec![1; 60_000]).unwrap();
+    say(&mut a, slow, vec![1; 60_000]).unwrap();
 }
 
 #[test]
@@ -176,12 +183,12 @@ fn what_is_urgent_goes_first_and_equals_take_turns() {
     let (one, other) =
         (a.open(Priority::Data, Purpose::DELIVERY).unwrap(), a.open(Priority::Data, Purpose::DELIVERY).unwrap());
     let control = a.open(Priority::Control, Purpose::DELIVERY).unwrap();
-    a.send(bulk, b"bulk".to_vec()).unwrap();
+    say(&mut a, bulk, b"bulk".to_vec()).unwrap();
     for _ in 0..2 {
-        a.send(one, b"one".to_vec()).unwrap();
-        a.send(other, b"other".to_vec()).unwrap();
+        say(&mut a, one, b"one".to_vec()).unwrap();
+        say(&mut a, other, b"other".to_vec()).unwrap();
     }
-    a.send(control, b"control".to_vec()).unwrap();
+    say(&mut a, control, b"control".to_vec()).unwrap();
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     let order: Vec<StreamId> =
         to_b.iter().filter_map(|told| if let Told::Chunk(id, ..) = told { Some(*id) } else { None }).collect();
@@ -192,13 +199,13 @@ fn what_is_urgent_goes_first_and_equals_take_turns() {
 fn a_stream_closes_when_both_halves_have() {
     let (mut a, mut b) = linked(Limits::default());
     let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
-    a.send(stream, b"last words".to_vec()).unwrap();
+    say(&mut a, stream, b"last words".to_vec()).unwrap();
     a.close(stream);
-    assert_eq!(a.send(stream, Vec::new()), Err(SendRefused::Closed));
+    assert_eq!(say(&mut a, stream, []), Err(SendRefused::Closed));
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&to_b, stream), [b"last words".to_vec()]);
     assert_eq!(to_b.last(), Some(&Told::Closed(stream)));
-    b.send(stream, b"answer".to_vec()).unwrap();
+    say(&mut b, stream, b"answer".to_vec()).unwrap();
     b.close(stream);
     let (to_a, _) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(to_a, [Told::Chunk(stream, b"answer".to_vec(), true), Told::Closed(stream)]);
@@ -215,7 +222,7 @@ fn keys_change_by_bytes_on_both_sides_in_step() {
     let stream = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
     let mut came = 0;
     for _ in 0..20 {
-        a.send(stream, vec![5; 30_000]).unwrap();
+        say(&mut a, stream, vec![5; 30_000]).unwrap();
         let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
         came += messages(&to_b, stream).len();
         b.consume(stream, 30_000).unwrap();
@@ -320,7 +327,7 @@ fn a_farewell_ends_both_sides() {
     assert!(a.has_ended());
     assert_eq!(receive(&mut b, Duration::ZERO, &bye), [Told::Farewell(Farewell::Revoked)]);
     assert!(b.has_ended());
-    assert_eq!(b.send(StreamId(1), Vec::new()), Err(SendRefused::Ended));
+    assert_eq!(say(&mut b, StreamId(1), []), Err(SendRefused::Ended));
 }
 
 #[test]
@@ -457,7 +464,7 @@ proptest! {
         let mut sent = vec![Vec::new(); 3];
         for (at, (which, length)) in lengths.iter().enumerate() {
             let message = vec![u8::try_from(at).unwrap(); *length];
-            a.send(streams[*which], message.clone()).unwrap();
+            say(&mut a, streams[*which], message.clone()).unwrap();
             sent[*which].push(message);
         }
         let (mut wire, mut events, mut cuts) = (Vec::new(), Vec::new(), cuts.into_iter().cycle());

@@ -15,7 +15,7 @@ use ephor_mesh::{
     membership::Command,
     planted::LinkDefect,
     seal::MOST_SEALED,
-    stream::FIRST_CREDIT,
+    stream::{FIRST_CREDIT, Message},
 };
 
 use super::{
@@ -426,7 +426,7 @@ impl World {
             let Some(connection) = self.connections.get_mut(&pair) else { continue };
             let end = &mut connection.ends[usize::from(at > peer)];
             if let (Phase::Link(link), Some(stream)) = (&mut end.phase, end.membership) {
-                let _full = link.send(stream, packet);
+                let _full = link.send(stream, Message::from(&*packet));
             }
         }
     }
@@ -457,10 +457,11 @@ impl World {
             while let Some(stream) = end.delivery
                 && let Some(letter) = state.held.take().or_else(|| state.delivery.transmit())
             {
-                if link.send(stream, letter.clone()).is_err() {
+                if link.may_send(stream, letter.len()).is_err() {
                     state.held = Some(letter);
                     break;
                 }
+                link.send(stream, Message::from(&*letter)).unwrap();
             }
             let sent = match link.transmit(self.now, &mut out) {
                 Ok(sent) => sent,
