@@ -25,7 +25,7 @@ pub use self::{
 };
 use crate::{
     party::{CannotSign, Claim, Distrust, HandshakeHash, Party, Role, Statement},
-    seal::{LENGTH, Seal, SealError, TAG},
+    seal::{LENGTH, Room, Seal, SealError, TAG},
     wire::WrongLayout,
 };
 
@@ -334,9 +334,9 @@ impl Handshake {
         party: &mut dyn Party,
         out: &mut Vec<u8>,
     ) -> Result<Established, Refusal> {
-        let mut plain = vec![0; SEALED_CREDENTIAL];
-        let length = seal.open(sealed, &mut plain).map_err(Refusal::Sealed)?;
-        let peer = credential::decode(plain.get(..length).unwrap_or_default()).map_err(Refusal::Malformed)?;
+        let mut room = Room::new(SEALED_CREDENTIAL);
+        seal.open(sealed, &mut room).map_err(Refusal::Sealed)?;
+        let peer = credential::decode(room.bytes()).map_err(Refusal::Malformed)?;
         if peer.node == party.node() {
             return Err(Refusal::Reflected);
         }
@@ -388,9 +388,9 @@ fn present(
     let signatures = party.sign(&Statement::of(role, hash)).map_err(Refusal::Signing)?;
     let introduction = party.introduce(role, hash);
     let claim = Claim { node: party.node(), keys: party.keys(), signatures, introduction };
-    let mut sealed = vec![0; LENGTH + SEALED_CREDENTIAL];
-    seal.seal(&credential::encode(&claim), &mut sealed).map_err(Refusal::Sealed)?;
-    out.append(&mut sealed);
+    let mut room = Room::new(LENGTH + SEALED_CREDENTIAL);
+    seal.seal(&credential::encode(&claim), &mut room).map_err(Refusal::Sealed)?;
+    out.extend_from_slice(room.bytes());
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::{
     frame::{Farewell, Frame, FrameError, Priority, Purpose, StreamId},
     handshake::Established,
     party::{Claim, HandshakeHash, Role},
-    seal::{LENGTH, MOST_SEALED, Seal, SealError, TAG},
+    seal::{LENGTH, MOST_SEALED, Room, Seal, SealError, TAG},
     stream::{Message, Part, SendRefused, Stream, StreamError},
 };
 
@@ -70,9 +70,6 @@ pub enum LinkError {
     /// The peer is silent.
     #[error("the peer has been silent for {} ms", .0.as_millis())]
     Silent(Duration),
-    /// The caller's room is shorter than a message may be.
-    #[error("{0} bytes are too few for a message")]
-    NoRoom(usize),
     /// The link had ended before.
     #[error("the link has ended")]
     Ended,
@@ -141,9 +138,9 @@ pub struct Received<'a> {
 
 /// What was written for the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transmitted {
-    /// Bytes at the beginning of the caller's room; none if nothing is to be sent now.
-    pub bytes: usize,
+pub struct Transmitted<'a> {
+    /// The bytes; none if nothing is to be sent now.
+    pub bytes: &'a [u8],
     /// A stream whose queue has room again, after a sender was refused.
     pub writable: Option<StreamId>,
 }
@@ -187,7 +184,9 @@ pub struct Link {
     /// A message that has come in part.
     partial: Vec<u8>,
     /// The plaintext of the last message that was opened.
-    plain: Vec<u8>,
+    plain: Room,
+    /// The message that was sealed last.
+    wire: Room,
     /// The frame that is being sent.
     scratch: Vec<u8>,
     #[cfg(feature = "planted")]
@@ -219,7 +218,8 @@ impl Link {
             outgoing: KeyUse::new(now),
             incoming: KeyUse::new(now),
             partial: Vec::new(),
-            plain: vec![0; MOST_SEALED],
+            plain: Room::new(MOST_SEALED),
+            wire: Room::new(MOST_SEALED),
             scratch: Vec::new(),
             #[cfg(feature = "planted")]
             planted: crate::planted::LinkDefects::default(),
@@ -343,7 +343,7 @@ impl Link {
             Took::Nothing => None,
             Took::Opened(stream, priority, purpose) => Some(Event::Opened { stream, priority, purpose }),
             Took::Chunk(stream, last, range) => {
-                Some(Event::Chunk { stream, last, bytes: self.plain.get(range).unwrap_or_default() })
+                Some(Event::Chunk { stream, last, bytes: self.plain.bytes().get(range).unwrap_or_default() })
             }
             Took::Closed(stream) => Some(Event::Closed { stream }),
             Took::Farewell(reason) => Some(Event::Farewell { reason }),
@@ -358,18 +358,18 @@ impl Link {
     }
 
     fn take_in(&mut self, now: Duration, bytes: &[u8]) -> Result<(usize, Took), LinkError> {
-        let (consumed, length) = match self.open_next(bytes)? {
+        let consumed = match self.open_next(bytes)? {
             Opened::Part(consumed) => return Ok((consumed, Took::Nothing)),
-            Opened::Whole { consumed, wire, plain } => {
+            Opened::Whole { consumed, wire } => {
                 self.incoming.count(wire);
-                (consumed, plain)
+                consumed
             }
         };
         if self.incoming.is_stale(now) {
             return Err(LinkError::StaleKey);
         }
         self.pulse.hear(now);
-        Ok((consumed, self.frame(now, length)?))
+        Ok((consumed, self.frame(now)?))
     }
 
     /// Opens the next message of the wire, straight from `bytes` where it is whole in them.
@@ -378,9 +378,9 @@ impl Link {
             && let Some((head, rest)) = bytes.split_first_chunk::<LENGTH>()
             && let Some(sealed) = rest.get(..usize::from(u16::from_be_bytes(*head)))
         {
-            let plain = self.seal.open(sealed, &mut self.plain).map_err(LinkError::Sealed)?;
+            self.seal.open(sealed, &mut self.plain).map_err(LinkError::Sealed)?;
             let wire = sealed.len().saturating_add(LENGTH);
-            return Ok(Opened::Whole { consumed: wire, wire, plain });
+            return Ok(Opened::Whole { consumed: wire, wire });
         }
         let mut consumed = 0;
         let whole = self.fill(LENGTH, bytes, &mut consumed).and_then(|head| {
@@ -397,9 +397,9 @@ impl Link {
             return Ok(Opened::Part(consumed));
         }
         let sealed = self.partial.get(LENGTH..).unwrap_or_default();
-        let plain = self.seal.open(sealed, &mut self.plain).map_err(LinkError::Sealed)?;
+        self.seal.open(sealed, &mut self.plain).map_err(LinkError::Sealed)?;
         self.partial.clear();
-        Ok(Opened::Whole { consumed, wire, plain })
+        Ok(Opened::Whole { consumed, wire })
     }
 
     /// Fills the partial message up to `until` bytes; gives it once it has them.
@@ -411,15 +411,15 @@ impl Link {
         (self.partial.len() >= until).then_some(&*self.partial)
     }
 
-    /// Takes the frame in the first `length` bytes of the plaintext in.
-    fn frame(&mut self, now: Duration, length: usize) -> Result<Took, LinkError> {
-        let plain = self.plain.get(..length).unwrap_or_default();
+    /// Takes the frame in that was opened last.
+    fn frame(&mut self, now: Duration) -> Result<Took, LinkError> {
+        let plain = self.plain.bytes();
         match Frame::decode(plain).map_err(LinkError::Frame)? {
             Frame::Open { stream, priority, purpose } => self.peer_opens(stream, priority, purpose),
             Frame::Data { stream, offset, last, chunk } => {
                 let half = self.streams.get_mut(&stream).ok_or(LinkError::NoSuchStream(stream))?;
                 half.take(offset, last, chunk).map_err(|cause| LinkError::Stream { stream, cause })?;
-                Ok(Took::Chunk(stream, last, length.saturating_sub(chunk.len())..length))
+                Ok(Took::Chunk(stream, last, plain.len().saturating_sub(chunk.len())..plain.len()))
             }
             Frame::Credit { stream, limit } => self.raise(stream, limit),
             Frame::Close { stream } => {
@@ -486,43 +486,38 @@ impl Link {
         if self.is_ours(id) { id.0 < self.next_ours } else { id.0 <= self.last_theirs }
     }
 
-    /// Writes the next frame for the wire into `out`, which has room for [`MOST_SEALED`] bytes.
+    /// The next frame for the wire, sealed.
     ///
     /// # Errors
     /// [`LinkError`]: the link has ended. [`LinkError::Silent`] is found here.
-    pub fn transmit(&mut self, now: Duration, out: &mut [u8]) -> Result<Transmitted, LinkError> {
+    pub fn transmit(&mut self, now: Duration) -> Result<Transmitted<'_>, LinkError> {
         if self.life == Life::Ended {
             return Err(LinkError::Ended);
         }
-        if out.len() < MOST_SEALED {
-            return Err(LinkError::NoRoom(out.len()));
-        }
-        let outcome = self.write(now, out);
+        let outcome = self.write(now);
         if outcome.is_err() {
             self.end();
         }
-        outcome
+        let (sealed, writable) = outcome?;
+        Ok(Transmitted { bytes: if sealed { self.wire.bytes() } else { &[] }, writable })
     }
 
-    fn write(&mut self, now: Duration, out: &mut [u8]) -> Result<Transmitted, LinkError> {
+    /// Seals the next frame, if there is one; and the stream whose queue has room again.
+    fn write(&mut self, now: Duration) -> Result<(bool, Option<StreamId>), LinkError> {
         if let Some(ends) = self.pulse.ends().filter(|ends| now >= *ends) {
             return Err(LinkError::Silent(now.saturating_sub(ends).saturating_add(self.pulse.patience())));
         }
         self.scratch.clear();
         let choice = self.choose(now);
         let mut writable = None;
-        let bytes = match choice {
-            Choice::Nothing => 0,
-            Choice::Stream(id) => {
-                let (bytes, freed) = self.seal_next_of(id, out)?;
-                writable = freed.then_some(id);
-                bytes
-            }
+        match choice {
+            Choice::Nothing => return Ok((false, None)),
+            Choice::Stream(id) => writable = self.seal_next_of(id)?.then_some(id),
             Choice::Frame | Choice::Rekey(_) | Choice::Bye => {
-                self.seal.seal(&self.scratch, out).map_err(LinkError::Sealed)?
+                self.seal.seal(&self.scratch, &mut self.wire).map_err(LinkError::Sealed)?;
             }
-        };
-        self.outgoing.count(bytes);
+        }
+        self.outgoing.count(self.wire.bytes().len());
         match choice {
             Choice::Rekey(generation) => {
                 self.outgoing.turn(now, generation);
@@ -531,11 +526,11 @@ impl Link {
             Choice::Bye => self.end(),
             Choice::Nothing | Choice::Frame | Choice::Stream(_) => {}
         }
-        Ok(Transmitted { bytes, writable })
+        Ok((true, writable))
     }
 
     /// Seals what a stream has next, where it lies; whether a sender that was refused may try again.
-    fn seal_next_of(&mut self, id: StreamId, out: &mut [u8]) -> Result<(usize, bool), LinkError> {
+    fn seal_next_of(&mut self, id: StreamId) -> Result<bool, LinkError> {
         let stream = self.streams.get_mut(&id).ok_or(LinkError::NoSuchStream(id))?;
         let plain = match stream.next().ok_or(LinkError::NoSuchStream(id))? {
             Part::Chunk(plain) => plain,
@@ -546,10 +541,10 @@ impl Link {
         };
         #[cfg(feature = "planted")]
         self.planted.remember(plain);
-        let bytes = self.seal.seal(plain, out).map_err(LinkError::Sealed)?;
+        self.seal.seal(plain, &mut self.wire).map_err(LinkError::Sealed)?;
         let freed = stream.sent();
         self.streams.retain(|_, stream| !stream.is_over());
-        Ok((bytes, freed))
+        Ok(freed)
     }
 
     /// Chooses what goes first, and writes it into the scratch space unless it is a stream's.
@@ -630,8 +625,8 @@ impl Link {
 enum Opened {
     /// The bytes end within a message.
     Part(usize),
-    /// A message was opened: bytes used now, bytes it had on the wire, bytes of its plaintext.
-    Whole { consumed: usize, wire: usize, plain: usize },
+    /// A message was opened: bytes used now, bytes it had on the wire.
+    Whole { consumed: usize, wire: usize },
 }
 
 /// What goes next.

@@ -3,6 +3,8 @@
 //! A message on the wire is two bytes of length, big-endian, and that many bytes of ciphertext. The nonce is a counter that does
 //! not travel, so a message that is lost, doubled, reordered or changed does not open, and ends the link.
 
+use std::ops::Range;
+
 use snow::TransportState;
 
 /// Bytes of a tag.
@@ -31,6 +33,52 @@ pub enum SealError {
     Cipher(#[source] snow::Error),
 }
 
+/// Room for one message at a time.
+///
+/// A copy runs at a third of its speed where it reads right behind what it writes, by the lowest twelve bits of the addresses (4 KiB
+/// aliasing). So a message is put where those bits are the same as at its source; a page more than a message needs is held for that.
+pub struct Room {
+    bytes: Vec<u8>,
+    filled: Range<usize>,
+}
+
+/// What the lowest bits of an address repeat after.
+const PAGE: usize = 4096;
+
+impl Room {
+    /// Room for messages of `length` bytes.
+    #[must_use]
+    pub fn new(length: usize) -> Self {
+        Self { bytes: vec![0; length.saturating_add(PAGE)], filled: 0..0 }
+    }
+
+    /// The message it holds.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.filled.clone()).unwrap_or_default()
+    }
+
+    /// `length` bytes, of which those after the first `head` lie as `source` does.
+    fn beside(&mut self, source: &[u8], head: usize, length: usize) -> Option<&mut [u8]> {
+        let (here, there) = (self.bytes.as_ptr().addr().wrapping_add(head), source.as_ptr().addr());
+        let from = there.wrapping_sub(here) % PAGE;
+        self.filled = from..from.checked_add(length)?;
+        self.bytes.get_mut(self.filled.clone())
+    }
+
+    /// Keeps the first `length` bytes of what it holds.
+    fn keep(&mut self, length: usize) {
+        let end = self.filled.start.saturating_add(length).min(self.filled.end);
+        self.filled.end = end;
+    }
+}
+
+impl std::fmt::Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Room({} bytes)", self.filled.len())
+    }
+}
+
 /// Both directions of an established link.
 pub struct Seal {
     transport: TransportState,
@@ -41,33 +89,34 @@ impl Seal {
         Self { transport }
     }
 
-    /// Seals `plain` into the beginning of `out`; gives the bytes written.
+    /// Seals `plain` into `room`, with its length before it.
     ///
     /// # Errors
     /// [`SealError::TooLong`] if it does not fit; nothing was sealed then.
-    pub fn seal(&mut self, plain: &[u8], out: &mut [u8]) -> Result<usize, SealError> {
+    pub fn seal(&mut self, plain: &[u8], room: &mut Room) -> Result<(), SealError> {
+        let too_long = SealError::TooLong(plain.len());
         let length = plain.len().saturating_add(TAG);
-        let header = u16::try_from(length).map_err(|_| SealError::TooLong(plain.len()))?;
-        let whole = LENGTH.saturating_add(length);
-        let room = out.get_mut(..whole).and_then(|room| room.split_first_chunk_mut::<LENGTH>());
-        let (head, body) = room.ok_or(SealError::TooLong(plain.len()))?;
+        let Ok(header) = u16::try_from(length) else { return Err(too_long) };
+        let message = room.beside(plain, LENGTH, length.saturating_add(LENGTH));
+        let Some((head, body)) = message.and_then(|message| message.split_first_chunk_mut::<LENGTH>()) else {
+            return Err(too_long);
+        };
         *head = header.to_be_bytes();
         self.transport.write_message(plain, body).map_err(SealError::Cipher)?;
-        Ok(whole)
+        Ok(())
     }
 
-    /// Opens `sealed`, a message without its length, into the beginning of `into`; gives the bytes of plaintext.
+    /// Opens `sealed`, a message without its length, into `room`.
     ///
     /// # Errors
     /// [`SealError`] if it is not the next message of the peer.
-    pub fn open(&mut self, sealed: &[u8], into: &mut [u8]) -> Result<usize, SealError> {
-        if sealed.len() < TAG {
-            return Err(SealError::Truncated(sealed.len()));
-        }
-        if into.len() < sealed.len() {
-            return Err(SealError::TooLong(sealed.len()));
-        }
-        self.transport.read_message(sealed, into).map_err(SealError::NotNext)
+    pub fn open(&mut self, sealed: &[u8], room: &mut Room) -> Result<(), SealError> {
+        let Some(length) = sealed.len().checked_sub(TAG) else { return Err(SealError::Truncated(sealed.len())) };
+        // The cipher works in place, on the tag as well.
+        let plain = room.beside(sealed, 0, sealed.len()).ok_or(SealError::TooLong(sealed.len()))?;
+        self.transport.read_message(sealed, plain).map_err(SealError::NotNext)?;
+        room.keep(length);
+        Ok(())
     }
 
     /// Replaces the key of what this side sends, by Noise's REKEY.

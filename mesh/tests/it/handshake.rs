@@ -8,6 +8,7 @@ use ephor_mesh::{
         SECOND, SharedSecret, THIRD,
     },
     party::Role,
+    seal::{MOST_PLAIN, MOST_SEALED, Room, SealError},
 };
 
 use crate::{
@@ -23,15 +24,27 @@ fn both_sides_know_who_the_other_is_and_have_the_same_keys() {
     assert_eq!((ours.peer.node, theirs.peer.node), (bob.id, alice.id));
     assert_eq!(ours.hash, theirs.hash);
     assert_eq!((alice.admitted, bob.admitted), (1, 1));
-    let (mut sealed, mut plain) = ([0; 100], [0; 100]);
+    let (mut sealed, mut plain) = (Room::new(100), Room::new(100));
     for _ in 0..3 {
-        let length = ours.seal.seal(b"to bob", &mut sealed).unwrap();
-        let opened = theirs.seal.open(&sealed[2..length], &mut plain).unwrap();
-        assert_eq!(&plain[..opened], b"to bob");
-        let length = theirs.seal.seal(b"to alice", &mut sealed).unwrap();
-        let opened = ours.seal.open(&sealed[2..length], &mut plain).unwrap();
-        assert_eq!(&plain[..opened], b"to alice");
+        ours.seal.seal(b"to bob", &mut sealed).unwrap();
+        theirs.seal.open(&sealed.bytes()[2..], &mut plain).unwrap();
+        assert_eq!(plain.bytes(), b"to bob");
+        theirs.seal.seal(b"to alice", &mut sealed).unwrap();
+        ours.seal.open(&sealed.bytes()[2..], &mut plain).unwrap();
+        assert_eq!(plain.bytes(), b"to alice");
     }
+}
+
+#[test]
+fn what_does_not_fit_is_not_sealed() {
+    let (mut alice, mut bob) = acquainted();
+    let (mut ours, _) = establish(&mut alice, &mut bob);
+    let long = vec![0; MOST_PLAIN + 1];
+    let error = ours.seal.seal(&long, &mut Room::new(MOST_SEALED)).unwrap_err();
+    assert!(matches!(error, SealError::TooLong(65_520)), "{error}");
+    let error = ours.seal.seal(&long[..10_000], &mut Room::new(100)).unwrap_err();
+    assert!(matches!(error, SealError::TooLong(10_000)), "{error}");
+    ours.seal.seal(&long[1..], &mut Room::new(MOST_SEALED)).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use ephor_mesh::{
     frame::{Farewell, Frame, FrameError, MOST_CHUNK, Priority, Purpose, StreamId},
     handshake::Established,
     link::{Event, Limits, Link, LinkError, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
-    seal::{MOST_SEALED, Seal, SealError},
+    seal::{MOST_SEALED, Room, Seal, SealError},
     stream::{FIRST_CREDIT, Message, SendRefused, StreamError},
 };
 use proptest::prelude::*;
@@ -47,18 +47,19 @@ fn against_a_liar() -> (Link, Seal) {
 fn sealed(seal: &mut Seal, frame: &Frame<'_>) -> Vec<u8> {
     let mut plain = Vec::new();
     frame.encode(&mut plain);
-    let mut out = vec![0; MOST_SEALED];
-    let length = seal.seal(&plain, &mut out).unwrap();
-    out.truncate(length);
-    out
+    sealed_bytes(seal, &plain)
+}
+
+fn sealed_bytes(seal: &mut Seal, plain: &[u8]) -> Vec<u8> {
+    let mut room = Room::new(MOST_SEALED);
+    seal.seal(plain, &mut room).unwrap();
+    room.bytes().to_vec()
 }
 
 /// The next frame for the wire.
 fn transmit(link: &mut Link, now: Duration) -> Option<Vec<u8>> {
-    let mut out = vec![0; MOST_SEALED];
-    let length = link.transmit(now, &mut out).unwrap().bytes;
-    out.truncate(length);
-    (length > 0).then_some(out)
+    let bytes = link.transmit(now).unwrap().bytes;
+    (!bytes.is_empty()).then(|| bytes.to_vec())
 }
 
 fn receive(link: &mut Link, now: Duration, bytes: &[u8]) -> Vec<Told> {
@@ -162,14 +163,13 @@ fn a_slow_reader_stops_its_stream_and_no_other() {
         while let Some(frame) = transmit(&mut b, Duration::ZERO) {
             receive(&mut a, Duration::ZERO, &frame);
         }
-        let mut out = vec![0; MOST_SEALED];
         loop {
-            let sent = a.transmit(Duration::ZERO, &mut out).unwrap();
+            let sent = a.transmit(Duration::ZERO).unwrap();
             writable = writable.or(sent.writable);
-            if sent.bytes == 0 {
+            if sent.bytes.is_empty() {
                 break;
             }
-            all.extend(receive(&mut b, Duration::ZERO, &out[..sent.bytes]));
+            all.extend(receive(&mut b, Duration::ZERO, sent.bytes));
         }
     }
     assert_eq!(writable, Some(slow));
@@ -271,7 +271,7 @@ fn a_key_that_does_too_much_ends_the_link() {
     let open = Frame::Open { stream: id, priority: Priority::Bulk, purpose: Purpose::DELIVERY };
     link.receive(Duration::ZERO, &sealed(&mut seal, &open)).unwrap();
     let chunk = vec![0; MOST_CHUNK];
-    let (mut offset, mut wire, mut out) = (0, 0, vec![0; MOST_SEALED]);
+    let (mut offset, mut wire) = (0, 0);
     let error = loop {
         let piece = sealed(&mut seal, &Frame::Data { stream: id, offset, last: true, chunk: &chunk });
         offset += chunk.len() as u64;
@@ -280,7 +280,7 @@ fn a_key_that_does_too_much_ends_the_link() {
             break error;
         }
         link.consume(id, chunk.len()).unwrap();
-        while link.transmit(Duration::ZERO, &mut out).unwrap().bytes > 0 {}
+        while !link.transmit(Duration::ZERO).unwrap().bytes.is_empty() {}
     };
     assert!(matches!(error, LinkError::StaleKey), "{error}");
     assert!((MOST_KEY_BYTES..MOST_KEY_BYTES + 3 * MOST_SEALED as u64).contains(&wire), "{wire}");
@@ -308,14 +308,13 @@ fn the_pulse_follows_the_round_trip() {
 #[test]
 fn a_silent_peer_is_given_up_and_the_link_ends() {
     let (mut a, _b) = linked(Limits::default());
-    let mut out = vec![0; MOST_SEALED];
-    assert!(a.transmit(Duration::ZERO, &mut out).unwrap().bytes > 0, "a ping");
+    assert!(!a.transmit(Duration::ZERO).unwrap().bytes.is_empty(), "a ping");
     let until = a.deadline();
     assert!((Duration::from_secs(2)..=Duration::from_secs(30)).contains(&until), "{until:?}");
     let just = until - Duration::from_nanos(1);
-    assert_eq!(a.transmit(just, &mut out).unwrap().bytes, 0);
-    assert!(matches!(a.transmit(until, &mut out), Err(LinkError::Silent(_))));
-    assert!(matches!(a.transmit(until, &mut out), Err(LinkError::Ended)));
+    assert!(a.transmit(just).unwrap().bytes.is_empty());
+    assert!(matches!(a.transmit(until), Err(LinkError::Silent(_))));
+    assert!(matches!(a.transmit(until), Err(LinkError::Ended)));
     assert_eq!(a.open(Priority::Data, Purpose::DELIVERY), Err(OpenRefused::Ended));
 }
 
@@ -435,17 +434,9 @@ fn every_broken_rule_of_a_link_ends_it_by_name() {
 #[test]
 fn a_message_without_a_frame_ends_the_link() {
     let (mut link, mut seal) = against_a_liar();
-    let mut out = vec![0; 100];
-    let length = seal.seal(&[0x77, 1, 2], &mut out).unwrap();
-    let error = link.receive(Duration::ZERO, &out[..length]).map(|_| ()).unwrap_err();
+    let bytes = sealed_bytes(&mut seal, &[0x77, 1, 2]);
+    let error = link.receive(Duration::ZERO, &bytes).map(|_| ()).unwrap_err();
     assert!(matches!(error, LinkError::Frame(FrameError::UnknownKind(0x77))), "{error}");
-}
-
-#[test]
-fn room_that_is_too_short_costs_nothing_but_the_call() {
-    let (mut a, mut b) = linked(Limits::default());
-    assert!(matches!(a.transmit(Duration::ZERO, &mut [0; 100]), Err(LinkError::NoRoom(100))));
-    settle(&mut a, &mut b, Duration::ZERO);
 }
 
 proptest! {

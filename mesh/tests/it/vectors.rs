@@ -11,7 +11,7 @@ use ephor_mesh::{
     invite::Words,
     membership::{Command, Member, Membership, settings},
     party::{HandshakeHash, Role, Statement},
-    seal::MOST_SEALED,
+    seal::{MOST_SEALED, Room},
 };
 use hmac::{Hmac, Mac};
 use serde_json::{Map, Value, json};
@@ -64,15 +64,15 @@ fn flights() -> Flights {
     let (fourth, _) = feed(&mut answerer, &mut bob, &third).unwrap();
     let (_, link) = feed(&mut dialler, &mut alice, &fourth).unwrap();
     let mut link = link.unwrap();
-    let mut sealed = vec![0; MOST_SEALED];
+    let mut room = Room::new(MOST_SEALED);
     let frames = frames()
         .into_iter()
         .map(|(name, plain)| {
-            let length = link.seal.seal(&plain, &mut sealed).unwrap();
+            link.seal.seal(&plain, &mut room).unwrap();
             if name == "rekey" {
                 link.seal.rekey_outgoing();
             }
-            json!({ "frame": name, "plain": hex(&plain), "wire": hex(&sealed[..length]) })
+            json!({ "frame": name, "plain": hex(&plain), "wire": hex(room.bytes()) })
         })
         .collect();
     Flights { bytes: [first, second, third, fourth], hash: link.hash, frames }

@@ -14,7 +14,6 @@ use ephor_mesh::{
     link::{Event, Limits, Link, LinkError},
     membership::Command,
     planted::LinkDefect,
-    seal::MOST_SEALED,
     stream::{FIRST_CREDIT, Message},
 };
 
@@ -452,7 +451,6 @@ impl World {
             _ => return Ok(()),
         };
         let state = self.nodes[at].peers.get_mut(&peer).unwrap();
-        let mut out = vec![0; MOST_SEALED];
         loop {
             while let Some(stream) = end.delivery
                 && let Some(letter) = state.held.take().or_else(|| state.delivery.transmit())
@@ -463,16 +461,16 @@ impl World {
                 }
                 link.send(stream, Message::from(&*letter)).unwrap();
             }
-            let sent = match link.transmit(self.now, &mut out) {
+            let sent = match link.transmit(self.now) {
                 Ok(sent) => sent,
                 // The network may be parted: silence is what a link is to find.
                 Err(LinkError::Silent(_)) => return Err(None),
                 Err(error) => return Err(Some(format!("{error:?}"))),
             };
-            if sent.bytes == 0 {
+            if sent.bytes.is_empty() {
                 return Ok(());
             }
-            post(&mut connection.wire[1 - side], self.now + latency, out[..sent.bytes].to_vec());
+            post(&mut connection.wire[1 - side], self.now + latency, sent.bytes.to_vec());
         }
     }
 
