@@ -50,7 +50,7 @@ pub enum DeliveryError {
 
 /// What the node has to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum DeliveryEvent {
     /// A new message: the node owes an answer, by [`Delivery::decide`], once it is on its record.
     Deliver {
         /// What the answer is given under.
@@ -94,7 +94,7 @@ pub struct Delivery {
     line: Line,
     outbox: Outbox,
     inbox: Inbox,
-    events: VecDeque<Event>,
+    events: VecDeque<DeliveryEvent>,
 }
 
 impl Delivery {
@@ -111,7 +111,7 @@ impl Delivery {
         Self { theirs, ..Self::new(memory) }
     }
 
-    /// The peer's id, to be remembered with the rest.
+    /// The peer's id, to be on the record before the next letter is sent: without it, what was sent counts as forgotten.
     #[must_use]
     pub const fn theirs(&self) -> Option<MemoryId> {
         self.theirs
@@ -193,12 +193,12 @@ impl Delivery {
             (Letter::Message { session, number, body }, Greeting::Done) => {
                 let taken = self.inbox.take(session, number).map_err(|Flood| DeliveryError::Flooded)?;
                 if let Taken::New(handed) = taken {
-                    self.events.push_back(Event::Deliver { handed, session, number, body: body.to_vec() });
+                    self.events.push_back(DeliveryEvent::Deliver { handed, session, number, body: body.to_vec() });
                 }
             }
             (Letter::Answer { session, number, answer }, Greeting::Done) => {
                 if let Some(fate) = self.outbox.answered(session, number, answer) {
-                    self.events.push_back(Event::Settled { session, number, fate });
+                    self.events.push_back(DeliveryEvent::Settled { session, number, fate });
                 }
             }
             _ => return Err(DeliveryError::OutOfTurn),
@@ -207,11 +207,11 @@ impl Delivery {
     }
 
     fn greeted(&mut self, theirs: MemoryId) {
-        if self.theirs.replace(theirs).is_some_and(|before| before != theirs) {
+        if self.theirs.replace(theirs) != Some(theirs) {
             self.inbox.reset();
             while let Some((session, number)) = self.outbox.forgotten() {
                 let fate = Fate::Dead(DeadReason::PeerForgot);
-                self.events.push_back(Event::Settled { session, number, fate });
+                self.events.push_back(DeliveryEvent::Settled { session, number, fate });
             }
         }
     }
@@ -223,10 +223,10 @@ impl Delivery {
     }
 
     /// The next thing the node has to know. Messages whose time is up at `now` are among them.
-    pub fn poll(&mut self, now: Duration) -> Option<Event> {
+    pub fn poll(&mut self, now: Duration) -> Option<DeliveryEvent> {
         self.events.pop_front().or_else(|| {
             let (session, number, reason) = self.outbox.expire(now)?;
-            Some(Event::Settled { session, number, fate: Fate::Dead(reason) })
+            Some(DeliveryEvent::Settled { session, number, fate: Fate::Dead(reason) })
         })
     }
 

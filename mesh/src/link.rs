@@ -96,7 +96,7 @@ pub struct NotReceived;
 
 /// What a frame of the peer amounts to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event<'a> {
+pub enum LinkEvent<'a> {
     /// It opened a stream.
     Opened {
         /// Which.
@@ -133,7 +133,7 @@ pub struct Received<'a> {
     /// How many were used. The caller comes again with the rest.
     pub consumed: usize,
     /// What came of the frame that they complete, if it concerns the caller.
-    pub event: Option<Event<'a>>,
+    pub event: Option<LinkEvent<'a>>,
 }
 
 /// What was written for the wire.
@@ -341,12 +341,12 @@ impl Link {
         let (consumed, took) = outcome?;
         let event = match took {
             Took::Nothing => None,
-            Took::Opened(stream, priority, purpose) => Some(Event::Opened { stream, priority, purpose }),
+            Took::Opened(stream, priority, purpose) => Some(LinkEvent::Opened { stream, priority, purpose }),
             Took::Chunk(stream, last, range) => {
-                Some(Event::Chunk { stream, last, bytes: self.plain.bytes().get(range).unwrap_or_default() })
+                Some(LinkEvent::Chunk { stream, last, bytes: self.plain.bytes().get(range).unwrap_or_default() })
             }
-            Took::Closed(stream) => Some(Event::Closed { stream }),
-            Took::Farewell(reason) => Some(Event::Farewell { reason }),
+            Took::Closed(stream) => Some(LinkEvent::Closed { stream }),
+            Took::Farewell(reason) => Some(LinkEvent::Farewell { reason }),
         };
         Ok(Received { consumed, event })
     }

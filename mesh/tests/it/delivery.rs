@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ephor_base::SessionId;
 use ephor_mesh::delivery::{
-    Answer, DeadReason, Delivery, DeliveryError, Event, Fate, Handed, MOST_BODY, MemoryId, Number, Reason, Unsendable,
-    Unsettled, WINDOW,
+    Answer, DeadReason, Delivery, DeliveryError, DeliveryEvent, Fate, Handed, MOST_BODY, MemoryId, Number, Reason,
+    Unsendable, Unsettled, WINDOW,
 };
 use proptest::prelude::*;
 
@@ -37,14 +37,14 @@ fn carry(a: &mut Delivery, b: &mut Delivery) {
     }
 }
 
-fn events(of: &mut Delivery, now: Duration) -> Vec<Event> {
+fn events(of: &mut Delivery, now: Duration) -> Vec<DeliveryEvent> {
     std::iter::from_fn(|| of.poll(now)).collect()
 }
 
 /// What was handed on.
 fn handed(of: &mut Delivery) -> Vec<(Handed, Number, Vec<u8>)> {
     let delivered = |event| match event {
-        Event::Deliver { handed, session: SESSION, number, body } => (handed, number, body),
+        DeliveryEvent::Deliver { handed, session: SESSION, number, body } => (handed, number, body),
         other => panic!("{other:?}"),
     };
     events(of, NOW).into_iter().map(delivered).collect()
@@ -52,7 +52,7 @@ fn handed(of: &mut Delivery) -> Vec<(Handed, Number, Vec<u8>)> {
 
 fn fates(of: &mut Delivery, now: Duration) -> Vec<(u64, Fate)> {
     let settled = |event| match event {
-        Event::Settled { session: SESSION, number, fate } => (number.0, fate),
+        DeliveryEvent::Settled { session: SESSION, number, fate } => (number.0, fate),
         other => panic!("{other:?}"),
     };
     events(of, now).into_iter().map(settled).collect()
@@ -105,7 +105,7 @@ fn back_pressure_reaches_the_sender() {
     a.send(SessionId([8; 16]), Vec::new(), LATER).unwrap();
     carry(&mut a, &mut b);
     let first = b.poll(NOW).unwrap();
-    let Event::Deliver { handed, session: SESSION, number: Number(1), .. } = first else { panic!("{first:?}") };
+    let DeliveryEvent::Deliver { handed, session: SESSION, number: Number(1), .. } = first else { panic!("{first:?}") };
     b.decide(handed, Answer::Accepted).unwrap();
     carry(&mut a, &mut b);
     a.send(SESSION, Vec::new(), LATER).unwrap();

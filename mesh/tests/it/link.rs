@@ -5,7 +5,7 @@ use std::time::Duration;
 use ephor_mesh::{
     frame::{Farewell, Frame, FrameError, MOST_CHUNK, Priority, Purpose, StreamId},
     handshake::Established,
-    link::{Event, Limits, Link, LinkError, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
+    link::{Limits, Link, LinkError, LinkEvent, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
     seal::{MOST_SEALED, Room, Seal, SealError},
     stream::{FIRST_CREDIT, Message, SendRefused, StreamError},
 };
@@ -22,12 +22,12 @@ enum Told {
     Farewell(Farewell),
 }
 
-fn told(event: Event<'_>) -> Told {
+fn told(event: LinkEvent<'_>) -> Told {
     match event {
-        Event::Opened { stream, priority, purpose } => Told::Opened(stream, priority, purpose),
-        Event::Chunk { stream, last, bytes } => Told::Chunk(stream, bytes.to_vec(), last),
-        Event::Closed { stream } => Told::Closed(stream),
-        Event::Farewell { reason } => Told::Farewell(reason),
+        LinkEvent::Opened { stream, priority, purpose } => Told::Opened(stream, priority, purpose),
+        LinkEvent::Chunk { stream, last, bytes } => Told::Chunk(stream, bytes.to_vec(), last),
+        LinkEvent::Closed { stream } => Told::Closed(stream),
+        LinkEvent::Farewell { reason } => Told::Farewell(reason),
     }
 }
 
@@ -126,13 +126,13 @@ fn messages_arrive_whole_and_in_order_both_ways() {
     assert_eq!((out, back), (StreamId(1), StreamId(2)));
     let sent = [b"one".to_vec(), Vec::new(), vec![3; 40_000]];
     sent.iter().for_each(|message| say(&mut a, out, message.clone()).unwrap());
-    say(&mut b, back, b"hello".to_vec()).unwrap();
+    say(&mut b, back, b"hello").unwrap();
     let (to_a, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(to_b[0], Told::Opened(out, Priority::Data, Purpose::DELIVERY));
     assert_eq!(messages(&to_b, out), sent);
     assert_eq!(messages(&to_a, back), [b"hello".to_vec()]);
     // A stream goes both ways.
-    say(&mut b, out, b"answer".to_vec()).unwrap();
+    say(&mut b, out, b"answer").unwrap();
     let (to_a, _) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&to_a, out), [b"answer".to_vec()]);
 }
@@ -150,7 +150,7 @@ fn a_slow_reader_stops_its_stream_and_no_other() {
     let came = lengths(&to_b, slow);
     assert_eq!(u64::try_from(came), Ok(FIRST_CREDIT));
     assert_eq!(a.stopped().collect::<Vec<_>>(), [slow]);
-    say(&mut a, quick, b"still goes".to_vec()).unwrap();
+    say(&mut a, quick, b"still goes").unwrap();
     let (_, more) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&more, quick), [b"still goes".to_vec()]);
     // As its user takes bytes away, the rest follows, and a sender that was refused hears of it.
@@ -183,12 +183,12 @@ fn what_is_urgent_goes_first_and_equals_take_turns() {
     let (one, other) =
         (a.open(Priority::Data, Purpose::DELIVERY).unwrap(), a.open(Priority::Data, Purpose::DELIVERY).unwrap());
     let control = a.open(Priority::Control, Purpose::DELIVERY).unwrap();
-    say(&mut a, bulk, b"bulk".to_vec()).unwrap();
+    say(&mut a, bulk, b"bulk").unwrap();
     for _ in 0..2 {
-        say(&mut a, one, b"one".to_vec()).unwrap();
-        say(&mut a, other, b"other".to_vec()).unwrap();
+        say(&mut a, one, b"one").unwrap();
+        say(&mut a, other, b"other").unwrap();
     }
-    say(&mut a, control, b"control".to_vec()).unwrap();
+    say(&mut a, control, b"control").unwrap();
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     let order: Vec<StreamId> =
         to_b.iter().filter_map(|told| if let Told::Chunk(id, ..) = told { Some(*id) } else { None }).collect();
@@ -199,13 +199,13 @@ fn what_is_urgent_goes_first_and_equals_take_turns() {
 fn a_stream_closes_when_both_halves_have() {
     let (mut a, mut b) = linked(Limits::default());
     let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
-    say(&mut a, stream, b"last words".to_vec()).unwrap();
+    say(&mut a, stream, b"last words").unwrap();
     a.close(stream);
     assert_eq!(say(&mut a, stream, []), Err(SendRefused::Closed));
     let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(messages(&to_b, stream), [b"last words".to_vec()]);
     assert_eq!(to_b.last(), Some(&Told::Closed(stream)));
-    say(&mut b, stream, b"answer".to_vec()).unwrap();
+    say(&mut b, stream, b"answer").unwrap();
     b.close(stream);
     let (to_a, _) = settle(&mut a, &mut b, Duration::ZERO);
     assert_eq!(to_a, [Told::Chunk(stream, b"answer".to_vec(), true), Told::Closed(stream)]);

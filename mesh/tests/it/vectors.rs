@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use ephor_base::{Digest, Random, Secret, SessionId};
 use ephor_mesh::{
-    delivery::{Answer, Delivery, Event, MemoryId},
+    delivery::{Answer, Delivery, DeliveryEvent, MemoryId},
     frame::{Farewell, Frame, Priority, Purpose, StreamId},
     handshake::{Handshake, Kem, PROTOCOL, libraries},
     invite::Words,
@@ -111,7 +111,7 @@ fn letters() -> Value {
     a.send(SessionId([0x5e; 16]), b"hello".to_vec(), Duration::from_secs(1)).unwrap();
     let message = a.transmit().unwrap();
     b.receive(&message).unwrap();
-    let Some(Event::Deliver { handed, .. }) = b.poll(Duration::ZERO) else { panic!("nothing came") };
+    let Some(DeliveryEvent::Deliver { handed, .. }) = b.poll(Duration::ZERO) else { panic!("nothing came") };
     b.decide(handed, Answer::Accepted).unwrap();
     json!({ "hello": hex(&hello), "message": hex(&message), "accepted": hex(&b.transmit().unwrap()) })
 }

@@ -8,10 +8,10 @@ use std::{
 
 use ephor_base::Random;
 use ephor_mesh::{
-    delivery::{Answer, Event as Delivered, Reason},
+    delivery::{Answer, DeliveryEvent, Reason},
     frame::{Priority, Purpose, StreamId},
     handshake::{Handshake, MlKem768},
-    link::{Event, Limits, Link, LinkError},
+    link::{Limits, Link, LinkError, LinkEvent},
     membership::Command,
     planted::LinkDefect,
     stream::{FIRST_CREDIT, Message},
@@ -309,14 +309,14 @@ impl World {
                     let received = link.receive(self.now, &rest).map_err(|error| Some(format!("{error:?}")))?;
                     rest.drain(..received.consumed);
                     let chunk = match received.event {
-                        Some(Event::Opened { stream, purpose, .. }) => {
+                        Some(LinkEvent::Opened { stream, purpose, .. }) => {
                             match purpose {
                                 Purpose::MEMBERSHIP => end.membership = Some(stream),
                                 _ => end.delivery = Some(stream),
                             }
                             None
                         }
-                        Some(Event::Chunk { stream, last, bytes }) => {
+                        Some(LinkEvent::Chunk { stream, last, bytes }) => {
                             let part = end.parts.entry(stream).or_default();
                             part.extend_from_slice(bytes);
                             Some((stream, last, bytes.len()))
@@ -385,11 +385,11 @@ impl World {
         let state = self.nodes[at].peers.get_mut(&peer).unwrap();
         while let Some(event) = state.delivery.poll(self.now) {
             match event {
-                Delivered::Deliver { handed, session, number, body } => {
+                DeliveryEvent::Deliver { handed, session, number, body } => {
                     let id = u64::from_be_bytes(*body.first_chunk().unwrap());
                     state.undecided.push_back((handed, session, number, id));
                 }
-                Delivered::Settled { session, number, fate } => {
+                DeliveryEvent::Settled { session, number, fate } => {
                     let id = state.settled(session, number, fate);
                     self.ledger.fated(id, fate);
                 }
