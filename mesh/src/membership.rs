@@ -23,15 +23,18 @@ pub use self::codec::BadPacket;
 use self::codec::{Layout, UPDATE};
 use crate::party::NodeId;
 
-/// The longest packet, in bytes: some ninety updates.
-pub const MOST_PACKET: usize = 4096;
+/// The longest packet, in bytes: some 380 updates. Links carry far longer ones; what a newcomer is told at once is what it need not
+/// be told later.
+pub const MOST_PACKET: usize = 16_384;
 /// An incarnation counts the starts of a node, and the times it was given up wrongly: no honest one begins beyond this.
 pub const MOST_FIRST_INCARNATION: u64 = 1 << 32;
 
 /// How far ahead of what is known a member may say that another one is. A liar gains little, and the one it speaks of steps over it.
 const MOST_AHEAD: u64 = 1 << 16;
-/// How often nodes that were given up are asked again, and how many of them.
-const ASK_AGAIN: (Duration, usize) = (Duration::from_secs(10), 2);
+/// How often a member is asked whom it knows, and nodes that were given up whether they are back; and how many of them.
+const ASK: Duration = Duration::from_secs(10);
+const ASK_MEMBERS: usize = 1;
+const ASK_DOWN: usize = 2;
 
 /// A node in one of its incarnations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -184,13 +187,13 @@ impl rand_core::TryRng for Injected {
 /// foca's settings for a cluster of about `nodes` on lines of ordinary quality.
 #[must_use]
 pub fn settings(nodes: NonZeroU32) -> Config {
-    let (frequency, count) = ASK_AGAIN;
-    let again = NonZeroUsize::new(count).map(|num_members| PeriodicParams { frequency, num_members });
+    let every = |count| NonZeroUsize::new(count).map(|num_members| PeriodicParams { frequency: ASK, num_members });
     let packet = NonZeroUsize::new(MOST_PACKET).unwrap_or(NonZeroUsize::MIN);
     Config {
         max_packet_size: packet,
         notify_down_members: true,
-        periodic_announce_to_down_members: again,
+        periodic_announce: every(ASK_MEMBERS),
+        periodic_announce_to_down_members: every(ASK_DOWN),
         ..Config::new_lan(nodes)
     }
 }

@@ -13,6 +13,8 @@ use ephor_mesh::{
     party::NodeId,
 };
 
+use foca::Config;
+
 use super::{Seeded, node_id};
 
 /// Lets everybody in whose name was made by [`node_id`] for a number below it.
@@ -48,6 +50,7 @@ pub struct Cluster {
     /// When each node was told that another is down: who, whom, when.
     pub given_up: Vec<(usize, NodeId, Duration)>,
     pub sent: u64,
+    settings: fn(NonZeroU32) -> Config,
     random: Arc<Seeded>,
     packets: BTreeMap<(Duration, u64), (usize, usize, Vec<u8>)>,
     due: BTreeSet<(Duration, usize)>,
@@ -58,6 +61,11 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn new(size: usize, seed: u64) -> Self {
+        Self::with(size, seed, settings)
+    }
+
+    /// A cluster with other settings of foca.
+    pub fn with(size: usize, seed: u64, settings: fn(NonZeroU32) -> Config) -> Self {
         let names: BTreeSet<NodeId> = (0..size).map(|at| node_id(at as u64)).collect();
         let mut cluster = Self {
             now: Duration::ZERO,
@@ -67,6 +75,7 @@ impl Cluster {
             nodes: Vec::new(),
             given_up: Vec::new(),
             sent: 0,
+            settings,
             random: Seeded::new(seed),
             packets: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -85,7 +94,7 @@ impl Cluster {
         let own = Member { node: node_id(at as u64), incarnation };
         let size = NonZeroU32::new(u32::try_from(self.due_of.len()).unwrap()).unwrap();
         let random = Seeded::new(seed ^ (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ incarnation << 48);
-        Membership::new(own, settings(size), Box::new(Names(names.clone())), random)
+        Membership::new(own, (self.settings)(size), Box::new(Names(names.clone())), random)
     }
 
     /// A number below `below`.

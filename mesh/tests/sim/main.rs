@@ -13,6 +13,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use common::cluster::{Cluster, Weather};
 use ephor_mesh::{membership::settings, planted};
+use foca::Config;
 use ledger::Violation;
 use world::{Plant, World};
 
@@ -90,28 +91,72 @@ fn the_same_seed_is_the_same_world() {
     assert_eq!(one, other);
 }
 
-/// Packets a node a second, and false deaths, in a cluster of this size in rough weather.
-fn load(size: usize) -> (f64, usize) {
-    let mut cluster = Cluster::new(size, 5);
+/// How a cluster found itself, what it did in rough weather, and when one of its nodes stopped.
+struct Figures {
+    /// Within how long all knew all, to ten seconds.
+    found: Option<Duration>,
+    /// Packets a node sent in a second.
+    packets: f64,
+    /// How often a node that was there was given up.
+    false_deaths: usize,
+    /// From a crash until the first node, and until the last, gave the node up.
+    known: [Duration; 2],
+    /// Whether all agreed again a minute after it.
+    agreed: bool,
+}
+
+fn figures(size: usize, settings: fn(NonZeroU32) -> Config) -> Figures {
+    let mut cluster = Cluster::with(size, 5, settings);
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(60));
     cluster.meet();
-    cluster.run_until(Duration::from_secs(30));
+    let steps = (1..=20).map(|step| Duration::from_secs(10 * step));
+    let found = steps.into_iter().find(|at| {
+        cluster.run_until(*at);
+        cluster.agrees()
+    });
     cluster.weather = Weather { lost: 20, doubled: 10, least, most };
     let (before, given_up) = (cluster.sent, cluster.given_up.len());
-    cluster.run_until(Duration::from_secs(50));
+    cluster.run_until(cluster.now + Duration::from_secs(20));
     let packets = (cluster.sent - before) as f64 / 20.0 / size as f64;
-    (packets, cluster.given_up.len() - given_up)
+    let false_deaths = cluster.given_up.len() - given_up;
+    cluster.given_up.clear();
+    cluster.crash(size / 2);
+    let crashed = cluster.now;
+    cluster.run_until(crashed + Duration::from_secs(60));
+    let told = cluster.given_up.iter().map(|(_, _, at)| *at - crashed);
+    let known = [told.clone().min().unwrap(), told.max().unwrap()];
+    Figures { found, packets, false_deaths, known, agreed: cluster.agrees() }
+}
+
+fn show(size: usize, whose: &str, settings: fn(NonZeroU32) -> Config) -> Figures {
+    let figures = figures(size, settings);
+    let Figures { found, packets, false_deaths, known: [first, last], agreed } = &figures;
+    println!(
+        "{size} nodes, {whose}: all found within {found:?}, {packets:.2} packets a node a second, {false_deaths} false deaths, a crash known after {first:.1?} to {last:.1?}, by all within a minute: {agreed}"
+    );
+    figures
 }
 
 #[test]
 fn what_a_node_sends_does_not_grow_with_the_cluster() {
-    let (small, large) = (load(10), load(200));
-    println!(
-        "packets a node a second: {:.1} of 10, {:.1} of 200; false deaths {} and {}",
-        small.0, large.0, small.1, large.1
-    );
-    assert!(large.0 < small.0 * 1.5);
-    let size = NonZeroU32::new(200).unwrap();
-    println!("a death takes at most {:?} to be told", settings(size).suspect_to_down_after);
-    assert_eq!(large.1, 0);
+    let (small, large) = (show(10, "ours", settings), show(200, "ours", settings));
+    show(200, "foca's own", Config::new_lan);
+    hold(&small, &large, Duration::from_secs(60));
+}
+
+#[test]
+#[ignore = "takes a while"]
+fn a_thousand_nodes_find_each_other() {
+    let (small, large) = (show(10, "ours", settings), show(1000, "ours", settings));
+    show(1000, "foca's own", Config::new_lan);
+    hold(&small, &large, Duration::from_secs(180));
+}
+
+fn hold(small: &Figures, large: &Figures, within: Duration) {
+    for one in [small, large] {
+        assert!(one.found.is_some_and(|found| found <= within));
+        assert!(one.agreed);
+        assert_eq!(one.false_deaths, 0);
+    }
+    assert!(large.packets < small.packets * 1.5);
 }
