@@ -78,7 +78,7 @@ pub enum Refusal {
         #[source]
         cause: snow::Error,
     },
-    /// The peer's ML-KEM-768 key is all zeros, which everybody can open.
+    /// The peer's ML-KEM-768 key is all zeros: every listener could open the ciphertext.
     #[error("the peer's ML-KEM-768 key is all zeros")]
     ZeroKey,
     /// The ML-KEM-768 secret, or the psk made of it, is all zeros.

@@ -46,7 +46,7 @@ pub enum LinkError {
         #[source]
         cause: StreamError,
     },
-    /// The peer speaks of a stream that nobody has opened.
+    /// The peer speaks of a stream that was not opened, or is over.
     #[error("there is no stream {}", .0.0)]
     NoSuchStream(StreamId),
     /// The peer opened a stream under an id that it may not use.

@@ -31,7 +31,7 @@ pub const MOST_FIRST_INCARNATION: u64 = 1 << 32;
 
 /// How far ahead of what is known a member may say that another one is. A liar gains little, and the one it speaks of steps over it.
 const MOST_AHEAD: u64 = 1 << 16;
-/// How often a member is asked whom it knows, and nodes that were given up whether they are back; and how many of them.
+/// How often this node asks members for all that they know, and nodes that were given up whether they are back; and how many of each.
 const ASK: Duration = Duration::from_secs(10);
 const ASK_MEMBERS: usize = 1;
 const ASK_DOWN: usize = 2;
@@ -146,7 +146,7 @@ impl Runtime<Member> for Shell {
             Notification::Rename(before, now) => Some(Command::Renamed { before: *before, now: *now }),
             Notification::Rejoin(member) => Some(Command::Renewed(*member)),
             Notification::Defunct => Some(Command::Defunct),
-            // Whether anybody else is there follows from the members.
+            // Whether other nodes are there follows from the members.
             _ => None,
         });
     }
@@ -252,7 +252,7 @@ impl Membership {
         *highest = (*highest).max(member.incarnation);
     }
 
-    /// The packet without updates about strangers, and about incarnations that nobody can have reached.
+    /// The packet without updates about strangers, and about incarnations that no node can have reached.
     fn filter(&mut self, head: &[u8], rest: &[u8]) -> Result<Vec<u8>, MembershipError> {
         let malformed = MembershipError::Malformed(BadPacket);
         let Some((count, mut updates)) = rest.split_first_chunk::<2>() else {

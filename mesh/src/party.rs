@@ -1,4 +1,4 @@
-//! What the handshake asks of the node: its name, both of its chain's keys, and whom it lets in.
+//! What the handshake asks of the node: its name, both of its chain's keys, and its decision on each peer.
 
 use std::fmt;
 

@@ -143,7 +143,7 @@ impl Inbox {
         self.turned_away.clear();
     }
 
-    /// The peer has lost its memory: its numbers begin anew. What is being decided on is answered to nobody.
+    /// The peer has lost its memory: its numbers begin anew. Decisions that are still to come have no answer to give.
     pub(super) fn reset(&mut self) {
         *self = Self { last_handed: self.last_handed, ..Self::default() };
     }

@@ -94,7 +94,7 @@ pub(super) fn mix(noise: &mut HandshakeState, shared: &SharedSecret) -> Result<(
     noise.set_psk(PSK, psk.expose()).map_err(Refusal::Noise)
 }
 
-/// snow takes 32 zeros as a psk; they are a secret of everybody.
+/// snow takes 32 zeros as a psk. They are no secret.
 fn refuse_zeros(secret: &Secret<[u8; 32]>) -> Result<(), Refusal> {
     let zero: bool = secret.expose().ct_eq(&[0; 32]).into();
     if zero { Err(Refusal::ZeroSecret) } else { Ok(()) }

@@ -17,7 +17,7 @@ use foca::Config;
 
 use super::{Seeded, node_id};
 
-/// Lets everybody in whose name was made by [`node_id`] for a number below it.
+/// Lets these nodes in and no others.
 pub struct Names(pub BTreeSet<NodeId>);
 
 impl Roster for Names {
@@ -47,7 +47,7 @@ pub struct Cluster {
     pub side: Vec<u8>,
     pub down: BTreeMap<usize, u64>,
     pub nodes: Vec<Membership>,
-    /// When each node was told that another is down: who, whom, when.
+    /// When each node was told that another is down: the teller, the node, the time.
     pub given_up: Vec<(usize, NodeId, Duration)>,
     pub sent: u64,
     settings: fn(NonZeroU32) -> Config,
@@ -104,7 +104,7 @@ impl Cluster {
         u64::from_be_bytes(bytes) % below
     }
 
-    /// Everybody meets the first node.
+    /// Every node meets the first.
     pub fn meet(&mut self) {
         for at in 1..self.nodes.len() {
             self.introduce(at, 0);

@@ -107,7 +107,7 @@ pub struct Node {
     pub admitted: usize,
     /// The keys it shows, if they are not its own.
     pub shown: Option<ChainKeys>,
-    /// Whether it lets everybody in.
+    /// Whether it lets every node in.
     pub gullible: bool,
 }
 

@@ -117,7 +117,7 @@ fn a_proof_counts_for_its_role_and_its_handshake_alone() {
 
 #[test]
 fn an_inviter_that_does_not_know_the_words_is_refused() {
-    // Mallory answers in the inviter's place and lets everybody in.
+    // Mallory answers in the inviter's place and lets every node in.
     for (ticket, distrust) in [
         (Ticket::Known, Distrust::UnknownChain),
         (Ticket::Invited(Words::draw(&*Seeded::new(6))), Distrust::BadInvitation),

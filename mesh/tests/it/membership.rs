@@ -131,7 +131,7 @@ fn a_later_incarnation_of_this_node_that_somebody_made_up_is_stepped_over() {
     let mut zero = alone(0);
     zero.receive(Duration::ZERO, node_id(1), &gossip(0, 500, 0)).unwrap();
     assert_eq!(zero.own().incarnation, 501);
-    // Beyond what anybody can have reached it is nonsense, and believed by nobody.
+    // Beyond what a node can have reached it is nonsense, and not believed.
     for packet in [
         gossip_to(501, 0, u64::MAX, 0),
         gossip_to(501, 2, u64::MAX, 0),

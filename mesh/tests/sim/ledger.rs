@@ -13,7 +13,7 @@ pub(crate) enum Violation {
     Fates(u64, Vec<Fate>),
     /// A fate that is not what happened.
     Untrue(u64, Fate),
-    /// A link broke that nobody had touched.
+    /// A link broke whose bytes were left alone.
     LinkBroke(String),
     /// A stream waits for credit though its reader is done.
     Stalled,

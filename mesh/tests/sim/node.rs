@@ -152,7 +152,7 @@ impl Peer {
         decided.is_some_and(|of| self.record.answers.insert(of, answer).is_none())
     }
 
-    /// Notes whom it speaks with. Another memory of the peer makes the answers to the one before worthless.
+    /// Notes the peer's memory. Another one makes the answers to the one before worthless.
     pub(crate) fn note_memory(&mut self) {
         let theirs = self.delivery.theirs();
         if self.record.theirs.is_some() && self.record.theirs != theirs {

@@ -284,7 +284,7 @@ impl World {
         self.drop_connection(pair);
     }
 
-    /// Gives bytes to one end. An error that is nobody's fault has no text.
+    /// Gives bytes to one end. An error that the network explains has no text.
     fn take_in(&mut self, pair: (usize, usize), side: usize, bytes: &[u8]) -> Result<(), Option<String>> {
         let mut rest = bytes.to_vec();
         let latency = self.latency();
