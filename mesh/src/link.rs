@@ -320,10 +320,27 @@ impl Link {
         }
     }
 
-    /// When [`Link::transmit`] is to be called at the latest, though nothing was sent or received.
+    /// When [`Link::transmit`] is to be called at the latest, though nothing was sent or received. While the wire takes nothing,
+    /// [`Link::stuck`] says when.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         self.pulse.due().min(self.outgoing.ages(&self.limits))
+    }
+
+    /// To be called instead of [`Link::transmit`] while the wire takes nothing: how long it may stay so, though nothing comes either.
+    ///
+    /// # Errors
+    /// [`LinkError::Silent`] if the peer neither reads nor says anything; the link has ended.
+    pub fn stuck(&mut self, now: Duration) -> Result<Duration, LinkError> {
+        if self.life == Life::Ended {
+            return Err(LinkError::Ended);
+        }
+        let ends = self.pulse.ends_unasked();
+        if now >= ends {
+            self.end();
+            return Err(LinkError::Silent(now.saturating_sub(ends).saturating_add(self.pulse.patience())));
+        }
+        Ok(ends)
     }
 
     /// Takes `bytes` of the wire in, up to the end of one frame.

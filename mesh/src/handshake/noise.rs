@@ -26,7 +26,8 @@ const PSK: usize = 3;
 /// What the psk is derived under.
 const PSK_INFO: &[u8] = b"ephor-mesh/1 psk\x01";
 
-/// The secret half of a node's X25519 key. It has no meaning beyond its links: the chain's signatures say who a node is.
+/// The secret half of a node's X25519 key. It has no meaning beyond its links: the chain's signatures say who a node is. Any
+/// initiator is shown its public half, so a node draws a new one whenever it starts.
 pub type StaticKey = Secret<[u8; 32]>;
 
 /// AES-GCM and SHA-256 by ring, X25519 by curve25519-dalek, randomness as it is injected.

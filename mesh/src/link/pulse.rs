@@ -86,7 +86,13 @@ impl Pulse {
 
     /// When the peer is given up if nothing comes: it may be busy with a long frame, so any frame counts.
     pub(crate) fn ends(&self) -> Option<Duration> {
-        self.asked.map(|(_, at)| at.max(self.heard).saturating_add(self.patience()))
+        self.asked.map(|_| self.ends_unasked())
+    }
+
+    /// When the peer is given up though a ping that is due cannot be sent.
+    pub(crate) fn ends_unasked(&self) -> Duration {
+        let due = self.asked.map_or(self.next, |(_, at)| at);
+        due.max(self.heard).saturating_add(self.patience())
     }
 
     /// When there is something to do next.

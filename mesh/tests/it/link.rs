@@ -319,6 +319,23 @@ fn a_silent_peer_is_given_up_and_the_link_ends() {
 }
 
 #[test]
+fn a_peer_that_reads_nothing_and_says_nothing_is_given_up() {
+    let (mut a, mut b) = linked(Limits::default());
+    settle(&mut a, &mut b, Duration::ZERO);
+    // The next ping is due, and the wire does not take it.
+    let due = a.deadline();
+    let until = a.stuck(due).unwrap();
+    assert!((due + Duration::from_secs(2)..=due + Duration::from_secs(30)).contains(&until), "{until:?}");
+    // A word of the peer shows that it is there.
+    let ping = transmit(&mut b, until - Duration::from_nanos(1)).unwrap();
+    receive(&mut a, until - Duration::from_nanos(1), &ping);
+    let later = a.stuck(until).unwrap();
+    assert!(later > until);
+    assert!(matches!(a.stuck(later), Err(LinkError::Silent(_))));
+    assert!(a.has_ended());
+}
+
+#[test]
 fn a_farewell_ends_both_sides() {
     let (mut a, mut b) = linked(Limits::default());
     a.leave(Farewell::Revoked);
