@@ -336,7 +336,7 @@ impl Handshake {
     ) -> Result<Established, Refusal> {
         let mut room = Room::new(SEALED_CREDENTIAL);
         seal.open(sealed, &mut room).map_err(Refusal::Sealed)?;
-        let peer = credential::decode(room.bytes()).map_err(Refusal::Malformed)?;
+        let peer = Claim::parse(room.bytes()).map_err(Refusal::Malformed)?;
         if peer.node == party.node() {
             return Err(Refusal::Reflected);
         }
@@ -389,7 +389,7 @@ fn present(
     let introduction = party.introduce(role, hash);
     let claim = Claim { node: party.node(), keys: party.keys(), signatures, introduction };
     let mut room = Room::new(LENGTH + SEALED_CREDENTIAL);
-    seal.seal(&credential::encode(&claim), &mut room).map_err(Refusal::Sealed)?;
+    seal.seal(&claim.to_bytes(), &mut room).map_err(Refusal::Sealed)?;
     out.extend_from_slice(room.bytes());
     Ok(())
 }

@@ -3,10 +3,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/targets.rs"]
+mod targets;
 
 mod attacks;
 mod delivery;
 mod frames;
+mod fuzz;
 mod handshake;
 mod invite;
 mod link;
