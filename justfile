@@ -46,7 +46,7 @@ kill9 POINTS='500':
 legal-sequences SEQUENCES='100000':
     EPHOR_LEGAL_SEQUENCES={{ SEQUENCES }} cargo test --release -p ephor-chain --test it -- legal:: --ignored --nocapture
 
-# Each parser of the chain under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
+# Each parser of the chain and of the mesh under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
 fuzz SECONDS='60':
     command -v cargo-fuzz >/dev/null || env -u CARGO_TARGET_DIR cargo install --locked cargo-fuzz@0.13.2
     cargo fuzz build --sanitizer none --target-dir "$CARGO_TARGET_DIR/fuzz"
@@ -88,6 +88,10 @@ diff-otp SCENARIOS='10000' *ARGUMENTS:
 # The runtime of processes and their budgets in simulation, SEEDS times; `just sim 1 --seed 91` plays one and shows it
 sim SEEDS='10000' *ARGUMENTS:
     cargo test --release -p ephor-kernel --test sim -- --seeds {{ SEEDS }} {{ ARGUMENTS }}
+
+# Links, membership and delivery between nodes in simulation, SEEDS times
+sim-mesh SEEDS='10000':
+    EPHOR_MESH_SEEDS={{ SEEDS }} cargo test --release -p ephor-mesh --test sim -- --ignored --nocapture
 
 # The figures of governance: a decision among 1,000 rules, provenance over 1 MB, memory over ten million decisions
 bench-governance:

@@ -11,7 +11,7 @@ use ephor_base::{ArgumentRule, Arguments, Capability, EffectVector, Match, argum
 use crate::{
     literals::{self, Number},
     registry::Tool,
-    sensitive::{SensitivePath, plain, touches},
+    sensitive::{PlainPath, SensitivePath, plain, touches},
 };
 
 /// Novelty of a tool that this session has not used yet.
@@ -84,7 +84,7 @@ pub fn touched<'a>(
     sensitive: &'a [SensitivePath],
 ) -> impl Iterator<Item = &'a SensitivePath> {
     let mut codes = BTreeSet::new();
-    let paths: Vec<String> = named.paths(tool).map(|(_, path)| path).collect();
+    let paths: Vec<PlainPath> = named.paths(tool).map(|(_, path)| PlainPath::new(&path)).collect();
     let changes = changes(tool);
     let is_touched = move |one: &&SensitivePath| paths.iter().any(|path| one.is_touched(path, changes));
     sensitive.iter().filter(is_touched).filter(move |one| codes.insert(one.code()))
@@ -105,6 +105,7 @@ pub fn parts<'a>(
     let registration = tool.registration();
     each(Part::Registration, registration.effects);
     for (name, path) in named.paths(tool) {
+        let path = PlainPath::new(&path);
         let touched = sensitive.iter().filter(|rule| rule.is_touched(&path, changes(tool)));
         touched.for_each(|rule| each(Part::Path(name, rule), rule.effects()));
     }

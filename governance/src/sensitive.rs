@@ -22,7 +22,7 @@ pub enum Holds {
 /// Names of files that are more than files.
 #[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
 pub struct SensitivePath {
-    /// One or more parts of a path, each compared as the most forgiving file system does: `.git`, `.docker/config.json`, or with a
+    /// One or more parts of a path, each written in lower case, as the most forgiving file system compares it: `.git`, `.docker/config.json`, or with a
     /// `*` at its beginning or its end, `*.pem`. Whatever lies below is meant too.
     #[n(0)]
     pub pattern: String,
@@ -219,10 +219,10 @@ impl SensitivePath {
         }
     }
 
-    /// Whether `path` is or lies below one of these, and a call that `changes` it, or only reads it, is concerned.
+    /// Whether the path is or lies below one of these, and a call that `changes` it, or only reads it, is concerned.
     #[must_use]
-    pub fn is_touched(&self, path: &str, changes: bool) -> bool {
-        (changes || self.holds == Holds::Secrets) && touches(path, &self.pattern)
+    pub fn is_touched(&self, path: &PlainPath, changes: bool) -> bool {
+        (changes || self.holds == Holds::Secrets) && path.touches(&self.pattern)
     }
 }
 
@@ -238,16 +238,37 @@ pub fn is_asked_each_time(code: &str) -> bool {
 /// Whether `path` names, or lies below, what is likely to hold secrets, by the names that every node has.
 #[must_use]
 pub fn may_hold_secrets(path: &str) -> bool {
-    DEFAULTS.iter().any(|(pattern, holds, _)| *holds == Holds::Secrets && touches(path, pattern))
+    let path = PlainPath::new(path);
+    DEFAULTS.iter().any(|(pattern, holds, _)| *holds == Holds::Secrets && path.touches(pattern))
 }
 
-/// Whether parts of `path` that follow one another fit the parts of `pattern`.
+/// The parts of a path, each as the most forgiving file system compares it. Made once for each path, whatever it is held against.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlainPath(Vec<String>);
+
+impl PlainPath {
+    /// The parts of this path.
+    #[must_use]
+    pub fn new(path: &str) -> Self {
+        let mut parts: Vec<String> = path.split(['/', '\\']).map(plain).filter(|part| !part.is_empty()).collect();
+        // The folders that it lies in count all the same.
+        let _example = parts.pop_if(|last| EXAMPLES.iter().any(|ending| last.ends_with(ending)));
+        Self(parts)
+    }
+
+    /// Whether parts of it that follow one another fit the parts of a pattern, which is written as [`plain`] has it.
+    fn touches(&self, pattern: &str) -> bool {
+        let wanted = pattern.split('/').count();
+        self.0
+            .windows(wanted)
+            .any(|parts| parts.iter().zip(pattern.split('/')).all(|(part, wanted)| fits(part, wanted)))
+    }
+}
+
+/// Whether parts of `path` that follow one another fit the parts of `pattern`, which may be written in any way.
 pub(crate) fn touches(path: &str, pattern: &str) -> bool {
-    let mut parts: Vec<String> = path.split(['/', '\\']).map(plain).filter(|part| !part.is_empty()).collect();
-    // The folders that it lies in count all the same.
-    let _example = parts.pop_if(|last| EXAMPLES.iter().any(|ending| last.ends_with(ending)));
-    let wanted: Vec<String> = pattern.split('/').map(plain).collect();
-    parts.windows(wanted.len()).any(|parts| parts.iter().zip(&wanted).all(|(part, wanted)| fits(part, wanted)))
+    let pattern: Vec<String> = pattern.split('/').map(plain).collect();
+    PlainPath::new(path).touches(&pattern.join("/"))
 }
 
 fn fits(part: &str, wanted: &str) -> bool {
@@ -277,4 +298,17 @@ pub(crate) fn plain(name: &str) -> String {
         own = shorter;
     }
     own.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_is_written_as_paths_are_compared() {
+        for (pattern, ..) in DEFAULTS {
+            let plainly: Vec<String> = pattern.split('/').map(plain).collect();
+            assert_eq!(plainly.join("/"), *pattern);
+        }
+    }
 }

@@ -27,15 +27,17 @@ const GIVEN: [(&str, &[&str]); 7] = [
 ];
 
 /// Libraries that only these crates may name, so that what they do stays in one place.
-const CONFINED: [(&str, &[&str]); 26] = [
+const CONFINED: [(&str, &[&str]); 28] = [
     ("anyhow", &["node"]),
     ("argon2", &["chain"]),
+    ("bip39", &["mesh"]),
     ("cedar-policy", &["governance"]),
     ("clap", &["node"]),
     ("crc32fast", &["chain"]),
     ("croner", &["node"]),
     ("csv", &["governance"]),
-    ("ed25519-dalek", &["chain", "kernel", "node"]),
+    ("ed25519-dalek", &["chain", "kernel", "node", "signatures"]),
+    ("foca", &["mesh"]),
     ("getrandom", &["node"]),
     ("icu_properties", &["base"]),
     ("iban_validate", &["governance"]),
@@ -48,7 +50,7 @@ const CONFINED: [(&str, &[&str]); 26] = [
     ("reqwest", &["egress"]),
     ("saphyr-parser", &["governance"]),
     ("sled", &["chain"]),
-    ("snow", &["node"]),
+    ("snow", &["mesh", "node"]),
     ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "models", "node"]),
     ("toml", &["node"]),
     ("unicode-normalization", &["governance"]),

@@ -1,0 +1,4 @@
+//! See `mesh/tests/common/targets.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ephor_fuzz::run("mesh_frame", bytes));
