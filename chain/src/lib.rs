@@ -18,18 +18,16 @@
 //! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `signer` signs beside it, `publisher`
 //!   is the one that publishes.
 //! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
-//! - [`segment`], `frame`, [`checkpoint`], [`note`], [`tree`]: the format, from the file down to the hash.
-//! - [`tile`], [`bundle`], `edge`: the published form, as functions of sizes; `press` writes it, [`published`] reads it,
-//!   `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
-//! - `docs/chain-format.md`: all of it for whoever writes another reader; whatever changes here changes there.
+//! - [`segment`], `frame`: the format of the journal. That of checkpoints, tiles and proofs is the crate `ephor-tlog`;
+//!   `press` writes what is published in it, [`published`] reads it, `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
+//! - `docs/chain-format.md`: all of it, for another reader; what changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage.
 //! - [`backup()`] and [`restore()`]: a copy of a home, and a home from a copy.
-//! - [`proof`]: that an entry is in a log, and that one log continues another; [`offline`] and [`fork`]: the same as files;
-//!   [`prover`] makes them out of what is published.
+//! - [`offline`] checks a proof without a log; [`prover`] makes proofs out of what is published.
 //! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away, decided by [`retention`] and `holds`;
 //!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
-//! - [`known`] and [`signature`]: logs of others and their keys; [`cosignature`] and [`witness`]: one node vouches for another.
+//! - [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`mod@standing`]: what stands until it is taken back: holds, dead letters, schedules; [`operators`]: who may operate the node.
 //! - [`state`]: projections, which can be deleted at any time.
