@@ -1,8 +1,8 @@
 //! The causal graph: entries of the log, and how the earlier bear on the later.
 //!
-//! Every edge runs from a lower place in the order of [`Moment`](crate::entry::Moment) to a higher one. The order is total
+//! Every edge runs from a lower place in the order of [`Moment`] to a higher one. The order is total
 //! and no entry's place changes, so there is no cycle, and no check for one. An entry is known outside by its
-//! [`EntryRef`](crate::entry::EntryRef) alone: petgraph uses its indices again.
+//! [`EntryRef`] alone: petgraph uses its indices again.
 //!
 //! [`Graph`] is the graph, [`walk`] asks it, [`svg`] draws a part of it.
 
@@ -14,7 +14,7 @@ pub mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use ephor_base::SessionId;
+use ephor_base::{Seq, SessionId};
 use minicbor::Encode;
 use petgraph::{
     Direction,
@@ -47,12 +47,12 @@ pub enum GraphError {
     #[error("entry {} is not in the graph", .0.seq)]
     Unknown(EntryRef),
     /// The edge would run from the later entry to the earlier, or from an entry to itself.
-    #[error("an edge from entry {} to entry {} does not go forward in the log", .from.seq, .to.seq)]
+    #[error("an edge from entry {from} to entry {to} does not go forward in the log")]
     Backward {
-        /// Where it would begin.
-        from: EntryRef,
-        /// Where it would end.
-        to: EntryRef,
+        /// The place where it would begin, in its log.
+        from: Seq,
+        /// The place where it would end, in its log.
+        to: Seq,
     },
     /// An edge that no record shows.
     #[error("an edge that no record shows")]
@@ -157,7 +157,7 @@ impl Graph {
     pub fn link(&mut self, link: &Link) -> Result<(), GraphError> {
         let (from, to) = (self.index(&link.from)?, self.index(&link.to)?);
         if self.moment(from) >= self.moment(to) {
-            return Err(GraphError::Backward { from: link.from, to: link.to });
+            return Err(GraphError::Backward { from: link.from.seq, to: link.to.seq });
         }
         // An entry is named by more later ones than it names earlier ones, so the edges that end are fewer.
         let mut there = self.graph.edges_directed(to, Direction::Incoming);

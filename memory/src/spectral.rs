@@ -3,7 +3,7 @@
 //! λ₂ is the second smallest eigenvalue of the normalised Laplacian I − D^−½ W D^−½ (Chung 1997) of the graph without
 //! directions, where W is the sum of the weights both ways. It is 0 exactly if the graph falls apart, and at most n/(n − 1):
 //! the more of it, the harder the window is to cut in two. It is found by inverse iteration on a sparse Cholesky factor
-//! ([`solve`]), one connected part at a time; a graph in several parts is never given to it.
+//! (`solve`), one connected part at a time; a graph in several parts is never given to it.
 
 mod factor;
 mod solve;

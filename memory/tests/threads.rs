@@ -1,5 +1,6 @@
 //! The threads of `hnsw_rs`: one, named, begun by the caller, and ended with its owners. By itself in this program, since
 //! it counts the threads of all of it.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::{
     collections::BTreeSet,

@@ -28,7 +28,7 @@ pub fn cut(body: &str) -> Result<Vec<Range<usize>>, ChunkError> {
     let mut open: Option<Range<usize>> = None;
     for block in blocks(body) {
         for piece in pieces(body, block.range) {
-            let joined = open.as_ref().map(|open| open.start..piece.end).filter(|joined| fits(joined));
+            let joined = open.as_ref().map(|open| open.start..piece.end).filter(fits);
             match joined.filter(|_| !block.is_heading) {
                 Some(joined) => open = Some(joined),
                 None => ranges.extend(open.replace(piece)),

@@ -99,8 +99,11 @@ pub struct Resolved {
     /// The vectors of the pieces of its text, in order.
     #[n(1)]
     pub vectors: Vec<Option<Vector>>,
-    /// What it is near to, the nearest first.
+    /// The cosine to the nearest of the last chunks, in thousandths; 0 if nothing is near.
     #[n(2)]
+    pub nearest: u16,
+    /// What it is near enough to for an echo, the nearest first.
+    #[n(3)]
     pub echoes: Vec<Echo>,
 }
 
@@ -108,8 +111,7 @@ impl Resolved {
     /// How new the text is, in thousandths: 1,000 less the nearness of the nearest before it. None without a vector.
     #[must_use]
     pub fn novelty(&self) -> Option<u16> {
-        let nearest = self.echoes.first().map_or(0, |echo| echo.nearness);
-        self.vectors.iter().any(Option::is_some).then(|| 1_000_u16.saturating_sub(nearest))
+        self.vectors.iter().any(Option::is_some).then(|| 1_000_u16.saturating_sub(self.nearest))
     }
 }
 

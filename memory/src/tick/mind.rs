@@ -63,7 +63,8 @@ impl Impulse {
     }
 }
 
-/// The memory of a node, and where in the log it stands. It changes by [`apply`](Self::apply) alone.
+/// The memory of a node, and where in the log it stands. It changes by resolved entries alone, in
+/// the order of the log.
 #[derive(Debug)]
 pub struct Mind {
     memory: Memory,
@@ -192,6 +193,7 @@ impl Mind {
                 *before = nearness.max(*before);
             }
         }
+        let top = nearest.values().copied().max().unwrap_or_default();
         let mut echoes: Vec<Echo> = nearest
             .into_iter()
             .filter(|(_, nearness)| *nearness >= LEAST_NEARNESS)
@@ -199,7 +201,7 @@ impl Mind {
             .collect();
         echoes.sort_by_key(|echo| (u16::MAX - echo.nearness, echo.chunk));
         echoes.truncate(MOST_ECHOES);
-        Resolved { entry, vectors, echoes }
+        Resolved { entry, vectors, nearest: top, echoes }
     }
 
     /// Changes the mind by the next entry of the log.

@@ -32,7 +32,7 @@ fn paragraphs_are_put_together_as_long_as_they_fit() {
 
 #[test]
 fn a_long_paragraph_is_cut_between_sentences_then_words_then_characters() {
-    let sentence = format!("{}end. ", "some words here ".repeat(20));
+    let sentence = format!("Then {}end. ", "some words here ".repeat(20));
     assert!(pieces(&sentence.repeat(12)).iter().all(|piece| piece.ends_with("end.")));
     let words = "ünïcödé ".repeat(600);
     assert!(pieces(&words).iter().all(|piece| piece.starts_with("ünïcödé") && piece.ends_with("ünïcödé")));

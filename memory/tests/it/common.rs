@@ -1,5 +1,7 @@
 //! Entries, texts and memories to begin with, and threads that are waited for.
 
+use std::sync::OnceLock;
+
 use ephor_base::{Confidentiality, Digest, Integrity, Label, Seat, Seq, SessionId, Source, Timestamp};
 use ephor_memory::{
     chunks::{Chunks, Material, TextKind, TextSource},
@@ -71,9 +73,11 @@ pub(crate) fn material(seq: u64, in_session: u8, label: Label, body: &str) -> Ma
     }
 }
 
-/// A pool whose thread ends by itself when its owners are gone.
+/// The pool of all tests. Its thread ends with the program; `threads.rs` looks at how one ends before.
 pub(crate) fn pool() -> Pool {
-    Pool::new(|name, run| std::thread::Builder::new().name(name).spawn(run).map(drop)).unwrap()
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    let spawn = |name, run: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name).spawn(run).map(drop);
+    POOL.get_or_init(|| Pool::new(spawn).unwrap()).clone()
 }
 
 pub(crate) fn index(dimension: usize) -> Index {

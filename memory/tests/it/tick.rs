@@ -91,11 +91,13 @@ struct Shell<'a> {
     kept: Vec<Vec<u8>>,
     embedder: Embedder,
     asked: usize,
+    ngrams: HashedNgrams,
 }
 
 impl<'a> Shell<'a> {
     fn new(log: &'a [LogEntry], embedder: Embedder) -> Self {
-        Self { log, kept: vec![], embedder, asked: 0 }
+        let ngrams = HashedNgrams::new(Dimension::new(DIMENSION).unwrap());
+        Self { log, kept: vec![], embedder, asked: 0, ngrams }
     }
 
     /// A tick that goes on from what was kept.
@@ -117,7 +119,7 @@ impl<'a> Shell<'a> {
             }
             Command::Embed { seq, piece, text } => {
                 self.asked += 1;
-                let vector = HashedNgrams::new(Dimension::new(DIMENSION).unwrap()).chunk(&text);
+                let vector = self.ngrams.chunk(&text);
                 Some(Event::Embedded { seq, piece, vector })
             }
             Command::Commit(batch) => {
@@ -140,7 +142,7 @@ impl<'a> Shell<'a> {
         loop {
             steps += 1;
             assert!(steps < 100_000, "it does not come to an end");
-            if kills && dice.below(9) == 0 {
+            if kills && dice.below(25) == 0 {
                 // Whatever was under way is lost, with every answer to it.
                 (tick, todo) = (self.begin(), VecDeque::new());
             }
@@ -150,7 +152,7 @@ impl<'a> Shell<'a> {
                 _ => todo.pop_front().unwrap_or(Event::Woken { budget: 300 }),
             };
             for command in tick.step(event).unwrap() {
-                if kills && dice.below(15) == 0 {
+                if kills && dice.below(30) == 0 {
                     // Killed before this command, and those after it, were carried out.
                     (tick, todo) = (self.begin(), VecDeque::new());
                     break;
@@ -172,9 +174,9 @@ impl<'a> Shell<'a> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn killed_at_any_step_it_comes_to_the_same_bytes(length in 1_u64..90, seed in any::<u64>(), asked in any::<bool>()) {
+    fn killed_at_any_step_it_comes_to_the_same_bytes(length in 1_u64..60, seed in any::<u64>(), asked in any::<bool>()) {
         let log = log(length, seed);
         let embedder = if asked { Embedder::Asked } else { Embedder::BuiltIn };
         let mut straight = Shell::new(&log, embedder);
@@ -210,7 +212,7 @@ fn drive(tick: &mut Tick, shell: &mut Shell<'_>, budget: u32) -> Duration {
 #[test]
 fn what_was_said_is_recalled_after_a_tick() {
     let log: Vec<LogEntry> = (0..)
-        .zip(["The garden meeting is on Monday.", "Ada lives in Lisbon.", "The budget meeting was moved."])
+        .zip(["The garden meeting is on Monday.", "Ada lives in Lisbon.", "The budget meeting is on Monday."])
         .map(|(seq, body)| said(seq, 0, body))
         .collect();
     let mut shell = Shell::new(&log, Embedder::BuiltIn);
