@@ -197,6 +197,7 @@ fn edge(out: &mut String, link: &Link, route: &[(f64, f64)], cut: Option<&BTreeS
     }
 }
 
+/// A box. The text is in a picture of its own, which cuts off what is wider than its characters are counted for.
 fn node(out: &mut String, entry: &Entry, (x, y): (f64, f64), drawing: &Drawing<'_>) {
     let (fill, frame) = colours(entry.kind);
     let beyond = drawing.cut.is_some_and(|side| side.contains(&entry.id));
@@ -208,16 +209,16 @@ fn node(out: &mut String, entry: &Entry, (x, y): (f64, f64), drawing: &Drawing<'
         format_args!(
             "<a href=\"{address}{seq}\"><g><title>{tip}</title>\
              <rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{w}\" height=\"{h}\" rx=\"8\" fill=\"{fill}\" stroke=\"{frame}\" stroke-width=\"{width}\"/>\
-             <text x=\"{tx:.1}\" y=\"{t1:.1}\" font-size=\"10\" fill=\"#6a6e75\">{kind} · {seq}</text>\
-             <text x=\"{tx:.1}\" y=\"{t2:.1}\" fill=\"#1f2124\">{shown}</text></g></a>\n",
+             <svg x=\"{tx:.1}\" y=\"{top:.1}\" width=\"{tw}\" height=\"{h}\">\
+             <text y=\"17\" font-size=\"10\" fill=\"#6a6e75\">{kind} · {seq}</text>\
+             <text y=\"35\" fill=\"#1f2124\">{shown}</text></svg></g></a>\n",
             address = escaped(drawing.address, usize::MAX),
             seq = entry.id.seq,
             tip = escaped(&text, IN_TIP),
             w = BOX.0,
             h = BOX.1,
             tx = left + 10.0,
-            t1 = top + 17.0,
-            t2 = top + 35.0,
+            tw = BOX.0 - 2.0 * 10.0,
             kind = entry.kind.name(),
             shown = escaped(&text, IN_BOX),
         ),

@@ -122,9 +122,8 @@ impl Graph {
             return Ok(Route::Found(Vec::new()));
         }
         // Backwards from the end: what is earlier than the start cannot lie between.
-        let walk = self.walk_while(to, bounds, Way::Back, |entry| {
-            entry != from && self.entry(entry).is_some_and(|entry| entry.moment > start)
-        })?;
+        let walk = self
+            .walk_while(to, bounds, Way::Back, |entry| self.entry(entry).is_some_and(|entry| entry.moment > start))?;
         let via: BTreeMap<EntryRef, &Link> = walk.steps.iter().map(|step| (step.entry, &step.via)).collect();
         let mut route = Vec::new();
         let mut at = *from;

@@ -210,6 +210,13 @@ fn the_cache_is_built_beside_the_search_and_never_finds_what_is_gone() {
     let only = |id: ChunkId| id.0 % 1_000 == 999;
     let found = index.nearest(&new, 10, only).unwrap();
     assert_eq!(ids(&found), ids(&index.vectors().nearest(&new, 10, only).unwrap()));
+    // So is one that leaves some of what the graph finds, but not as many as were asked for.
+    for question in &questions {
+        let some = |id: ChunkId| id.0 % 20 == 19;
+        let found = index.nearest(question, 10, some).unwrap();
+        assert_eq!(found.len(), 10);
+        assert!(found.iter().all(|scored| some(scored.id)));
+    }
     // When there are few again, all are searched.
     for id in 300..600 {
         index.remove(&chunk(id));
@@ -260,11 +267,21 @@ fn words_and_vectors_of_a_chunk_go_together() {
     let mut index = index(384);
     let text = "The budget meeting";
     let chunk = ephor_memory::chunks::Chunk { text: text.into(), ..chunk(3) };
+    let before = index.embedder().question(text);
     index.add(&chunk);
+    assert_ne!(
+        index.embedder().question("budget yacht"),
+        HashedNgrams::new(Dimension::new(384).unwrap()).question("budget yacht")
+    );
     let vector = index.embedder().chunk(text).unwrap();
     index.set_vector(chunk.id, &vector).unwrap();
     assert_eq!(index.scores("budget", |_| true).len(), 1);
     index.remove(&chunk);
     assert!(index.scores("budget", |_| true).is_empty());
     assert!(index.nearest(&vector, 5, |_| true).unwrap().is_empty());
+    assert_eq!(index.embedder().question(text), before, "nothing of it is counted any more");
+    assert_eq!(
+        index.embedder().question("budget yacht"),
+        HashedNgrams::new(Dimension::new(384).unwrap()).question("budget yacht")
+    );
 }

@@ -12,7 +12,7 @@ use ephor_memory::{
     tick::{
         Command, Embedder, Event, LONGEST_WAIT, Lag, MOST_AT_ONCE, SHORTEST_WAIT, Tick, TickError,
         entry::{Author, BadBatch, Batch, Content, LogEntry},
-        mind::Mind,
+        mind::{LOOKS_BACK, Mind},
     },
 };
 use proptest::prelude::*;
@@ -367,4 +367,20 @@ fn an_erased_session_is_gone_from_everything_that_is_derived() {
     assert!(tick.mind().memory().index().scores("secret1 word1", |_| true).is_empty());
     assert_eq!(tick.mind().memory().index().vectors().len(), 10);
     assert!(tick.mind().memory().graph().entries().all(|entry| entry.session == session(0)));
+}
+
+#[test]
+fn what_is_forgotten_takes_no_place_among_what_is_looked_back_to() {
+    let mut log = vec![said(0, 0, "the budget meeting of the board")];
+    let passing = u64::try_from(LOOKS_BACK).unwrap() + 10;
+    for number in 0..passing {
+        log.push(said(1 + 2 * number, 0, "passing"));
+        log.push(other(2 + 2 * number, Content::Forgotten(TextSource::Entry(id(1 + 2 * number)))));
+    }
+    log.push(said(1 + 2 * passing, 0, "the budget meeting of the board"));
+    let mut shell = Shell::new(&log, Embedder::BuiltIn);
+    let tick = shell.run(&mut Dice(4), false);
+    assert_eq!(tick.mind().memory().chunks().len(), 2);
+    let batch = Batch::from_bytes(shell.kept.last().unwrap()).unwrap();
+    assert_eq!(batch.entries().last().unwrap().novelty(), Some(0));
 }
