@@ -16,8 +16,10 @@ const PREFIX: &str = "ephor-";
 const TABLE: [&str; 2] = ["<!-- edges -->", "<!-- /edges -->"];
 
 /// The libraries that are given, each with the crates that do its job with it.
-const GIVEN: [(&str, &[&str]); 7] = [
+const GIVEN: [(&str, &[&str]); 9] = [
     ("ed25519-dalek", &["chain"]),
+    ("hnsw_rs", &["memory"]),
+    ("petgraph", &["memory"]),
     ("pqcrypto-mldsa", &["chain"]),
     ("serde", &["base"]),
     ("sled", &["chain"]),
@@ -27,7 +29,7 @@ const GIVEN: [(&str, &[&str]); 7] = [
 ];
 
 /// Libraries that only these crates may name, so that what they do stays in one place.
-const CONFINED: [(&str, &[&str]); 28] = [
+const CONFINED: [(&str, &[&str]); 31] = [
     ("anyhow", &["node"]),
     ("argon2", &["chain"]),
     ("bip39", &["mesh"]),
@@ -37,13 +39,16 @@ const CONFINED: [(&str, &[&str]); 28] = [
     ("croner", &["node"]),
     ("csv", &["governance"]),
     ("ed25519-dalek", &["chain", "kernel", "node", "signatures"]),
+    ("faer", &["memory"]),
     ("foca", &["mesh"]),
     ("getrandom", &["node"]),
+    ("hnsw_rs", &["memory"]),
     ("icu_properties", &["base"]),
     ("iban_validate", &["governance"]),
     ("jiff", &["governance", "node"]),
     ("json-event-parser", &["governance"]),
     ("jsonschema", &["governance"]),
+    ("petgraph", &["memory"]),
     ("pqcrypto-mldsa", &["chain"]),
     ("pqcrypto-traits", &["chain"]),
     ("ratatui", &["node"]),
