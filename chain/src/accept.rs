@@ -20,28 +20,23 @@ use ephor_base::{
     Clock, Digest, Random,
     files::{Files, Open},
 };
+use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Rules, ScanError, Standing, Wanted};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head, VerifierKeys, tile::WIDTH};
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
-    document::Wanted,
     durable,
     error::OpenError,
     history::{self, History, Measure},
     keys::{KeyError, SigningKeys},
     log::Config,
     marks,
-    minimum::Minimum,
     open::{self, Before, Looked, World},
     published::Published,
     read::{bundle_items, read},
-    record::{Fact, Follows},
     restore,
     rotation::{KeyFile, Signers},
-    rules::Rules,
     scan::{self, Scan},
-    standing::Standing,
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, begin_of, verify},
 };
@@ -229,12 +224,13 @@ impl Home<'_> {
         // What the record says counts, whatever was made of the file.
         let minimum = match verifier::recorded_minimum(folder, files) {
             Ok(recorded)
-                if Minimum::load(folder, &**files).is_ok_and(|there| Minimum::check(there, recorded).is_ok()) =>
+                if crate::minimum::load(folder, &**files)
+                    .is_ok_and(|there| Minimum::check(there, recorded).is_ok()) =>
             {
-                Minimum::load(folder, &**files)?
+                crate::minimum::load(folder, &**files)?
             }
             Ok(recorded) => recorded,
-            Err(_) => Minimum::load(folder, &**files)?,
+            Err(_) => crate::minimum::load(folder, &**files)?,
         };
         if let Some(minimum) = minimum {
             let begin = begin_of(folder, files, minimum, published.head.size)?;
@@ -292,11 +288,11 @@ impl Home<'_> {
     ) -> Result<Before, AcceptError> {
         let Trusted { head: Head { size, root }, rules, .. } = self.trusted(keys)?;
         let old = Vault::new(&self.config.vault, Arc::clone(vault), Arc::clone(self.files));
-        old.destroy_all(&rules.erased, random).map_err(io("destroying the key of an erased session"))?;
+        old.destroy_all(rules.erased(), random).map_err(io("destroying the key of an erased session"))?;
         // What cannot be read any more has used up numbers as well.
-        let used = rules.used.last().after(self.promised(keys, &rules).saturating_sub(size));
+        let used = rules.used().after(self.promised(keys, &rules).saturating_sub(size));
         let follows = Follows { origin: keys.origin().to_owned(), size, root, reason, used };
-        Ok(Before { follows, heritage: self.heritage(size, &rules.standing) })
+        Ok(Before { follows, heritage: self.heritage(size, rules.standing()) })
     }
 
     /// What stood on the old chain, as far as it can be trusted, and stands on; with the text of the law, which the new one could not
@@ -317,7 +313,7 @@ impl Home<'_> {
         }
         let (_, published) = marks::read_published(folder, &**files).ok().flatten()?;
         let published = Published::new(folder, files, published.head.size);
-        let first = Minimum::index_of(folder, &**files).unwrap_or(0) / WIDTH;
+        let first = crate::minimum::index_of(folder, &**files).unwrap_or(0) / WIDTH;
         let bundles = (first..published.size().div_ceil(WIDTH)).map(|bundle| bundle.saturating_mul(WIDTH));
         let items = bundles.filter_map(|from| bundle_items(&published, from, None).ok()).flatten();
         let entries = items.map(|item| item.entry).filter(|entry| entry.seq.0 < size);
@@ -330,7 +326,7 @@ impl Home<'_> {
         let pinned = marks::load_head(&self.config.head, &**self.files).ok().flatten();
         let pinned = pinned.filter(|pinned| pinned.origin == keys.origin()).map(|pinned| pinned.head.size);
         let published = marks::read_published(&self.config.folder, &**self.files).ok().flatten();
-        let known = [Some(keys), rules.keys.as_deref(), rules.signers().map(|keys| &**keys)];
+        let known = [Some(keys), rules.keys().map(|keys| &**keys), rules.signers().map(|keys| &**keys)];
         let counts =
             |published: &Checkpoint| known.into_iter().flatten().any(|keys| published.check(keys, &Signatures).is_ok());
         let published = published.filter(|(_, published)| counts(published));

@@ -12,12 +12,12 @@ use std::{
 };
 
 use ephor_base::{Digest, files::Files};
+use ephor_record::ScanError;
 use ephor_tlog::{Head, VerifierKeys, checkpoint};
 use serde::Serialize;
 
 use crate::{
     copy::{self, Copying, Cut},
-    damage::ScanError,
     durable,
     head::PinnedHead,
     history,

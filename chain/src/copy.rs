@@ -19,20 +19,18 @@ use ephor_base::{
     SessionId,
     files::{Files, Open, Tree},
 };
+use ephor_record::{Damage, Minimum, ScanError};
 use ephor_tlog::{
     Checkpoint, Head, Tile, checkpoint,
     tile::{self, Kind, WIDTH, edge},
 };
 
 use crate::{
-    damage::{Damage, ScanError},
     durable,
     head::{HeadFile, PinnedHead},
     history,
     log::Config,
-    marks,
-    minimum::{self, Minimum},
-    press,
+    marks, minimum, press,
     pruner::Below,
     published::{Published, content_path},
     scan::{self, Scan},
@@ -101,12 +99,12 @@ impl Copying<'_> {
     /// Nothing if more was published meanwhile than it knew of.
     fn cut(&self, had: Head) -> Result<Option<Cut>, ScanError> {
         let (chain, files) = (&self.from.folder, self.files);
-        let minimum = Minimum::load(chain, &**files)?;
+        let minimum = minimum::load(chain, &**files)?;
         let published = marks::read_published(chain, &**files)?;
         let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
         marks::load_head(&self.from.head, &**files)?;
         let pinned = PinnedHead::load_farthest(&self.from.head, &**files).map_err(ScanError::io(&self.from.head))?;
-        let missing = || marks::finding("head", 0, None, Damage::HeadMissing);
+        let missing = || ScanError::found("head", 0, None, Damage::HeadMissing);
         let pinned = pinned.ok_or_else(missing)?;
         let mut target = pinned.head;
         if let Some((_, published)) = published.as_ref().filter(|(_, published)| published.head.size > target.size) {
@@ -138,11 +136,11 @@ impl Copying<'_> {
             return Err(if found < expected {
                 scan.end_finding(Damage::CutBack { expected, found }).into()
             } else {
-                marks::finding("head", 0, Some(expected), Damage::HeadForeign)
+                ScanError::found("head", 0, Some(expected), Damage::HeadForeign)
             });
         }
         let (origin, checkpoint) = (pinned.origin, published);
-        Minimum::check(minimum, scan.rules.pruned)?;
+        Minimum::check(minimum, scan.rules.pruned())?;
         Ok(Some(Cut { head: target, origin, checkpoint, published: tiles, minimum, segments, had: has }))
     }
 
@@ -307,7 +305,7 @@ impl Copying<'_> {
                 durable::replace(files, &checkpoint::path(&self.to.folder), bytes)?;
             }
             if let Some(minimum) = cut.minimum {
-                durable::replace(files, &self.to.folder.join(minimum::NAME), &minimum.to_bytes())?;
+                durable::replace(files, &self.to.folder.join(Minimum::FILE), &minimum.to_bytes())?;
                 // An older copy still had it.
                 Below::find(&self.to.folder, &self.to.vault, files, minimum.index)?.remove(files)?;
             }

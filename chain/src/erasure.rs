@@ -11,15 +11,13 @@ use std::{
 };
 
 use ephor_base::{MessageId, OperatorId, Seq, SessionId};
+use ephor_record::{Because, Entry, Fact, Record, Subject};
 
 use crate::{
-    entry::Entry,
     error::AppendError,
     log::{self, Log},
     queue::{Chore, Reserve},
     read::{Entries, ReadError},
-    record::{Fact, Record, Subject},
-    standing::Because,
 };
 
 /// A session that was erased.
@@ -71,7 +69,7 @@ impl Log {
     ) -> impl Future<Output = Result<Erased, EraseError>> + Send + 'static + use<> {
         let shared = Arc::clone(self.shared());
         async move {
-            if shared.lock().rules.erased.contains(&session) {
+            if shared.lock().rules.erased().contains(&session) {
                 return Err(EraseError::Already(session));
             }
             match log::ask(&shared, |reply| Chore::Find(session, reply)).await {

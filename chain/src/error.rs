@@ -3,9 +3,13 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use ephor_base::{SessionId, Timestamp};
+use ephor_record::{
+    Finding,
+    entry::{EntryTooLarge, MAX_ENTRY_BYTES},
+};
 use ephor_tlog::SignatureFault;
 
-use crate::{damage::Finding, vault::VaultError};
+use crate::vault::VaultError;
 
 /// A record was not taken, or is not known to be on the disk.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +84,12 @@ pub enum AppendError {
     /// The log has stopped, for this reason. Whether the record is on the disk shows when the node starts again.
     #[error(transparent)]
     Failed(#[from] Arc<Failure>),
+}
+
+impl From<EntryTooLarge> for AppendError {
+    fn from(EntryTooLarge { bytes }: EntryTooLarge) -> Self {
+        Self::TooLarge { bytes, most: MAX_ENTRY_BYTES }
+    }
 }
 
 /// Why a log stopped for good. It takes nothing more until the node starts again.

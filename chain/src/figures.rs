@@ -3,10 +3,11 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::files::Files;
+use ephor_record::ScanError;
 use ephor_tlog::Head;
 use serde::Serialize;
 
-use crate::{damage::ScanError, scan::Scan};
+use crate::scan::Scan;
 
 /// What the journal holds: the part of a chain that was not given back yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use ephor_base::{Digest, Seq, cbor, files::Files};
+use ephor_record::{Damage, Entry, Fact, Finding, Rules, ScanError, minimum::Begin};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, Edge, Head, Tile, VerifierKeys, checkpoint,
@@ -15,15 +16,10 @@ use ephor_tlog::{
 };
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
     durable,
-    entry::Entry,
     lineage::Generation,
-    minimum::Begin,
     pruned::Prunings,
     published::{self, Contents, Published, content_path, finding},
-    record::Fact,
-    rules::Rules,
 };
 
 /// What the published part is held against.
@@ -251,7 +247,7 @@ impl<'a> History<'a> {
     fn admit(&mut self, entry: &Entry) -> Result<(), Damage> {
         self.rules.admit_published(entry).map_err(Damage::Rule)?;
         self.prunings.pass(entry)?;
-        let (Some(first), Fact::Origin { .. }) = (&self.rules.keys, &entry.fact) else { return Ok(()) };
+        let (Some(first), Fact::Origin { .. }) = (self.rules.keys(), &entry.fact) else { return Ok(()) };
         let given = self.measure.keys;
         // The keys given are those, or have to sign something that comes later.
         let ours = if given.is_first() { **first == *given } else { first.origin() == given.origin() };

@@ -1,8 +1,7 @@
 //! An intent that is on the disk: the half of a permit that the chain gives.
 
 use ephor_base::{ActionKind, Budget, CallId, Digest, Kept, OperatorId, Pid, Receipt, Seat, Seq, SessionId};
-
-use crate::record::Subject;
+use ephor_record::Subject;
 
 /// What is about to be done, before it is recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]

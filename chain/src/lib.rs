@@ -1,9 +1,9 @@
 //! Remembers: the ExoChain, its signatures, payload vault and verifier.
 //!
 //! The ExoChain is one signed log, and both things at once: the record an auditor verifies, and the log from which a
-//! killed node goes on. A [`Log`] gives every [`Record`] its place at once, writes what has gathered as one batch with one
+//! killed node goes on. A [`Log`] gives every [`ephor_record::Record`] its place at once, writes what has gathered as one batch with one
 //! `fdatasync`, under a checkpoint with an Ed25519 and an ML-DSA-65 signature, and acknowledges it only then. What the
-//! public may see is the [`Entry`]; private [`Content`] is sealed in the [`vault`] and committed to by digests.
+//! public may see is the [`ephor_record::Entry`]; private [`ephor_record::Content`] is sealed in the [`vault`] and committed to by digests.
 //!
 //! # What it never does
 //! - It never acknowledges what is not on the disk, and never goes on after an error in writing.
@@ -17,19 +17,17 @@
 //! # Where to go
 //! - [`log`]: the handle; `queue` gives places, `writer` is the one thread that writes, `signer` signs beside it, `publisher`
 //!   is the one that publishes.
-//! - [`record`] and [`entry`]: what is recorded; `rules`: what every entry must keep to.
+//! - What is recorded, the rules of it and what it amounts to is the crate `ephor-record`.
 //! - [`segment`], `frame`: the format of the journal. That of checkpoints, tiles and proofs is the crate `ephor-tlog`;
-//!   `press` writes what is published in it, [`published`] reads it, `history` verifies it. [`snapshot`]: what lets a log be opened without its history. [`migrate()`]: older formats.
+//!   `press` writes what is published in it, [`published`] reads it, `history` verifies it. [`migrate()`]: older formats.
 //! - `docs/chain-format.md`: all of it, for another reader; what changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage.
 //! - [`backup()`] and [`restore()`]: a copy of a home, and a home from a copy.
 //! - [`offline`] checks a proof without a log; [`prover`] makes proofs out of what is published.
-//! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away, decided by [`retention`] and `holds`;
-//!   [`minimum`] is where the log begins then, `pruner` takes away, `pruned` verifies.
+//! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away; [`minimum`] reads where the log begins then, `pruner` takes away, `pruned` verifies.
 //! - [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
-//! - [`mod@standing`]: what stands until it is taken back: holds, dead letters, schedules; [`operators`]: who may operate the node.
 //! - [`state`]: projections, which can be deleted at any time.
 //! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
 //!   which; [`protection`]: the passphrase.
@@ -40,22 +38,17 @@ pub mod backup;
 mod clock;
 mod copy;
 mod cosigner;
-pub mod damage;
 pub mod disk;
-mod document;
 mod durable;
-pub mod entry;
 pub mod erasure;
 pub mod error;
 pub mod figures;
 mod frame;
 pub mod head;
 mod history;
-mod holds;
 pub mod in_use;
 pub mod intent;
 mod journal;
-pub mod judgment;
 pub mod keys;
 pub mod lineage;
 pub mod log;
@@ -65,7 +58,6 @@ pub mod migrate;
 pub mod minimum;
 pub mod offline;
 mod open;
-pub mod operators;
 pub mod order;
 mod press;
 pub mod protection;
@@ -78,17 +70,12 @@ mod publisher;
 mod queue;
 pub mod quota;
 pub mod read;
-pub mod record;
 pub mod recovered;
 pub mod restore;
-pub mod retention;
 pub mod rotation;
-mod rules;
 mod scan;
 pub mod segment;
 mod signer;
-pub mod snapshot;
-pub mod standing;
 pub mod state;
 mod strays;
 mod tail;
@@ -101,40 +88,28 @@ mod writer;
 pub use accept::{AcceptError, Accepted, accept};
 pub use backup::{BackedUp, BackupError, Step, backup};
 pub use cosigner::CosignerKeys;
-pub use damage::{Damage, Finding, ScanError};
-pub use document::Wanted;
-pub use entry::{Commitment, Entry};
 pub use erasure::{EraseError, Erased};
 pub use error::{AppendError, Failure, OpenError};
 pub use head::PinnedHead;
 pub use in_use::InUse;
 pub use intent::{Durable, Intent, IntentRecord};
-pub use judgment::{Always, Judgment, Reused};
 pub use keys::{KeyError, SigningKeys};
 pub use lineage::Change;
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
-pub use minimum::Minimum;
 pub use offline::{CheckError, Checked, CheckedEntry, check};
-pub use open::standing;
-pub use operators::{Credential, Decree, Enactment, Operators, Role};
+pub use open::what_stands;
 pub use order::Order;
 pub use protection::Protection;
 pub use prover::{ProveError, Prover};
-pub use pruning::{Held, Plan, PruneError, Pruned, Pruning, Wish};
+pub use pruning::{Plan, PruneError, Pruned, Wish};
 pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use quota::Space;
 pub use read::{Entries, ReadError, Stored, read};
-pub use record::{Content, Errand, Fact, Follows, LastNumbers, Opening, Record, RulingOn, Subject};
 pub use recovered::Recovered;
 pub use restore::{RestoreError, restore};
-pub use retention::{Retention, TooShort};
 pub use rotation::{KeyFile, Signers};
-pub use snapshot::{Snapshot, Unsettled};
-pub use standing::{
-    Because, Cause, DeadLetter, Hold, HoldKind, Holds, Missed, Scheduled, Signal, Standing, Unanswered, Undelivered,
-};
 pub use state::State;
 pub use vault::{Private, Vault, VaultError, VaultKey};
 pub use veil::Veil;

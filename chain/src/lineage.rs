@@ -10,6 +10,7 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Seq, cbor, files::Files};
+use ephor_record::{Damage, Entry, Fact, Finding, ScanError, minimum::Begin};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, EntryProof, Head, KnownLog, Tile, VerifierKeys, checkpoint,
@@ -18,15 +19,9 @@ use ephor_tlog::{
 };
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
-    durable,
-    entry::Entry,
-    history,
-    minimum::{Begin, Minimum},
-    offline,
+    durable, history, offline,
     offline::CheckError,
     published::{Published, finding},
-    record::Fact,
 };
 
 /// What a file of changes is at most.
@@ -110,7 +105,7 @@ fn steps(known: &VerifierKeys, changes: &[Change]) -> Vec<(Option<Head>, Verifie
 pub fn changes(chain: &Path, files: &Arc<dyn Files>) -> Result<Vec<Change>, ScanError> {
     let size = crate::marks::read_published(chain, &**files)?.map_or(0, |(_, published)| published.head.size);
     // Changes that were pruned lead nowhere any more.
-    let minimum = Minimum::index_of(chain, &**files)?;
+    let minimum = crate::minimum::index_of(chain, &**files)?;
     let mut published = Published::new(chain, files, size);
     let mut changes = Vec::new();
     for size in history::kept_sizes(chain, &**files)?.into_iter().filter(|kept| (minimum..=size).contains(kept)) {
@@ -134,9 +129,9 @@ pub fn changes(chain: &Path, files: &Arc<dyn Files>) -> Result<Vec<Change>, Scan
 /// [`ScanError`] if something published cannot be read, or other keys have signed.
 pub fn signers(chain: &Path, files: &Arc<dyn Files>, known: &VerifierKeys) -> Result<VerifierKeys, ScanError> {
     let Some((_, checkpoint)) = crate::marks::read_published(chain, &**files)? else {
-        return Err(crate::marks::finding("checkpoint", 0, None, Damage::PublishedMissing));
+        return Err(ScanError::found("checkpoint", 0, None, Damage::PublishedMissing));
     };
-    let wrong = |damage| crate::marks::finding("checkpoint", 0, Some(checkpoint.head.size), damage);
+    let wrong = |damage| ScanError::found("checkpoint", 0, Some(checkpoint.head.size), damage);
     match checkpoint.check(known, &Signatures) {
         Ok(()) => Ok(known.clone()),
         Err(_) if checkpoint.origin != known.origin() => Err(wrong(Damage::Keys)),
@@ -241,7 +236,7 @@ fn last_named(published: &Published, head: Head, below: u64, begin: Option<&Begi
         }
         end = first;
     }
-    let known = begin.and_then(|begin| begin.rules.keys.as_deref().cloned());
+    let known = begin.and_then(|begin| begin.rules.keys().map(|keys| &**keys).cloned());
     known.map(|keys| Named { seq: minimum, keys, changes: false }).ok_or_else(|| damaged_bundle(0))
 }
 

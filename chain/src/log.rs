@@ -11,6 +11,7 @@ use std::{
 };
 
 use ephor_base::{Clock, Decision, Random, Receipt, Seq, SessionId, Timestamp, files::Files};
+use ephor_record::{Content, Fact, Record, Retention, Standing};
 use ephor_tlog::Head;
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -26,11 +27,8 @@ use crate::{
     queue::{self, Chore, Hold, Offer, Phase, Queue, Reserve},
     quota::{Quota, Space},
     read::{Entries, ReadError, Stored},
-    record::{Content, Fact, Record},
     recovered::Recovered,
-    retention::Retention,
     rotation::Signers,
-    standing::Standing,
     vault::{Sealed, SessionKey, VaultError, VaultKey, sealed_length},
     veil::Veil,
     writer::Shared,
@@ -294,7 +292,7 @@ impl Log {
     /// Looks at what stands: holds, dead letters, schedules. What was recorded counts, also while it is not on the disk.
     /// The log goes on meanwhile.
     pub fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        let standing = Arc::clone(&self.handle.shared.lock().rules.standing);
+        let standing = Arc::clone(&self.handle.shared.lock().rules.standing());
         look(&standing)
     }
 
@@ -309,7 +307,7 @@ impl Log {
     #[must_use]
     pub fn space(&self) -> Option<Space> {
         let queue = self.handle.shared.lock();
-        queue.quota.as_ref().map(|quota| quota.space(queue.rules.intents.len()))
+        queue.quota.as_ref().map(|quota| quota.space(queue.rules.intents().len()))
     }
 
     /// Whether the quota leaves room for anything to begin. That it does not is a refusal like any other: [`Log::full`] resolves.
@@ -319,7 +317,7 @@ impl Log {
     pub fn can_begin(&self) -> Result<(), AppendError> {
         let queue = self.handle.shared.lock();
         let Some(quota) = &queue.quota else { return Ok(()) };
-        quota.can_begin(queue.rules.intents.len()).inspect_err(|_| quota.full.notify_one())
+        quota.can_begin(queue.rules.intents().len()).inspect_err(|_| quota.full.notify_one())
     }
 
     /// Resolves when something was refused because of the quota and nothing more can begin; never, if there is no quota.
@@ -353,7 +351,7 @@ impl Log {
     pub(crate) fn entries_sealed(&self) -> Entries {
         let (size, pruned) = {
             let queue = self.handle.shared.lock();
-            (queue.head.size, queue.rules.pruned)
+            (queue.head.size, queue.rules.pruned())
         };
         // What the record calls pruned may be there for a moment, and whoever reads must not build on it.
         let from = Seq(pruned.map_or(0, |pruned| pruned.index));

@@ -15,17 +15,16 @@
 //!   there is a finding too: a segment under another name is a lost segment.
 //! - `*.tmp` files of ours are half-made replacements. They never count.
 
-use std::{io, path::Path, path::PathBuf, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
-use ephor_base::{Seq, files::Files};
+use ephor_base::files::Files;
+use ephor_record::{Damage, Fact, Finding, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, SignatureFault, VerifierKeys, checkpoint};
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
     durable,
     head::PinnedHead,
-    record::Fact,
     scan::{Batch, Scan},
 };
 
@@ -58,14 +57,14 @@ impl Marks {
         self.batches = self.batches.saturating_add(1);
         if published.head.size == start.size {
             if published.head != start {
-                return Err(finding("checkpoint", 0, Some(start.size), Damage::PublishedForeign));
+                return Err(ScanError::found("checkpoint", 0, Some(start.size), Damage::PublishedForeign));
             }
             (self.published_met, self.at_start) = (true, true);
         }
         if let Some(pinned) = self.head.as_ref().filter(|pinned| (1..=start.size).contains(&pinned.head.size)) {
             self.check_head_origin(keys)?;
             if scan.earlier(pinned.head.size)? != pinned.head {
-                return Err(finding("head", 0, Some(pinned.head.size), Damage::HeadForeign));
+                return Err(ScanError::found("head", 0, Some(pinned.head.size), Damage::HeadForeign));
             }
             self.head_met = true;
         }
@@ -90,7 +89,7 @@ impl Marks {
             // witnesses may stand beside ours.
             let same = || published.head == head && published.check(&batch.signers, &Signatures).is_ok();
             if *bytes != batch.note && !same() {
-                return Err(finding("checkpoint", 0, Some(head.size), Damage::PublishedForeign));
+                return Err(ScanError::found("checkpoint", 0, Some(head.size), Damage::PublishedForeign));
             }
             self.published_met = true;
         }
@@ -98,7 +97,7 @@ impl Marks {
             && pinned.head.size == head.size
         {
             if pinned.head.root != head.root {
-                return Err(finding("head", 0, Some(head.size), Damage::HeadForeign));
+                return Err(ScanError::found("head", 0, Some(head.size), Damage::HeadForeign));
             }
             self.head_met = true;
         }
@@ -129,12 +128,12 @@ impl Marks {
 
     fn check_head_origin(&self, keys: &VerifierKeys) -> Result<(), ScanError> {
         let foreign = self.head.as_ref().is_some_and(|head| head.origin != keys.origin());
-        if foreign { Err(finding("head", 0, None, Damage::HeadForeign)) } else { Ok(()) }
+        if foreign { Err(ScanError::found("head", 0, None, Damage::HeadForeign)) } else { Ok(()) }
     }
 
     fn judge_published(&self, scan: &Scan, keys: &VerifierKeys) -> Result<(), ScanError> {
         let (found, Some((_, published))) = (scan.tree.size(), &self.published) else {
-            let missing = finding("checkpoint", 0, None, Damage::PublishedMissing);
+            let missing = ScanError::found("checkpoint", 0, None, Damage::PublishedMissing);
             return if self.batches > 1 { Err(missing) } else { Ok(()) };
         };
         if self.published_met {
@@ -145,7 +144,7 @@ impl Marks {
         Err(if expected > found {
             lost(scan, Damage::Lost { expected, found })
         } else {
-            finding("checkpoint", 0, Some(expected), Damage::PublishedForeign)
+            ScanError::found("checkpoint", 0, Some(expected), Damage::PublishedForeign)
         })
     }
 
@@ -155,7 +154,7 @@ impl Marks {
         Err(if expected > found {
             lost(scan, Damage::CutBack { expected, found })
         } else {
-            finding("head", 0, Some(expected), Damage::HeadForeign)
+            ScanError::found("head", 0, Some(expected), Damage::HeadForeign)
         })
     }
 
@@ -185,14 +184,11 @@ fn lost(scan: &Scan, damage: Damage) -> ScanError {
 pub(crate) fn load_head(path: &Path, files: &dyn Files) -> Result<Option<PinnedHead>, ScanError> {
     match PinnedHead::load(path, files) {
         Ok(head) => Ok(head),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(finding("head", 0, None, Damage::Head)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(ScanError::found("head", 0, None, Damage::Head))
+        }
         Err(source) => Err(ScanError::Io { path: path.to_owned(), source }),
     }
-}
-
-/// A finding in one of the files beside the segments.
-pub(crate) fn finding(file: &str, offset: u64, seq: Option<u64>, damage: Damage) -> ScanError {
-    Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
 }
 
 pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
@@ -201,11 +197,11 @@ pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(
         Ok(None) => return Ok(None),
         Ok(Some(bytes)) => bytes,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(finding("checkpoint", 0, None, Damage::Published));
+            return Err(ScanError::found("checkpoint", 0, None, Damage::Published));
         }
         Err(source) => return Err(ScanError::Io { path, source }),
     };
-    let parsed = Checkpoint::parse(&bytes).map_err(|_| finding("checkpoint", 0, None, Damage::Published))?;
+    let parsed = Checkpoint::parse(&bytes).map_err(|_| ScanError::found("checkpoint", 0, None, Damage::Published))?;
     Ok(Some((bytes, parsed)))
 }
 
@@ -222,14 +218,14 @@ pub(crate) fn check_published(
 
 /// A published checkpoint whose signatures do not hold.
 fn forged(published: &Checkpoint, fault: SignatureFault) -> ScanError {
-    finding("checkpoint", 0, Some(published.head.size), Damage::Signature(fault))
+    ScanError::found("checkpoint", 0, Some(published.head.size), Damage::Signature(fault))
 }
 
 /// Checks a checkpoint against the keys of its generation, which is not known where the journal does not reach it: then it
 /// is the one in force where the journal ends, or the given one.
 fn check_by_any(checkpoint: &Checkpoint, scan: &Scan, given: &VerifierKeys) -> Result<(), SignatureFault> {
     let by_any = scan.rules.signers().is_some_and(|keys| checkpoint.check(keys, &Signatures).is_ok());
-    let by_any = by_any || scan.rules.keys.as_ref().is_some_and(|keys| checkpoint.check(keys, &Signatures).is_ok());
+    let by_any = by_any || scan.rules.keys().is_some_and(|keys| checkpoint.check(keys, &Signatures).is_ok());
     if by_any { Ok(()) } else { checkpoint.check(given, &Signatures) }
 }
 

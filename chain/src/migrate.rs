@@ -11,9 +11,9 @@ use std::{
 };
 
 use ephor_base::{Clock, Random, files::Files};
+use ephor_record::{Finding, ScanError};
 
 use crate::{
-    damage::{Finding, ScanError},
     durable,
     error::OpenError,
     head::PinnedHead,

@@ -5,6 +5,7 @@
 //! kinds of file and needs no node, no folder and no network.
 
 use ephor_base::{Seq, cbor};
+use ephor_record::{Entry, entry::MAX_ENTRY_BYTES};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Cosignature, CosignatureFault, CosignerKey, EntryProof, ForkProof, Head, KnownLog, NoteFault,
@@ -16,8 +17,6 @@ use ephor_tlog::{
         fork::{self, CheckedFork, ForkFault},
     },
 };
-
-use crate::entry::{Entry, MAX_ENTRY_BYTES};
 
 /// A proof that holds.
 #[derive(Clone, PartialEq, Debug)]

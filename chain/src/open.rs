@@ -7,12 +7,12 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, Seq, files::Files};
+use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Record, Rules, ScanError, Standing, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Head, VerifierKeys};
 
 use crate::{
     clock::RecordClock,
-    damage::{Damage, Finding, ScanError},
     durable,
     error::{AppendError, Failure, OpenError},
     head::{HeadFile, PinnedHead},
@@ -20,21 +20,17 @@ use crate::{
     keys::SigningKeys,
     log::Config,
     marks::{self, Marks},
-    migrate,
-    minimum::{self, Minimum},
+    migrate, minimum,
     press::Press,
     published::Published,
     publisher::{Begin, Places, Publisher, Recycle, Signed},
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
     quota::Quota,
-    record::{Fact, Follows, Record, Subject},
     recovered::{self, Recovered},
     restore,
     rotation::Signers,
-    rules::Rules,
     scan::{self, End, Scan},
     segment::{self, Format},
-    standing::Standing,
     vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };
@@ -80,15 +76,15 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
     let (mut last, mut changes) = (None, Vec::new());
     while let Some(batch) = scan.next()? {
         marks.pass(&batch, keys)?;
-        if scan.rules.rotated {
+        if scan.rules.rotated() {
             changes.push((batch.checkpoint.head, batch.note.clone()));
         }
         last = Some(batch);
     }
     let torn = marks.judge(&scan, keys)?;
-    Minimum::check(Minimum::load(&config.folder, &**files)?, scan.rules.pruned)?;
+    Minimum::check(minimum::load(&config.folder, &**files)?, scan.rules.pruned())?;
     if head.is_none() && scan.tree.size() > 0 {
-        return Err(marks::finding("head", 0, None, Damage::HeadMissing));
+        return Err(ScanError::found("head", 0, None, Damage::HeadMissing));
     }
     if let Some(batch) = &last {
         batch.checkpoint.check(&batch.signers, &Signatures).map_err(|fault| batch.finding(Damage::Signature(fault)))?;
@@ -102,8 +98,8 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
 ///
 /// # Errors
 /// [`ScanError`]: the chain is not whole, or cannot be read.
-pub fn standing(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Standing, ScanError> {
-    Ok(Arc::unwrap_or_clone(look(config, files, keys)?.scan.rules.standing))
+pub fn what_stands(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys) -> Result<Standing, ScanError> {
+    Ok(Standing::clone(look(config, files, keys)?.scan.rules.standing()))
 }
 
 /// Opens a chain, or begins it, and writes its first batch.
@@ -154,7 +150,7 @@ pub(crate) fn carry_over(world: World<'_>, keys: Signers, vault: Arc<VaultKey>) 
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     let looked = look(world.config, world.files, keys.verifier())?;
     let keys = signing(keys, &looked)?;
-    let stopped = looked.scan.rules.stopped;
+    let stopped = looked.scan.rules.stopped();
     let clock = clock(&world, &looked)?;
     let mut writer = prepare(&world, keys, vault, (looked, clock), Recycle::Nothing)?;
     make_room(&mut writer, STEP)?;
@@ -173,25 +169,25 @@ pub(crate) fn carry_over(world: World<'_>, keys: Signers, vault: Arc<VaultKey>) 
 
 /// The keys of the home that are in force.
 fn signing(keys: Signers, looked: &Looked) -> Result<SigningKeys, OpenError> {
-    let ours = is_ours(looked, &keys).then(|| keys.in_force(looked.scan.rules.keys.as_deref())).flatten();
+    let ours = is_ours(looked, &keys).then(|| keys.in_force(looked.scan.rules.keys().map(|keys| &**keys))).flatten();
     ours.ok_or_else(|| ScanError::from(looked.scan.end_finding(Damage::Keys)).into())
 }
 
 /// Whether keys of the home are in force, and signed the last batch too: others that name ours could be anybody's.
 pub(crate) fn is_ours(looked: &Looked, keys: &Signers) -> bool {
-    let Some(in_force) = &looked.scan.rules.keys else { return looked.scan.tree.size() == 0 };
+    let Some(in_force) = looked.scan.rules.keys() else { return looked.scan.tree.size() == 0 };
     keys.has(in_force) && looked.signers.as_ref().is_none_or(|signers| keys.has(signers))
 }
 
 /// The time of the record, from the clock of the machine.
 fn clock(world: &World<'_>, looked: &Looked) -> Result<RecordClock, OpenError> {
-    let (now, last) = ((world.clock.now(), world.clock.monotonic()), looked.scan.rules.time);
+    let (now, last) = ((world.clock.now(), world.clock.monotonic()), looked.scan.rules.time());
     RecordClock::begin(last, now).ok_or(OpenError::Clock { now: now.0, last })
 }
 
 /// Whether the record names another vault key. What is sealed under one that somebody else put there is theirs to read.
 pub(crate) fn is_other_vault(rules: &Rules, name: Digest) -> bool {
-    rules.vault.is_some_and(|named| named != name)
+    rules.vault().is_some_and(|named| named != name)
 }
 
 /// A migration that was interrupted while it moved segments is to be finished first.
@@ -242,7 +238,7 @@ fn prepare(
     let press = Press::at(&begun, &world.config.vault, scan.start.size)?;
     vault.make().map_err(io("making the vault"))?;
     // A crash may have come between the record of an erasure and the end of the key.
-    vault.destroy_all(&scan.rules.erased, &*world.random).map_err(io("destroying the key of an erased session"))?;
+    vault.destroy_all(scan.rules.erased(), &*world.random).map_err(io("destroying the key of an erased session"))?;
     let pin = HeadFile::open(head_path, files, keys.origin(), head, pinned.as_ref())
         .map_err(full_or_io("making the pinned head"))?;
     // The head says that the node runs before anything follows a stop.
@@ -253,9 +249,9 @@ fn prepare(
         Some(end) => Journal::resume(files, folder, origin, *segment_bytes, end, scan.used, torn > 0 || !stopped),
     };
     let journal = journal.map_err(full_or_io("opening the journal"))?;
-    let pruned = scan.rules.pruned;
+    let pruned = scan.rules.pruned();
     let (from, size) = (scan.start.size, head.size);
-    let begin = Begin { from, published, size, last: scan.rules.time, changes, pruned, recycle };
+    let begin = Begin { from, published, size, last: scan.rules.time(), changes, pruned, recycle };
     let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
     let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), begin, press);
     let publisher = publisher.map_err(io("tidying the chain folder"))?;
@@ -285,15 +281,15 @@ fn first_records(
 ) -> Vec<Record> {
     let own = |fact| Record { subject: Subject::default(), fact, content: None };
     let mut records = Vec::new();
-    if rules.size == 0 {
+    if rules.size() == 0 {
         let (ed25519, ml_dsa_65) = (keys.ed25519().to_owned(), keys.ml_dsa_65().to_owned());
         let (follows, heritage) = before.map(|before| (before.follows, before.heritage)).unzip();
         records.push(own(Fact::Origin { ed25519, ml_dsa_65, follows }));
         records.extend(heritage.into_iter().flatten().map(own));
     }
-    let (number, clean) = (rules.boots.saturating_add(1), is_clean(rules));
+    let (number, clean) = (rules.boots().saturating_add(1), is_clean(rules));
     records.push(own(Fact::Boot { number, version: version.to_owned(), clean, trimmed_bytes, vault: Some(vault) }));
-    for (intent, open) in &rules.intents {
+    for (intent, open) in rules.intents() {
         let fact = Fact::Outcome { intent: *intent, end: "indeterminate".to_owned(), used: open.reserved };
         records.push(Record { subject: open.subject.clone(), fact, content: None });
     }
@@ -302,7 +298,7 @@ fn first_records(
 
 /// A log without a boot yet follows nothing unclean.
 const fn is_clean(rules: &Rules) -> bool {
-    rules.stopped || rules.boots == 0
+    rules.stopped() || rules.boots() == 0
 }
 
 /// Writes the first batch, and reserves disk for what comes after it.
@@ -358,18 +354,18 @@ fn make_room(writer: &mut Writer, more: u64) -> Result<(), OpenError> {
 }
 
 fn recovered(rules: &Rules, trimmed_bytes: u64, head: Head) -> Recovered {
-    let (next_pid, next_call, next_message, next_ticket) = recovered::free(&rules.used);
+    let (next_pid, next_call, next_message, next_ticket) = recovered::free(rules.used());
     Recovered {
-        boot: rules.boots.saturating_add(1),
-        fresh: rules.size == 0,
+        boot: rules.boots().saturating_add(1),
+        fresh: rules.size() == 0,
         clean: is_clean(rules),
         trimmed_bytes,
         next_pid,
         next_call,
         next_message,
         next_ticket,
-        standing: Standing::clone(&rules.standing),
-        indeterminate: rules.intents.keys().copied().collect::<Vec<Seq>>(),
+        standing: Standing::clone(rules.standing()),
+        indeterminate: rules.intents().keys().copied().collect::<Vec<Seq>>(),
         head,
     }
 }
@@ -393,7 +389,7 @@ impl From<ScanError> for OpenError {
             ScanError::Pruned { entry, .. } => {
                 let damage = Damage::Minimum("what is needed to open the log lies before it");
                 Self::Quarantined {
-                    finding: Finding { file: minimum::NAME.into(), offset: 0, seq: Some(Seq(entry)), damage },
+                    finding: Finding { file: Minimum::FILE.into(), offset: 0, seq: Some(Seq(entry)), damage },
                 }
             }
             ScanError::NewerFormat { path, found, known } => Self::NewerFormat { path, found, known },

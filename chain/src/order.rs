@@ -4,8 +4,7 @@
 //! again from them. Whoever keeps such a state takes part at the very moment a place is given.
 
 use ephor_base::{Receipt, Timestamp};
-
-use crate::record::Record;
+use ephor_record::Record;
 
 /// Takes part when records get their places. Called under the lock of the log: it is short, and does not call the log.
 pub trait Order: Send + Sync {

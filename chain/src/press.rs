@@ -11,16 +11,14 @@ use std::{
 };
 
 use ephor_base::files::{File, Files, Open, Tree};
+use ephor_record::{Damage, ScanError, entry};
 use ephor_tlog::{
     Edge, Tile,
     tile::{self, Kind, WIDTH, edge},
 };
 
 use crate::{
-    damage::{Damage, ScanError},
-    durable,
-    entry::{self},
-    frame,
+    durable, frame,
     published::{Published, content_path, finding},
     segment,
     tail::Handed,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use ephor_base::{Digest, Seq, files::Files};
+use ephor_record::{Damage, ScanError};
 use ephor_tlog::{
     Checkpoint, EntryProof, Tile,
     proof::{self, MakeError, ProofError, Subtrees},
@@ -14,7 +15,6 @@ use ephor_tlog::{
 };
 
 use crate::{
-    damage::{Damage, ScanError},
     marks,
     published::{Published, finding},
 };

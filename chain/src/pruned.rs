@@ -1,25 +1,20 @@
 //! Verifies prunings: that each was allowed, as far as what is left of the log shows it.
 //!
-//! Rules that need nothing but the entries so far are in [`crate::rules`]. Here is what needs more: how old what was pruned
+//! Rules that need nothing but the entries so far are in [`ephor_record::rules`]. Here is what needs more: how old what was pruned
 //! was, the root that is named, and, where what was to be pruned can still be read, the state that it amounts to.
 
 use ephor_base::{Seq, Timestamp};
+use ephor_record::{
+    Damage, Entry, Fact, Finding, Pruning, Rules, ScanError,
+    retention::{self, Ages},
+    snapshot,
+};
 use ephor_tlog::{
     Head, Tile,
     tile::{Kind, WIDTH},
 };
 
-use crate::{
-    damage::{Damage, Finding, ScanError},
-    entry::Entry,
-    pruning::Pruning,
-    published::Published,
-    read,
-    record::Fact,
-    retention::{self, Ages},
-    rules::Rules,
-    snapshot,
-};
+use crate::{published::Published, read};
 
 /// The prunings of a log, as they are met.
 #[derive(Clone, Debug)]

@@ -12,69 +12,31 @@
 //! record says what is to be done also where the journal no longer has it.
 //!
 //! # What never goes
-//! Entries younger than the retention ([`crate::retention`]); what a node that goes on may need (`holds`), whole; tiles
+//! Entries younger than the retention ([`ephor_record::retention`]); what a node that goes on may need (`holds`), whole; tiles
 //! above level 0, without which what is left could not be proven. Keys of sessions stay too: pruning is not erasing.
 
 use std::{collections::BTreeSet, future::Future, io, sync::Arc};
 
-use ephor_base::{Digest, OperatorId, Seq, SessionId, Timestamp};
-use minicbor::{Decode, Encode};
+use ephor_base::{OperatorId, Seq, SessionId, Timestamp};
+use ephor_record::{
+    Entry, Fact, Pruning, Record, Retention, Rules, ScanError, Subject,
+    blockers::{Blockers, Held},
+    minimum::Begin,
+    retention::Ages,
+    snapshot,
+};
+use ephor_tlog::{Head, tile::WIDTH};
 use serde::{Deserialize, Serialize};
 
-pub use crate::holds::{Held, Why};
 use crate::{
-    damage::ScanError,
-    entry::Entry,
     error::AppendError,
-    holds::Holds,
     log::{self, Log, Waiting},
     marks,
-    minimum::Begin,
     pruner::Below,
     queue::{Chore, Hold, Offer, Queue, Reserve},
     read::ReadError,
-    record::{Fact, Record, Subject},
-    retention::{Ages, Retention},
-    rules::Rules,
-    snapshot::{self, Snapshot},
     writer::Shared,
 };
-use ephor_tlog::{Head, tile::WIDTH};
-
-/// What lies before `minimum` may be taken away, or a part of saying so. Only the lists of `state` are ever divided; the
-/// parts stand right behind one another.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
-pub struct Pruning {
-    /// The first entry that stays; a multiple of 256, and more than in the pruning before.
-    #[n(0)]
-    pub minimum: u64,
-    /// How many seconds every entry is kept at least: 180 days or more.
-    #[n(1)]
-    pub keep_seconds: u64,
-    /// The time of the youngest entry that was old enough to go.
-    #[n(2)]
-    pub floor: Timestamp,
-    /// The time of the last entry that goes.
-    #[n(3)]
-    pub newest: Timestamp,
-    /// The published size under which this was decided.
-    #[n(4)]
-    pub size: u64,
-    /// The root at that size.
-    #[n(5)]
-    pub root: Digest,
-    /// What the entries that go amount to, as a snapshot in the place of `minimum` would say it.
-    #[n(6)]
-    pub state: Snapshot,
-}
-
-impl Pruning {
-    /// What is the same in each part.
-    pub(crate) fn terms(&self) -> (u64, u64, Timestamp, Timestamp, u64, Digest, u32) {
-        let Self { minimum, keep_seconds, floor, newest, size, root, ref state } = *self;
-        (minimum, keep_seconds, floor, newest, size, root, state.of)
-    }
-}
 
 /// What somebody wants to be pruned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -259,11 +221,11 @@ impl Log {
 
     /// What is known where the log begins, if it was pruned.
     fn begin(&self) -> Result<Option<Begin>, PruneError> {
-        let Some(minimum) = self.shared().lock().rules.pruned else { return Ok(None) };
+        let Some(minimum) = self.shared().lock().rules.pruned() else { return Ok(None) };
         let entries = self.entries_sealed().from(minimum.record).map(|stored| match stored {
             Ok(stored) => Ok(stored.entry),
             Err(ReadError::Scan(error)) => Err(error),
-            Err(ReadError::Vault(_)) => Err(crate::minimum::finding("the record of it cannot be read")),
+            Err(ReadError::Vault(_)) => Err(ScanError::minimum("the record of it cannot be read")),
         });
         Ok(Some(minimum.begin(entries)?))
     }
@@ -286,7 +248,7 @@ impl Log {
         let mut rules = begin.map_or_else(Rules::default, |begin| begin.rules);
         for stored in self.entries_sealed().from(Seq(from)).up_to(minimum) {
             let entry = stored?.entry;
-            let rule = |rule| marks::finding("journal", 0, Some(entry.seq.0), crate::damage::Damage::Rule(rule));
+            let rule = |rule| ScanError::found("journal", 0, Some(entry.seq.0), ephor_record::Damage::Rule(rule));
             rules.admit_published(&entry).map_err(rule)?;
         }
         let Head { size, root } = under;
@@ -303,7 +265,7 @@ impl Log {
 fn follow(queue: &mut Queue) -> (Arc<()>, u64) {
     let following = queue.plan.upgrade().unwrap_or_default();
     queue.plan = Arc::downgrade(&following);
-    (following, queue.rules.size)
+    (following, queue.rules.size())
 }
 
 /// Whether what was planned may still be done: whose beginning goes still rests, and has rested since.
@@ -353,7 +315,7 @@ struct Survey {
     from: u64,
     now: Timestamp,
     ages: Ages,
-    holds: Holds,
+    holds: Blockers,
     /// Where a log cannot begin: between a verdict and its intent, between parts, or right behind a change of keys.
     closed: BTreeSet<u64>,
     oldest: Option<Timestamp>,
@@ -374,7 +336,7 @@ struct Decided {
 impl Survey {
     fn new(begin: Option<&Begin>, now: Timestamp, open: Vec<SessionId>) -> Self {
         let (from, before) = begin.map_or((0, None), |begin| (begin.minimum.index, Some(begin.before)));
-        let (ages, holds) = (Ages::new(from, before, now), Holds::new(open));
+        let (ages, holds) = (Ages::new(from, before, now), Blockers::new(open));
         Self { from, now, ages, holds, closed: BTreeSet::new(), oldest: None }
     }
 

@@ -10,18 +10,14 @@ use ephor_base::{
     Digest, Seq,
     files::{File, Files, Open},
 };
+use ephor_record::{Damage, Finding, ScanError, entry::MAX_ENTRY_BYTES};
 use ephor_tlog::{
     Edge, Head, Tile,
     tile::{self, HEIGHT, Kind, LEVELS, WIDTH, bundle, edge},
     tree,
 };
 
-use crate::{
-    damage::{Damage, Finding, ScanError},
-    durable,
-    entry::MAX_ENTRY_BYTES,
-    minimum::Minimum,
-};
+use crate::durable;
 
 /// The most bytes of a bundle.
 const MAX_BUNDLE: u64 = WIDTH * (MAX_ENTRY_BYTES as u64 + 2);
@@ -176,7 +172,7 @@ impl Published {
         let finding = finding(tile, Damage::Missing);
         let goes = matches!(tile.kind, Kind::Entries | Kind::Hashes(0));
         let end = tile.index.saturating_add(1).saturating_mul(WIDTH);
-        match Minimum::index_of(&self.chain, &*self.files) {
+        match crate::minimum::index_of(&self.chain, &*self.files) {
             Ok(minimum) if goes && end <= minimum => {
                 ScanError::Pruned { entry: finding.seq.map_or(0, |seq| seq.0), minimum }
             }

@@ -19,15 +19,14 @@ use std::{
 };
 
 use ephor_base::{Clock, Timestamp, files::Files};
+use ephor_record::{Minimum, ScanError};
 use ephor_tlog::{Head, checkpoint};
 use tokio::sync::oneshot;
 
 use crate::{
-    damage::ScanError,
     durable,
     error::AppendError,
     head::HeadFile,
-    minimum::{self, Minimum},
     press::Press,
     pruner::Below,
     published::Published,
@@ -394,7 +393,7 @@ impl Publisher {
         if segments.iter().filter_map(|name| segment::first_of(name)).min().is_some_and(|first| first < due.index) {
             return Ok(());
         }
-        let (Places { chain, vault }, path) = (&self.places, self.places.chain.join(minimum::NAME));
+        let (Places { chain, vault }, path) = (&self.places, self.places.chain.join(Minimum::FILE));
         durable::replace(&*self.files, &path, &due.to_bytes())?;
         let below = Below::find(chain, vault, &*self.files, due.index)?;
         if !below.is_nothing() {

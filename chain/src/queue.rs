@@ -10,19 +10,20 @@ use std::{
 };
 
 use ephor_base::{Digest, Receipt, Seq, SessionId, Timestamp};
+use ephor_record::{
+    Entry, Fact, Record, Rules, Subject,
+    entry::{ENTRY_VERSION, Encoded},
+};
 use ephor_tlog::Head;
 use tokio::sync::oneshot;
 
 use crate::{
     clock::RecordClock,
-    entry::{ENTRY_VERSION, Encoded, Entry},
     error::{AppendError, Failure},
     frame,
     keys::SigningKeys,
     publisher::Publisher,
     quota::{self, Quota},
-    record::{Fact, Record, Subject},
-    rules::Rules,
     vault::{Sealed, SessionKey},
 };
 
@@ -196,7 +197,7 @@ impl Queue {
     /// What time it is on the record: no entry is earlier than the one before it.
     pub(crate) fn time(&mut self, now: (Timestamp, Duration)) -> Timestamp {
         let time = self.clock.now(now);
-        self.rules.time.map_or(time, |last| last.max(time))
+        self.rules.time().map_or(time, |last| last.max(time))
     }
 
     /// Whether records are taken.
@@ -235,7 +236,7 @@ impl Queue {
         let time = self.time((time, monotonic));
         self.begin_with_snapshot(reserve, (time, monotonic))?;
         let mut drafts = Vec::with_capacity(offers.len());
-        for (seq, offer) in (self.rules.size..).zip(offers) {
+        for (seq, offer) in (self.rules.size()..).zip(offers) {
             drafts.push(Draft::new(Seq(seq), time, offer).map_err(Hold::Refused)?);
         }
         self.check_frame(&drafts)?;
@@ -292,7 +293,7 @@ impl Queue {
     /// The parts of a snapshot of everything so far.
     fn snapshot(&mut self, time: Timestamp) -> Result<Vec<Draft<'static>>, AppendError> {
         let parts = self.rules.snapshot();
-        let drafts = (self.rules.size..).zip(parts.iter()).map(|(seq, part)| {
+        let drafts = (self.rules.size()..).zip(parts.iter()).map(|(seq, part)| {
             let (subject, fact) = (Subject::default(), Fact::Snapshot(part.clone()));
             let entry = Entry { version: ENTRY_VERSION, seq: Seq(seq), time, subject, fact, content: None };
             Ok(Draft { entry: Encoded::new(entry)?, sealed: &[] })
@@ -317,13 +318,13 @@ impl Queue {
     fn check_erased(&self, offers: &[Offer<'_>]) -> Result<(), Hold> {
         let sealed = offers.iter().filter(|offer| offer.record.content.is_some());
         let sessions = sealed.filter_map(|offer| offer.record.subject.session);
-        let erased = sessions.into_iter().find(|session| self.rules.erased.contains(session));
+        let erased = sessions.into_iter().find(|session| self.rules.erased().contains(session));
         erased.map_or(Ok(()), |session| Err(Hold::Refused(AppendError::Erased { session })))
     }
 
     /// Gives the stop its place, on the disk that was kept for it; says whether there was room in the batch.
     pub(crate) fn take_stop(&mut self, now: (Timestamp, Duration)) -> Result<bool, AppendError> {
-        let fact = Fact::Stop { number: self.rules.boots };
+        let fact = Fact::Stop { number: self.rules.boots() };
         let record = Record { subject: Subject::default(), fact, content: None };
         self.room = self.room.saturating_add(STOP_RESERVE);
         // A snapshot must not have what was kept for the stop.
@@ -354,7 +355,7 @@ impl Queue {
         let Some(quota) = &mut self.quota else { return Ok(()) };
         let more = if reserve == Reserve::Take { OUTCOME_RESERVE } else { 0 };
         let begins = facts().all(|(_, fact)| matches!(fact, Fact::Message { .. }));
-        quota.check(taken.saturating_add(more), self.rules.intents.len(), begins).map_err(Hold::Refused)
+        quota.check(taken.saturating_add(more), self.rules.intents().len(), begins).map_err(Hold::Refused)
     }
 
     /// What these entries take on the disk. The first of a batch pays for what each batch costs.
@@ -376,7 +377,7 @@ impl Queue {
 
     fn admit(&mut self, drafts: &[Draft<'_>]) -> Result<Vec<Receipt>, Hold> {
         if self.batch.is_empty() {
-            self.batch.first = self.rules.size;
+            self.batch.first = self.rules.size();
             self.rules.begin_batch();
         }
         // Of several either all have their places or none has.

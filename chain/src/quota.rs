@@ -12,6 +12,7 @@ use std::{
 };
 
 use ephor_base::files::{Files, Open};
+use ephor_record::{Fact, RulingOn, Subject};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -22,7 +23,6 @@ use crate::{
     log::Config,
     publisher::Publisher,
     queue::{OUTCOME_RESERVE, STOP_RESERVE},
-    record::{Fact, RulingOn, Subject},
     segment,
 };
 

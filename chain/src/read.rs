@@ -7,15 +7,13 @@ use std::{
 };
 
 use ephor_base::{Digest, Receipt, Seq, SessionId, cbor, files::Files};
+use ephor_record::{Damage, Entry, Finding, ScanError};
 use ephor_tlog::{
     Tile,
     tile::{Kind, WIDTH, bundle},
 };
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
-    entry::Entry,
-    minimum::Minimum,
     published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
     vault::{Opened, Private, Vault, VaultError},
@@ -159,14 +157,14 @@ impl Entries {
 
     /// Whether what comes next was pruned since that was looked up.
     fn was_pruned(&self) -> bool {
-        Minimum::index_of(&self.folder, &*self.files).is_ok_and(|minimum| minimum > self.next)
+        crate::minimum::index_of(&self.folder, &*self.files).is_ok_and(|minimum| minimum > self.next)
     }
 
     /// Reads the next entries; says whether there can be any.
     fn fill(&mut self) -> Result<bool, ScanError> {
         match &mut self.source {
             Source::Unknown => {
-                self.next = self.next.max(Minimum::index_of(&self.folder, &*self.files)?);
+                self.next = self.next.max(crate::minimum::index_of(&self.folder, &*self.files)?);
                 let scan = Scan::open(&self.folder, &self.files)?;
                 let start = scan.start.size;
                 self.source = if self.next < start {

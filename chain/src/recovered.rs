@@ -1,9 +1,8 @@
 //! What opening a chain found.
 
 use ephor_base::{CallId, MessageId, Pid, Seq, TicketId};
+use ephor_record::{LastNumbers, Standing};
 use ephor_tlog::Head;
-
-use crate::{rules::Used, standing::Standing};
 
 /// What opening a chain found, and the first numbers that were never used.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,11 +32,6 @@ pub struct Recovered {
 }
 
 /// The first free numbers. All count from 1.
-pub(crate) fn free(used: &Used) -> (Pid, CallId, MessageId, TicketId) {
-    (
-        used.pid.unwrap_or(Pid(0)).next(),
-        used.call.unwrap_or(CallId(0)).next(),
-        used.message.unwrap_or(MessageId(0)).next(),
-        used.ticket.unwrap_or(TicketId(0)).next(),
-    )
+pub(crate) const fn free(used: LastNumbers) -> (Pid, CallId, MessageId, TicketId) {
+    (Pid(used.pid).next(), CallId(used.call).next(), MessageId(used.message).next(), TicketId(used.ticket).next())
 }

@@ -12,13 +12,13 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, files::Files};
+use ephor_record::ScanError;
 use ephor_tlog::{Head, VerifierKeys};
 
 use crate::{
     accept::{self, AcceptError, Accepted},
     backup::{self, Step},
     copy::{Copying, Cut, told},
-    damage::ScanError,
     durable,
     error::OpenError,
     keys::KeyError,
@@ -180,7 +180,7 @@ fn named_vault(
     let path = copy.join(taken.vault);
     let vault = VaultKey::load_with(&path, &**files, &taken.signing.protection)?;
     let looked = open::look(from, files, keys).map_err(RestoreError::Scan)?;
-    match looked.scan.rules.vault {
+    match looked.scan.rules.vault() {
         Some(named) if named == vault.name() => Ok(vault),
         Some(_) => Err(RestoreError::OtherVault(path)),
         None => Err(RestoreError::UnnamedVault(path)),

@@ -14,6 +14,7 @@ use ephor_base::{
     OperatorId, Random, Receipt, Seq,
     files::{Files, Open},
 };
+use ephor_record::{Fact, Record, Subject};
 use ephor_tlog::VerifierKeys;
 
 use crate::{
@@ -23,7 +24,6 @@ use crate::{
     log::{self, Log},
     protection::{self, Protection},
     queue::{Queue, Reserve},
-    record::{Fact, Record, Subject},
 };
 
 /// The signing keys of a home: those that sign, and perhaps those that were to follow them when the node died.
@@ -144,7 +144,7 @@ impl Log {
     /// The keys that sign from the next checkpoint on.
     #[must_use]
     pub fn keys(&self) -> Option<VerifierKeys> {
-        self.shared().lock().rules.keys.as_deref().cloned()
+        self.shared().lock().rules.keys().map(|keys| &**keys).cloned()
     }
 
     /// Has other keys sign the log from the next checkpoint on: records them, and confirms that under them. They were
@@ -163,7 +163,7 @@ impl Log {
         async move {
             let named = keys.verifier();
             let (ed25519, ml_dsa_65) = (named.ed25519().to_owned(), named.ml_dsa_65().to_owned());
-            if shared.lock().rules.keys.as_ref().is_some_and(|signing| **signing == *named) {
+            if shared.lock().rules.keys().is_some_and(|signing| **signing == *named) {
                 return Err(AppendError::Misplaced("these keys sign already"));
             }
             let subject = Subject { operator: Some(operator), ..Subject::default() };

@@ -12,16 +12,14 @@ use ephor_base::{
     Digest, Seq, cbor,
     files::{File, Files, Open},
 };
+use ephor_record::{Damage, Entry, Finding, Minimum, Rules, ScanError};
 use ephor_tlog::{Checkpoint, Head, Tree, VerifierKeys, checkpoint, tile};
 
 use crate::{
-    damage::{Damage, Finding, ScanError},
     durable,
-    entry::Entry,
     frame::{self, FrameHeader, Sections},
-    marks, minimum,
+    marks,
     published::Published,
-    rules::Rules,
     segment::{self, BadHeader, Format, SegmentHeader},
 };
 
@@ -361,7 +359,7 @@ fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
     for name in durable::list(files, chain).map_err(ScanError::io(chain))? {
         // What ends in `.tmp` a crash can leave behind.
         let known =
-            ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, minimum::NAME, "minimum.tmp"];
+            ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, Minimum::FILE, "minimum.tmp"];
         if !known.iter().any(|known| name == Path::new(known)) {
             return Err(unknown(name));
         }
@@ -403,7 +401,7 @@ pub(crate) fn formats(chain: &Path, files: &dyn Files) -> Result<Vec<(u64, Forma
 /// How many entries are published. It must be as many as lie before the journal, or more.
 fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u64, ScanError> {
     let published = marks::read_published(chain, &**files)?;
-    let missing = || marks::finding("checkpoint", 0, None, Damage::PublishedMissing);
+    let missing = || ScanError::found("checkpoint", 0, None, Damage::PublishedMissing);
     let (_, Checkpoint { head, .. }) = published.ok_or_else(missing)?;
     if head.size < first {
         let file = Path::new("journal").join(segment::name(first));

@@ -10,6 +10,7 @@ use std::{
 };
 
 use ephor_base::files::Files;
+use ephor_record::{Damage, ScanError};
 use ephor_tlog::{
     Tile,
     tile::{self, Kind, WIDTH, bundle, count, edge},
@@ -17,7 +18,6 @@ use ephor_tlog::{
 };
 
 use crate::{
-    damage::{Damage, ScanError},
     durable,
     published::{Published, finding},
     scan::unknown,

@@ -22,15 +22,14 @@ use ephor_base::{
     Digest, Random, Secret, Seq, SessionId, cbor,
     files::{Files, Open},
 };
+use ephor_record::{Commitment, Content, Entry};
 use zeroize::Zeroizing;
 
 use crate::{
     durable,
-    entry::{Commitment, Entry},
     in_use::InUse,
     keys::{KeyError, save_new},
     protection::Protection,
-    record::Content,
     veil::Veil,
 };
 

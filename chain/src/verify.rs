@@ -8,16 +8,16 @@
 use std::{collections::VecDeque, io, path::Path, sync::Arc};
 
 use ephor_base::files::Files;
+use ephor_record::{Damage, Minimum, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head, VerifierKeys};
 use serde::Serialize;
 
 use crate::{
-    damage::{Damage, ScanError},
     head::PinnedHead,
     history::{self, History, Measure},
     marks::{self, Marks},
-    minimum::{self, Minimum},
+    minimum,
     published::Published,
     read,
     scan::{self, Scan},
@@ -111,7 +111,7 @@ pub fn verify(
 
 /// Whether the log begins behind where it did when this verification began.
 fn moved_on(folder: &Path, files: &dyn Files, history: &History<'_>) -> bool {
-    Minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.minimum)
+    minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.minimum)
 }
 
 /// The journal, read to its end.
@@ -123,7 +123,7 @@ fn whole_journal(folder: &Path, files: &Arc<dyn Files>) -> Result<Scan, ScanErro
 
 /// Where the journal has the log begin.
 pub(crate) fn recorded_minimum(folder: &Path, files: &Arc<dyn Files>) -> Result<Option<Minimum>, ScanError> {
-    Ok(whole_journal(folder, files)?.rules.pruned)
+    Ok(whole_journal(folder, files)?.rules.pruned())
 }
 
 /// A tile may be missing because the checkpoint that wants it was forged, or the minimum set back. Then that is what is wrong.
@@ -134,8 +134,8 @@ fn explain(folder: &Path, files: &Arc<dyn Files>, keys: &VerifierKeys, error: Sc
     if let Err(forged) = marks::check_published(folder, &**files, &scan, keys) {
         return forged;
     }
-    if scan.rules.pruned.is_some_and(|recorded| seq.0 < recorded.index) {
-        return minimum::finding("it was set back: the record says that more was pruned, and that is gone");
+    if scan.rules.pruned().is_some_and(|recorded| seq.0 < recorded.index) {
+        return ScanError::minimum("it was set back: the record says that more was pruned, and that is gone");
     }
     error
 }
@@ -150,7 +150,7 @@ fn attempt(
 ) -> Result<Option<Report>, ScanError> {
     let keys = against.keys;
     let kept = history::kept_sizes(folder, &**files)?;
-    let minimum = Minimum::load(folder, &**files)?;
+    let minimum = minimum::load(folder, &**files)?;
     let mut marks = Marks::new(folder, files, against.head.clone())?;
     let total = marks.promised();
     let unpublished = scan::is_unpublished(folder, &**files)?;
@@ -159,7 +159,7 @@ fn attempt(
         begin_at(folder, files, history, against.from, minimum, published)?;
         history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;
     } else if let Some(size) = kept.front() {
-        return Err(marks::finding("checkpoint", 0, Some(*size), Damage::PublishedMissing));
+        return Err(ScanError::found("checkpoint", 0, Some(*size), Damage::PublishedMissing));
     }
     let mut scan = Scan::open(folder, files)?;
     if scan.start.size > history.size() {
@@ -174,7 +174,7 @@ fn attempt(
         let entries = scan.tree.size().max(size);
         progress(Progress { entries, total: total.max(entries), bytes: scan.bytes() });
     })?;
-    Minimum::check(minimum, scan.rules.pruned)?;
+    Minimum::check(minimum, scan.rules.pruned())?;
     let torn_bytes = marks.judge(&scan, keys)?;
     if scan.end().is_none() {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "there is no journal");
@@ -186,7 +186,7 @@ fn attempt(
     }
     // What other keys signed counts because the given ones signed a root with the change to those, or over it.
     if !history.vouched && scan.head().size > 0 {
-        let named = scan.rules.keys.as_ref().is_some_and(|named| **named == *keys);
+        let named = scan.rules.keys().is_some_and(|named| **named == *keys);
         return Err(scan.end_finding(if named { Damage::KeysUnused } else { Damage::Keys }).into());
     }
     let checkpoints = checkpoints.saturating_add(history.kept);
@@ -227,9 +227,9 @@ pub(crate) fn begin_of(
     files: &Arc<dyn Files>,
     minimum: Minimum,
     size: u64,
-) -> Result<minimum::Begin, ScanError> {
+) -> Result<ephor_record::minimum::Begin, ScanError> {
     if minimum.record.0 >= size {
-        return Err(minimum::finding("the pruning that it names is not published"));
+        return Err(ScanError::minimum("the pruning that it names is not published"));
     }
     let (published, mut next, mut items) =
         (Published::new(folder, files, size), minimum.record.0, Vec::new().into_iter());
@@ -294,9 +294,9 @@ fn report(scan: &Scan, against: &Against<'_>, history: &History<'_>, checkpoints
         published: history.size(),
         checkpoints,
         bytes: scan.bytes(),
-        boots: rules.boots,
-        stopped: rules.stopped,
-        open_intents: rules.intents.len() as u64,
+        boots: rules.boots(),
+        stopped: rules.stopped(),
+        open_intents: rules.intents().len() as u64,
         torn_bytes,
         against_head: against.head.is_some(),
     }

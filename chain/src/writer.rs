@@ -14,6 +14,7 @@ use std::{
 };
 
 use ephor_base::{Clock, Digest, Random, SessionId};
+use ephor_record::Minimum;
 use ephor_tlog::{Head, Tree};
 use tokio::sync::{Notify, oneshot};
 
@@ -23,7 +24,6 @@ use crate::{
     frame,
     journal::{Journal, STEP},
     keys::SigningKeys,
-    minimum::Minimum,
     publisher::{Publisher, Signed},
     queue::{Chore, Pending, Phase, Queue},
     signer::Signer,
@@ -286,7 +286,7 @@ impl Writer {
         queue.room = queue.room.saturating_add(room);
         queue.used = self.journal.used();
         queue.reserved = self.journal.ahead();
-        (queue.rules.pruned, std::mem::take(&mut queue.overgrown))
+        (queue.rules.pruned(), std::mem::take(&mut queue.overgrown))
     }
 
     /// Disk is reserved in steps, and one step often serves everyone who asked.
@@ -353,7 +353,7 @@ impl Writer {
     /// The key of a session, unless that was erased.
     fn find_key(&self, session: SessionId) -> Result<Option<Arc<SessionKey>>, Undone> {
         let vault = &self.shared.vault;
-        let erased = self.shared.lock().rules.erased.contains(&session);
+        let erased = self.shared.lock().rules.erased().contains(&session);
         if erased || vault.is_erased(session).map_err(|error| Undone::Refused(error.into()))? {
             return Err(Undone::Refused(AppendError::Erased { session }));
         }

@@ -13,9 +13,9 @@ use ephor_base::{
     files::{File, Files, Open, Tree},
 };
 use ephor_chain::{
-    Against, Checked, Commitment, Content, CosignerKeys, Entry, Fact, Minimum, PinnedHead, ScanError, SigningKeys,
-    Subject, Submission, Vault, VaultKey, Witness, check, verify,
+    Against, Checked, CosignerKeys, PinnedHead, SigningKeys, Submission, Vault, VaultKey, Witness, check, verify,
 };
+use ephor_record::{Commitment, Content, Entry, Fact, Minimum, ScanError, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, CosignerKey, EntryProof, ForkProof, Head, KnownLog, LogKey, Note, Tile, VerifierKeys, proof,

@@ -6,11 +6,8 @@
 use std::time::Duration;
 
 use ephor_base::{Budget, Exhausted, OperatorId, Pid, Seat, Seq, SessionId};
-use ephor_chain::{
-    AppendError, Cause, Hold, HoldKind, Signal,
-    record::{Fact, Record, Subject},
-    standing::is_at_or_below,
-};
+use ephor_chain::AppendError;
+use ephor_record::{Cause, Fact, Hold, HoldKind, Record, Signal, Subject, standing::is_at_or_below};
 use futures_util::future;
 
 use crate::{

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use ephor_base::{Pid, Seat, SessionId};
-use ephor_chain::HoldKind;
 use ephor_governance::Rights;
+use ephor_record::HoldKind;
+use ephor_runtime::links::Related;
 
 use crate::{
     door::{Flight, Landed},
     kernel::{Kernel, ProcessInfo},
 };
-use ephor_runtime::links::Related;
 
 /// Whom a process waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,11 +6,8 @@ use std::{
 };
 
 use ephor_base::{Action, EndReason, Envelope, ExitReason, ReplyAction, Seat, SessionId};
-use ephor_chain::{
-    Undelivered,
-    record::{Content, Fact, Record, Restart, Subject},
-};
-
+use ephor_record::{Content, Fact, Record, Restart, Subject, Undelivered};
+use ephor_runtime::{Host, Later, News, Process, SeatKey, Told, What, supervisor::Cause, timers::Timers};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -19,7 +16,6 @@ use crate::{
     letters::Lost,
     seen::Seen,
 };
-use ephor_runtime::{Host, Later, News, Process, SeatKey, Told, What, supervisor::Cause, timers::Timers};
 
 /// From so many restarts in one go on they stand in one record. Fewer stand each by itself, as any exit and any start does.
 const STORM: usize = 8;

@@ -3,11 +3,9 @@
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Digest, OperatorId, Seq, SessionId};
-use ephor_chain::{
-    AppendError, Credential, Decree, Log, Role,
-    record::{Fact, Record, Subject, Terms},
-};
+use ephor_chain::{AppendError, Log};
 use ephor_governance::{BadConstitution, Constitution, Gate};
+use ephor_record::{Credential, Decree, Fact, Record, Role, Subject, Terms};
 
 use crate::{door::operator_id, kernel::Kernel, seen::Seen};
 

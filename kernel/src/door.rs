@@ -38,11 +38,9 @@ use ephor_base::{
     Action, ActionKind, Budget, CallId, Clock, Decision, Digest, Envelope, MessageId, Offset, OperatorId, Outcome,
     Part, Pid, Receipt, Seat, Seq, SessionId, SpanId, TicketId, Timestamp, ToolName,
 };
-use ephor_chain::{
-    AppendError, Because, Log, Reused, Role, Veil,
-    record::{Content, Fact, Opening, Record, RulingOn, Subject},
-};
+use ephor_chain::{AppendError, Log, Veil};
 use ephor_governance::{Gate, Ruled};
+use ephor_record::{Because, Content, Fact, Opening, Record, Reused, Role, RulingOn, Subject};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use ephor_base::Seat;
-use ephor_chain::{
+use ephor_record::{
     Cause, Hold, HoldKind, Signal,
     standing::{self, is_at_or_below},
 };

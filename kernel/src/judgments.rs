@@ -3,10 +3,8 @@
 //! A judgment is on the disk, with the approver's signature, before it takes effect.
 
 use ephor_base::{Arguments, OperatorId, Seat, Seq, SessionId, TicketId};
-use ephor_chain::{
-    AppendError, Judgment, Reused, Role,
-    record::{Record, Subject},
-};
+use ephor_chain::AppendError;
+use ephor_record::{Judgment, Record, Reused, Role, Subject};
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -10,10 +10,12 @@ use std::{
 use ephor_base::{
     Budget, Digest, Exhausted, ExitReason, MessageId, Part, Pid, Random, Seat, SessionId, ToolName, cbor,
 };
-use ephor_chain::{
-    Unanswered, Undelivered,
-    record::{Appointment, Fact, Pin, Record, Subject},
-    standing::is_at_or_below,
+use ephor_record::{Appointment, Fact, Pin, Record, Subject, Unanswered, Undelivered, standing::is_at_or_below};
+use ephor_runtime as runtime;
+use ephor_runtime::{
+    Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec, Watch,
+    links::Related,
+    supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
 };
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, sync::watch};
@@ -34,12 +36,6 @@ use crate::{
     taking_up::NotTakenUp,
     warrant::Warrant,
     whole::{claimed, whole},
-};
-use ephor_runtime as runtime;
-use ephor_runtime::{
-    Address, ChildSpec, NotSent, ProcessState, Promise, Resident, Runtime, SPIN, Supervision, SupervisorSpec, Watch,
-    links::Related,
-    supervisor::{Backoff, Flags, Intensity, Name, Refused, Restart, Shutdown, Target},
 };
 
 /// The last name of the seat of a session's agent.

@@ -6,10 +6,8 @@
 use ephor_base::{
     Envelope, MessageId, ModelRef, OperatorId, Part, Seat, Seq, SessionId, Timestamp, ToolName, Workspace,
 };
-use ephor_chain::{
-    AppendError, Because, DeadLetter, Private, Undelivered,
-    record::{Content, Fact, Pin, Record, Subject},
-};
+use ephor_chain::{AppendError, Private};
+use ephor_record::{Because, Content, DeadLetter, Fact, Pin, Record, Subject, Undelivered};
 
 use crate::{
     acts::{MAX_NOTE, NotDone},

@@ -8,8 +8,8 @@ use ephor_base::{
     Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace,
     arguments::Value, cbor, legible,
 };
-use ephor_chain::Always;
 use ephor_governance::{Tool, paths};
+use ephor_record::Always;
 use serde::{Deserialize, Serialize};
 
 /// How wide a line is at most. A character outside of ASCII counts as two columns, which is the most that terminals give one.

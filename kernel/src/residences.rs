@@ -7,10 +7,10 @@ use std::{
 };
 
 use ephor_base::{Seat, SessionId};
-use ephor_chain::standing::is_at_or_below;
+use ephor_record::standing::is_at_or_below;
+use ephor_runtime::Address;
 
 use crate::{chronicle::Chronicle, kernel::AGENT, process::Body};
-use ephor_runtime::Address;
 
 /// Where a session lives.
 #[derive(Clone)]

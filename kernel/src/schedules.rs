@@ -4,10 +4,8 @@
 use std::collections::HashMap;
 
 use ephor_base::{OperatorId, Seq, SessionId, Timestamp};
-use ephor_chain::{
-    AppendError, Content, Errand, Missed, Private, Scheduled, Stored,
-    record::{Fact, Record, Subject},
-};
+use ephor_chain::{AppendError, Private, Stored};
+use ephor_record::{Content, Errand, Fact, Missed, Record, Scheduled, Subject};
 
 use crate::kernel::Kernel;
 

@@ -5,7 +5,7 @@ mod ring;
 use std::{collections::HashMap, sync::Mutex};
 
 use ephor_base::{ActionKind, CallId, Digest, Reply, Seq, SessionId};
-use ephor_chain::HoldKind;
+use ephor_record::HoldKind;
 use serde::{Deserialize, Serialize};
 
 use ring::Ring;

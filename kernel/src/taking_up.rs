@@ -13,12 +13,8 @@ use std::{
 };
 
 use ephor_base::{Envelope, OperatorId, Reply, Seat, SessionId, TicketId};
-use ephor_chain::{
-    Unanswered, Undelivered,
-    record::{Appointment, Fact, Record, Subject},
-    standing::is_at_or_below,
-};
 use ephor_governance::Ruled;
+use ephor_record::{Appointment, Fact, Record, Subject, Unanswered, Undelivered, standing::is_at_or_below};
 
 use crate::{
     door::{Called, Door, LAPSED, NotAccepted, Parked, Retrial, Session, TakenUp, Undecidable},

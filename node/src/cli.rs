@@ -8,7 +8,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use ephor_base::{SessionId, Timestamp, ToolName};
-use ephor_chain::{Retention, record::Pin};
+use ephor_record::{Pin, Retention};
 
 pub(crate) use answers::{Answered, Precedent, Precedents, Reinstated};
 pub(crate) use operator::Operator;

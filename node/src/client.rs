@@ -7,8 +7,8 @@ use std::{collections::VecDeque, os::unix::net::UnixStream as StdStream, path::P
 use anyhow::bail;
 use ed25519_dalek::Signer;
 use ephor_base::{Decision, Seq};
-use ephor_chain::{Decree, Judgment};
 use ephor_kernel::Statement;
+use ephor_record::{Decree, Judgment};
 use tokio::net::UnixStream;
 
 use self::starting::{Attempt, Starter};

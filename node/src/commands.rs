@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use ephor_base::Decision;
-use ephor_chain::Signal;
+use ephor_record::Signal;
 
 use crate::{
     cli::{Chain, Cli, Command},

@@ -8,10 +8,10 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use anyhow::{Context, bail};
 use ephor_agents::TurnLimits;
 use ephor_base::{Budget, Reach, ToolName};
-use ephor_chain::Retention;
 use ephor_egress::BaseUrl;
 use ephor_governance::{Environment, OperatorPolicy};
 use ephor_kernel::{Appointments, Patience};
+use ephor_record::Retention;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 pub(crate) use self::openai::{Key, OpenAi};

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Context;
 use ephor_base::{Digest, Seq};
-use ephor_chain::{Entries, Fact, Wanted};
+use ephor_chain::Entries;
 use ephor_governance::{Constitution, Environment};
+use ephor_record::{Fact, Wanted};
 
 use crate::{
     files,

@@ -4,8 +4,9 @@ use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Digest, MessageId, OperatorId, Part, Pid, Reach, Receipt, Seat,
     Seq, SessionId, TicketId, Timestamp, ToolName,
 };
-use ephor_chain::{Decree, Hold, HoldKind, Judgment, Missed, Role, Signal, record::Pin, state::SeatLife};
+use ephor_chain::state::SeatLife;
 use ephor_kernel::{ProcessInfo, Question, Suspended};
+use ephor_record::{Decree, Hold, HoldKind, Judgment, Missed, Pin, Role, Signal};
 use serde::{Deserialize, Serialize};
 
 /// How many rows an answer has at most. Each has a bounded size, so that a page fits a line.

@@ -9,13 +9,14 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{CallId, Pid, Seat, Seq, SessionId, Timestamp, files::Files};
 use ephor_chain::{
-    Entry, Fact, ReadError, State, Unanswered,
+    ReadError, State,
     disk::Disk,
     state::{
         Broken, CaughtUp, Day, Dead, Figures, List, Order, Page, Progress, Reading, SeatLife, Session, Source,
         StateError, Ticket, View, Waiting,
     },
 };
+use ephor_record::{Entry, Fact, Unanswered};
 use ephor_tlog::Head;
 use serde::{Deserialize, Serialize};
 

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use ephor_base::{
     CallId, Digest, MessageId, ModelRef, OperatorId, Part, Pid, Reply, Seq, SessionId, Timestamp, ToolName,
 };
-use ephor_chain::{Always, Plan, RulingOn, Space, record::Pin, state::Progress};
+use ephor_chain::{Plan, Space, state::Progress};
 use ephor_kernel::{ProcessInfo, Seen};
+use ephor_record::{Always, Pin, RulingOn};
 use serde::{Deserialize, Serialize};
 
 use crate::{

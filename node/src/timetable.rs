@@ -11,7 +11,7 @@ use croner::{
     parser::{CronParser, Seconds, Year},
 };
 use ephor_base::{Offset, Timestamp};
-use ephor_chain::{Missed, Scheduled};
+use ephor_record::{Missed, Scheduled};
 use jiff::{Zoned, tz::TimeZone};
 
 /// An instant that is no further back than this was not missed: a node that is there looks at its clock more often.
@@ -120,7 +120,7 @@ fn micros(time: &Zoned) -> Option<Timestamp> {
 mod tests {
     use super::{BadTimetable, Due, Timetable, of};
     use ephor_base::{Seq, SessionId, Timestamp};
-    use ephor_chain::{Missed, Scheduled};
+    use ephor_record::{Missed, Scheduled};
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()

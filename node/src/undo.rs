@@ -7,7 +7,8 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ephor_base::{Arguments, CallId, Decision, Digest, Kept, Leads, Located, Seq, ToolName};
-use ephor_chain::{Fact, Private, Stored, record::Content};
+use ephor_chain::{Private, Stored};
+use ephor_record::{Content, Fact};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

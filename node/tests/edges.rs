@@ -38,7 +38,7 @@ const CONFINED: [(&str, &[&str]); 31] = [
     ("crc32fast", &["chain"]),
     ("croner", &["node"]),
     ("csv", &["governance"]),
-    ("ed25519-dalek", &["chain", "kernel", "node", "signatures"]),
+    ("ed25519-dalek", &["chain", "record", "kernel", "node", "signatures"]),
     ("faer", &["memory"]),
     ("foca", &["mesh"]),
     ("getrandom", &["node"]),

@@ -16,7 +16,8 @@ use std::{
 };
 
 use ephor_base::files::Files;
-use ephor_chain::{Finding, PinnedHead, Report, ScanError, disk::Disk, verify, verify::Against};
+use ephor_chain::{PinnedHead, Report, disk::Disk, verify, verify::Against};
+use ephor_record::{Finding, ScanError};
 use ephor_tlog::VerifierKeys;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -11,7 +11,8 @@ use std::{
 use ephor_base::{
     CallId, Clock, MessageId, OperatorId, Part, PartKind, Pid, Random, Seat, SessionId, SpanId, Timestamp, files::Files,
 };
-use ephor_chain::{Config, Content, Fact, Log, Record, SigningKeys, Subject, VaultKey, disk::Disk};
+use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
+use ephor_record::{Content, Fact, Record, Subject};
 
 /// The encoded bytes of the entry of [`record`], with a commitment to content.
 pub(crate) const ENTRY: usize = 400;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ephor_base::{Seq, Timestamp};
-use ephor_chain::{Entry, Fact, entry::ENTRY_VERSION};
+use ephor_record::{Entry, Fact, entry::ENTRY_VERSION};
 use ephor_tlog::VerifierKeys;
 
 use crate::{

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use ephor_base::{Clock, Timestamp};
+use ephor_record::{Damage, Finding, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head, checkpoint};
 
 use super::*;
 use crate::{
-    Config, Damage, Finding, ScanError, VaultKey,
+    Config, VaultKey,
     disk::Disk,
     frame::{self, FrameHeader},
     segment::{self, SegmentHeader},

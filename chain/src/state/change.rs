@@ -1,15 +1,11 @@
 //! What an entry changes: pure, one entry at a time, without a look at what is there.
 
 use ephor_base::{Budget, Timestamp};
+use ephor_record::{Because, Entry, Fact, RulingOn, Subject};
 
 use super::{
     key::Group,
     row::{Became, Day, Dead, Moment, SeatLife, Session, Ticket, TicketAnswer, Unsettled, Verdicts, Waiting},
-};
-use crate::{
-    entry::Entry,
-    record::{Fact, RulingOn, Subject},
-    standing::Because,
 };
 
 const MICROS_A_DAY: u64 = 86_400_000_000;

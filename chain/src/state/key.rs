@@ -38,7 +38,7 @@ pub enum List {
     Pid(Pid),
     /// Those of a call.
     Call(CallId),
-    /// Those of a kind, as [`crate::Fact::kind`] says it.
+    /// Those of a kind, as [`ephor_record::Fact::kind`] says it.
     Kind(String),
     /// Those of a day, in days since 1970-01-01 in UTC.
     Day(u64),

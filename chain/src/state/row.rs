@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use ephor_base::{
     ActionKind, Budget, CallId, Decision, MessageId, OperatorId, Pid, Seat, Seq, SessionId, TicketId, Timestamp, cbor,
 };
+use ephor_record::Undelivered;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
-
-use crate::standing::Undelivered;
 
 /// A place in the chain and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]

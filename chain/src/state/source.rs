@@ -3,12 +3,12 @@
 use std::{path::Path, path::PathBuf, sync::Arc};
 
 use ephor_base::{Seq, SessionId, files::Files};
+use ephor_record::ScanError;
 use ephor_tlog::{Head, Tree};
 
 use super::row::Moment;
 use crate::{
     figures,
-    minimum::{self, Minimum},
     published::Published,
     read::{ReadError, Stored, read},
 };
@@ -75,11 +75,11 @@ impl Source for Reading {
     }
 
     fn first(&self) -> Result<u64, ReadError> {
-        Ok(Minimum::index_of(&self.folder, &*self.files)?)
+        Ok(crate::minimum::index_of(&self.folder, &*self.files)?)
     }
 
     fn begin(&self) -> Result<Option<Beginning>, ReadError> {
-        let Some(minimum) = Minimum::load(&self.folder, &*self.files)? else { return Ok(None) };
+        let Some(minimum) = crate::minimum::load(&self.folder, &*self.files)? else { return Ok(None) };
         // Of the right edge there, a wider tile says the same.
         let published = Published::new(&self.folder, &self.files, minimum.index);
         let mut time = None;
@@ -90,11 +90,11 @@ impl Source for Reading {
                 Ok(stored.entry)
             }
             Err(ReadError::Scan(error)) => Err(error),
-            Err(ReadError::Vault(_)) => Err(minimum::finding("the record of it cannot be read")),
+            Err(ReadError::Vault(_)) => Err(ScanError::minimum("the record of it cannot be read")),
         }))?;
         let tree = published.edge(minimum.index)?.tree();
         let pruning = Moment { seq: minimum.record, time: time.unwrap_or(begin.before) };
-        Ok(Some(Beginning { tree, pruning, erased: begin.rules.erased.iter().copied().collect() }))
+        Ok(Some(Beginning { tree, pruning, erased: begin.rules.erased().iter().copied().collect() }))
     }
 
     fn entries(&self, from: Seq) -> Box<dyn Iterator<Item = Result<Stored, ReadError>> + '_> {

@@ -180,7 +180,7 @@ impl<'a> View<'a> {
         self.numbered(Table::Sessions, all)?.try_fold(0u64, |count, pair| pair.map(|_| count.saturating_add(1)))
     }
 
-    /// How many entries there are of each kind that there are any of, as [`crate::Fact::kind`] says it.
+    /// How many entries there are of each kind that there are any of, as [`ephor_record::Fact::kind`] says it.
     ///
     /// # Errors
     /// [`Broken`].

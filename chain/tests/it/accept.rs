@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::Random;
-use ephor_chain::{AcceptError, Accepted, Fact, Log, OpenError, Private, SigningKeys, accept, read};
+use ephor_chain::{AcceptError, Accepted, Log, OpenError, Private, SigningKeys, accept, read};
+use ephor_record::Fact;
 
 use crate::common::{
     World, block_on,

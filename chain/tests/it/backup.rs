@@ -8,10 +8,10 @@ use std::{
 
 use ephor_base::{Random, SessionId};
 use ephor_chain::{
-    AcceptError, Accepted, Against, BackedUp, BackupError, Config, Fact, KeyError, KeyFile, Log, OpenError, PinnedHead,
-    Private, Protection, Record, RestoreError, ScanError, SigningKeys, Subject, Vault, accept, backup, read, restore,
-    restore::Taken, verify,
+    AcceptError, Accepted, Against, BackedUp, BackupError, Config, KeyError, KeyFile, Log, OpenError, PinnedHead,
+    Private, Protection, RestoreError, SigningKeys, Vault, accept, backup, read, restore, restore::Taken, verify,
 };
+use ephor_record::{Fact, Record, ScanError, Subject};
 use ephor_tlog::VerifierKeys;
 
 use crate::common::{

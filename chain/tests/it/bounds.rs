@@ -10,10 +10,8 @@ use std::{
 };
 
 use ephor_base::{Receipt, Seat, SessionId, Timestamp};
-use ephor_chain::{
-    AppendError, Cause, Content, Fact, Log, Missed, OpenError, Record, Signal, Subject, entry::Entry, order::Order,
-    snapshot::MAX_ITEM_BYTES,
-};
+use ephor_chain::{AppendError, Log, OpenError, order::Order};
+use ephor_record::{Cause, Content, Entry, Fact, Missed, Record, Signal, Subject, snapshot::MAX_ITEM_BYTES};
 
 use crate::{
     common::{OPERATOR, World, block_on, memory::Memory, message, outgrow, plain},

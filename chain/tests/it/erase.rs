@@ -7,9 +7,8 @@ use chacha20poly1305::{
     aead::{Aead as _, Payload},
 };
 use ephor_base::{MessageId, Part, PartKind, SessionId, Timestamp};
-use ephor_chain::{
-    AppendError, Because, Content, EraseError, Fact, Log, Missed, Private, Record, Subject, Undelivered, entry::Entry,
-};
+use ephor_chain::{AppendError, EraseError, Log, Private};
+use ephor_record::{Because, Content, Entry, Fact, Missed, Record, Subject, Undelivered};
 
 use crate::common::{
     OPERATOR, World, block_on,

@@ -3,10 +3,8 @@
 use std::{fs, path::Path, sync::Arc};
 
 use ephor_base::Digest;
-use ephor_chain::{
-    Content, Damage, Entry, Fact, MigrateError, Migrated, OpenError, Private, ScanError, Vault, entry::ENTRY_VERSION,
-    migrate,
-};
+use ephor_chain::{MigrateError, Migrated, OpenError, Private, Vault, migrate};
+use ephor_record::{Content, Damage, Entry, Fact, ScanError, entry::ENTRY_VERSION};
 
 use crate::common::{
     World, block_on,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use ephor_base::cbor;
-use ephor_chain::Entry;
+use ephor_record::Entry;
 
 use crate::common::{Seeded, forge};
 

@@ -1,7 +1,7 @@
 //! Bytes that must not change: whoever has written a second verifier depends on them.
 
 use ephor_base::{CallId, Digest, Pid, Seat, Seq, SessionId, Timestamp};
-use ephor_chain::{Commitment, Entry, Fact, Subject, entry::ENTRY_VERSION};
+use ephor_record::{Commitment, Entry, Fact, Subject, entry::ENTRY_VERSION};
 use ephor_signatures::Signatures;
 use ephor_tlog::Checkpoint;
 

@@ -5,10 +5,8 @@ use std::path::Path;
 use ephor_base::{
     ActionKind, Budget, CallId, Confidentiality, Decision, Digest, EndReason, MessageId, Seq, SpanId, TurnReport,
 };
-use ephor_chain::{
-    Content, Fact, IntentRecord, Log, Record, Subject,
-    record::{Chosen, Grounds},
-};
+use ephor_chain::{IntentRecord, Log};
+use ephor_record::{Chosen, Content, Fact, Grounds, Record, Subject};
 
 use crate::common::{World, block_on, intent, memory::Memory, message, verdict};
 

@@ -4,13 +4,10 @@ use std::path::Path;
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Digest, Seat, Seq};
-use ephor_chain::{
-    Against, Cause, Credential, Decree, Enactment, Fact, Follows, Hold, HoldKind, LastNumbers, Log, Missed, Record,
-    Role, Signal, SigningKeys, Standing, Subject,
-    operators::operator_id,
-    record::{Content, Errand, Terms},
-    standing::StandingPart,
-    verify,
+use ephor_chain::{Against, Log, SigningKeys, verify};
+use ephor_record::{
+    Cause, Content, Credential, Decree, Enactment, Errand, Fact, Follows, Hold, HoldKind, LastNumbers, Missed, Record,
+    Role, Signal, Standing, Subject, Terms, operators::operator_id, standing::StandingPart,
 };
 
 use crate::{

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{Arguments, Decision, Digest, EffectVector, OperatorId, Seat, Seq, SessionId, TicketId, Timestamp};
-use ephor_chain::{
-    Always, AppendError, Content, Decree, Fact, Judgment, Record, Role, RulingOn, Subject, disk::Disk, judgment,
-    operators::operator_id,
+use ephor_chain::{AppendError, disk::Disk};
+use ephor_record::{
+    Always, Content, Decree, Fact, Judgment, Record, Role, RulingOn, Subject, judgment, operators::operator_id,
 };
 
 use crate::{

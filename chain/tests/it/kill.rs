@@ -16,7 +16,8 @@ use std::{
 };
 
 use ephor_base::Decision;
-use ephor_chain::{Config, Content, Fact, Log, Private, disk::Disk, read};
+use ephor_chain::{Config, Log, Private, disk::Disk, read};
+use ephor_record::{Content, Fact};
 
 use crate::common::{RealClock, Seeded, World, block_on, intent, message, outcome, verdict};
 

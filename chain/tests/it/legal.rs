@@ -7,9 +7,10 @@ use ephor_base::{
     Budget, Decision, Digest, EffectVector, MessageId, OperatorId, Random, Receipt, Seat, Seq, SessionId, TicketId,
     Timestamp,
 };
-use ephor_chain::{
-    Against, Always, AppendError, Cause, Content, Decree, Fact, IntentRecord, Log, Missed, Record, Role, RulingOn,
-    Signal, SigningKeys, Subject, Undelivered, operators::operator_id, verify,
+use ephor_chain::{Against, AppendError, IntentRecord, Log, SigningKeys, verify};
+use ephor_record::{
+    Always, Cause, Content, Decree, Fact, Missed, Record, Role, RulingOn, Signal, Subject, Undelivered,
+    operators::operator_id,
 };
 use ephor_tlog::VerifierKeys;
 

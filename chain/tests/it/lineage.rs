@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Random, Seq};
-use ephor_chain::{Against, Change, Damage, Fact, Log, Prover, Report, ScanError, SigningKeys, lineage, verify};
+use ephor_chain::{Against, Change, Log, Prover, Report, SigningKeys, lineage, verify};
+use ephor_record::{Damage, Fact, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, VerifierKeys};
 

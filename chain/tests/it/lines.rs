@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ephor_chain::{Damage, Log, ScanError};
+use ephor_chain::Log;
+use ephor_record::{Damage, ScanError};
 
 use crate::common::{World, block_on, memory::Memory, plain};
 

@@ -6,9 +6,9 @@ use std::{
 };
 
 use ephor_chain::{
-    Against, BackedUp, BackupError, Config, Fact, PinnedHead, SigningKeys, backup, read, restore, restore::Taken,
-    verify,
+    Against, BackedUp, BackupError, Config, PinnedHead, SigningKeys, backup, read, restore, restore::Taken, verify,
 };
+use ephor_record::Fact;
 use ephor_tlog::VerifierKeys;
 
 use crate::common::{

@@ -1,7 +1,8 @@
 //! Proofs as files: an entry in a log, and a log with two histories.
 
 use ephor_base::{Digest, Seq};
-use ephor_chain::{CheckError, Checked, CosignerKeys, Fact, SigningKeys, check};
+use ephor_chain::{CheckError, Checked, CosignerKeys, SigningKeys, check};
+use ephor_record::Fact;
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Algorithm, EntryProof, ForkProof, Head, KnownLog, Note, NoteFault, SignatureLine,

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Digest, OperatorId, Seq};
-use ephor_chain::{
-    AppendError, Decree, Fact, Log, Record, Role, Subject, disk::Disk, operators::operator_id, record::Terms,
-};
+use ephor_chain::{AppendError, Log, disk::Disk};
+use ephor_record::{Decree, Fact, Record, Role, Subject, Terms, operators::operator_id};
 
 use crate::{
     common::{World, block_on, outgrow},

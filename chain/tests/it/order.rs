@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use ephor_base::{Decision, Receipt, Timestamp};
-use ephor_chain::{AppendError, Order, Record, read};
+use ephor_chain::{AppendError, Order, read};
+use ephor_record::Record;
 
 use crate::common::{World, block_on, intent, memory::Memory, plain, verdict};
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use ephor_base::{Decision, EndReason, MessageId, TicketId, TurnReport};
-use ephor_chain::{AppendError, Content, Fact, Log, OUTCOME_RESERVE, Record, RulingOn, SigningKeys, Space, Subject};
+use ephor_chain::{AppendError, Log, OUTCOME_RESERVE, SigningKeys, Space};
+use ephor_record::{Content, Fact, Record, RulingOn, Subject};
 
 use crate::common::{
     OPERATOR, SESSION, World, block_on, intent, memory::Memory, message, outcome, plain, tag, verdict,

@@ -3,9 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Random, files::Files};
-use ephor_chain::{
-    Against, AppendError, Damage, Fact, KeyFile, Log, OpenError, Report, ScanError, SigningKeys, verify,
-};
+use ephor_chain::{Against, AppendError, KeyFile, Log, OpenError, Report, SigningKeys, verify};
+use ephor_record::{Damage, Fact, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::VerifierKeys;
 

@@ -7,13 +7,14 @@ use std::{
 
 use ephor_base::{Budget, Digest, EndReason, MessageId, Part, PartKind, Seat, Seq, SessionId, Timestamp, TurnReport};
 use ephor_chain::{
-    Against, AppendError, Because, Cause, Content, Entry, Fact, Follows, Hold, HoldKind, Holds, Log, Missed, Record,
-    Signal, Standing, State, Subject, Undelivered,
+    Against, AppendError, Log, State,
     disk::Disk,
-    record::{Appointment, Pin, Pinned},
-    standing::is_at_or_below,
     state::{Order, Page, Reading},
     verify,
+};
+use ephor_record::{
+    Appointment, Because, Cause, Content, Entry, Fact, Follows, Hold, HoldKind, Holds, Missed, Pin, Pinned, Record,
+    Signal, Standing, Subject, Undelivered, standing::is_at_or_below,
 };
 use ephor_tlog::{Head, VerifierKeys};
 

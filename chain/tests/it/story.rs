@@ -11,11 +11,8 @@ use std::{
 };
 
 use ephor_base::{Budget, CallId, Decision, MessageId, Pid, Seq, TicketId};
-use ephor_chain::{
-    Against, AppendError, Content, Fact, Log, Private, Record, Vault,
-    record::{Restart, Subject},
-    verify,
-};
+use ephor_chain::{Against, AppendError, Log, Private, Vault, verify};
+use ephor_record::{Content, Fact, Record, Restart, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head};
 

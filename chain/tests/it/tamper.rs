@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::Decision;
-use ephor_chain::{Damage, Finding, OpenError, ScanError};
+use ephor_chain::OpenError;
+use ephor_record::{Damage, Finding, ScanError};
 use ephor_tlog::Checkpoint;
 
 use crate::common::{World, block_on, intent, memory::Memory, message, outcome, plain, verdict};

@@ -13,13 +13,14 @@ use ephor_base::{
     Action, Arguments, Budget, Capability, Clock, Confidentiality, Digest, EffectVector, Flow, Integrity, Limits,
     ModelRef, Pid, Product, Random, Registration, Secret, SessionId, Timestamp, ToolAction, ToolAnswer, Workspace,
 };
-use ephor_chain::{Config, Log, Signal, SigningKeys, VaultKey, disk::Disk};
+use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     Act, AgentSpec, Appointments, Body, Branch, CallContext, Child, DoorParts, Driver, DriverResult, Drivers,
     FirstNumbers, Incoming, Kernel, Life, Patience, Permit, Process, Running, Secrets, SessionSpec, Target, Watchers,
     operator_id,
 };
+use ephor_record::Signal;
 use ephor_runtime::supervisor::{AutoShutdown, Backoff, Flags, Intensity, Shutdown, Strategy};
 use tokio::sync::mpsc;
 

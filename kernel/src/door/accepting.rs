@@ -1,11 +1,8 @@
 //! A message on its way in: how it comes to be sent, and what of it is whose.
 
 use ephor_base::{Budget, Exhausted, MessageId, OperatorId, Part, PartKind, Seat, SessionId};
-use ephor_chain::{
-    Because,
-    record::{Content, Pin, Pinned},
-};
 use ephor_governance::pasted::divided;
+use ephor_record::{Because, Content, Pin, Pinned};
 
 use super::{Door, planning::plan_of};
 use crate::kernel::Kernel;

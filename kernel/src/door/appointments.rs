@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_base::Capability;
-use ephor_chain::record::{Appointment, Fact};
 use ephor_governance::{Rights, evidence::DEFAULT_P0};
+use ephor_record::{Appointment, Fact};
 
 use super::Session;
 

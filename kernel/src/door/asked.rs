@@ -7,14 +7,12 @@ use ephor_base::{
     Kept, Leads, Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask,
     SessionId, Task, ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
-use ephor_chain::{
-    Veil,
-    record::{Chosen, Content},
-};
+use ephor_chain::Veil;
 use ephor_governance::{
     Ask, Gate, Registry, SchemaFault, Tool, ToolAsk,
     paths::{resolved, stays_inside},
 };
+use ephor_record::{Chosen, Content};
 
 use super::{Refusal, Session, planning::PLAN_TOKENS, session::Shown};
 use crate::driver::{Estimate, Found, Sought};

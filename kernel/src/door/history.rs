@@ -8,7 +8,6 @@ use ephor_base::{
     ActionKind, CallId, Confidentiality, Decision, Digest, EndReason, Envelope, Integrity, MessageId, Outcome, Product,
     Repeat, Reply, Seq, SessionId, SpanId, TicketId, ToolName, TurnReport, Usage, Verdict,
 };
-use ephor_chain::record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 use ephor_governance::{
     Ask, Carried, Case, Decided, Evidence, Gate, Precedent, Principal, Rights, Ruled, Scope, SpanTable, ToolAsk,
     TurnState,
@@ -16,8 +15,7 @@ use ephor_governance::{
     origin::{self, Harms},
     plan::Call,
 };
-
-use crate::judgments::{Said, Suspended};
+use ephor_record::{Appointment, Chosen, Content, Fact, Grounds, Pin, RulingOn};
 
 use super::{
     MESSAGE,
@@ -28,6 +26,7 @@ use super::{
     session::{Answered, Deferred, Moment, Parked, Request, Session, Standing, Told},
     turn::Turn,
 };
+use crate::judgments::{Said, Suspended};
 
 /// How a ruling says that a question is asked anew, because the law or the tool is another one by now.
 pub(crate) const LAPSED: &str = "lapsed";

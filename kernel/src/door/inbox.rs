@@ -9,10 +9,8 @@ use std::{
 };
 
 use ephor_base::{Receipt, Timestamp};
-use ephor_chain::{
-    Order, Record,
-    record::{Content, Fact, Subject},
-};
+use ephor_chain::Order;
+use ephor_record::{Content, Fact, Record, Subject};
 
 use super::law::{Among, Under};
 

@@ -9,8 +9,9 @@ use std::sync::{
 };
 
 use ephor_base::{Digest, Receipt, Timestamp};
-use ephor_chain::{Order, Record, record::Fact};
+use ephor_chain::Order;
 use ephor_governance::Gate;
+use ephor_record::{Fact, Record};
 use tokio::sync::watch;
 
 /// The law in force.

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use ephor_base::{Action, Arguments, Outcome, Reach, Secret, ToolAction, ToolName};
-use ephor_chain::record::{Fact, Record, Subject};
+use ephor_record::{Fact, Record, Subject};
+use ephor_runtime::Later;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{CallState, Caller, Door, Refusal, serving::Serving};
 use crate::driver::{InnerDoor, NoSecret};
-use ephor_runtime::Later;
 
 /// The door for one run of one driver. It closes with the run, so that a driver that keeps it has nothing.
 pub(crate) struct Inner {

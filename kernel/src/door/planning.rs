@@ -11,12 +11,12 @@ use ephor_base::{
     ToolName, ToolSpec,
 };
 use ephor_governance::{Gate, Plan, Planned, Scope, pasted::in_its_place};
+use ephor_record::Pin;
 
 use super::{
     Refusal,
     session::{Moment, Session, Shown},
 };
-use ephor_chain::record::Pin;
 
 /// The most tokens of a plan.
 pub(crate) const PLAN_TOKENS: u64 = 4096;

@@ -9,13 +9,9 @@ use std::{
 };
 
 use ephor_base::{Arguments, Decision, Seat, Seq, Timestamp};
-use ephor_chain::{
-    Always, Log, Private, Reused,
-    judgment::LONGEST,
-    record::{Content, Fact},
-    standing::is_at_or_below,
-};
+use ephor_chain::{Log, Private};
 use ephor_governance::{Precedent, Tool};
+use ephor_record::{Always, Content, Fact, Reused, judgment::LONGEST, standing::is_at_or_below};
 use tokio_util::sync::CancellationToken;
 
 use super::{BadRuling, ruling::Approvers};

@@ -13,14 +13,13 @@ use ephor_base::{
     ActionKind, Arguments, Budget, CallId, Capability, Digest, EffectVector, ModelRef, Registration, Seat, Seq,
     SessionId, Span, ToolName, Verdict, Workspace, cbor,
 };
-use ephor_chain::{
-    Entry, Private, Pruning, Reused, Snapshot, Stored,
-    operators::operator_id,
-    record::{Appointment, Content, Fact, Grounds, Opening, Terms},
-};
+use ephor_chain::{Private, Stored};
 use ephor_governance::{
     Ask, Constitution, Environment, Finding, Gate, OperatorPolicy, Precedent, Principal, Registry, Ruled, Scope,
     effects::{self, Circumstances, Named, Part},
+};
+use ephor_record::{
+    Appointment, Content, Entry, Fact, Grounds, Opening, Pruning, Reused, Snapshot, Terms, operators::operator_id,
 };
 
 use super::{

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use ephor_base::{CallId, Decision, Digest, OperatorId, SessionId, TicketId, cbor};
-use ephor_chain::{Always, Operators, Role, record::RulingOn};
+use ephor_record::{Always, Operators, Role, RulingOn};
 use minicbor::{Decode, Encode};
 
 use crate::{acts::MAX_NOTE, question::Question};
@@ -131,7 +131,7 @@ pub enum BadRuling {
 /// The id of the operator who holds `key`.
 #[must_use]
 pub fn operator_id(key: &VerifyingKey) -> OperatorId {
-    ephor_chain::operators::operator_id(key.as_bytes())
+    ephor_record::operators::operator_id(key.as_bytes())
 }
 
 /// Whether a ruling counts: it is signed by an operator in office whose role is to answer.

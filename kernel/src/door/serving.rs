@@ -11,16 +11,12 @@ use ephor_base::{
     Kept, Leads, Located, ModelAnswer, OperatorId, Outcome, Product, Reach, Receipt, Resource, Seq, SessionId, Task,
     Verdict,
 };
-use ephor_chain::{
-    AppendError, Durable, HoldKind, Intent, IntentRecord, Log,
-    record::{Chosen, Content, Fact, Grounds, Record, Subject},
-};
+use ephor_chain::{AppendError, Durable, Intent, IntentRecord, Log};
 use ephor_governance::{Ask, Decided, Ruled};
+use ephor_record::{Chosen, Content, Fact, Grounds, HoldKind, Record, Subject};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use driving::{Driven, GRACE};
 
 use super::{
     Answer, Answered, CallState, Caller, Door, Link, Permit, Refusal,
@@ -39,6 +35,7 @@ use crate::{
     ledger::Reservation,
     seen::Seen,
 };
+use driving::{Driven, GRACE};
 
 /// What a watcher is shown in place of what it is not cleared for.
 const WITHHELD: &str = "not shown: whoever watches is not cleared for it";

@@ -15,8 +15,8 @@ use ephor_base::{
     PromptMessage, Receipt, Registration, Reply, Seat, Seq, SessionId, Source, Span, SpanId, TicketId, Timestamp,
     ToolAction, ToolName, ToolUse, TurnReport, Verdict, Workspace,
 };
-use ephor_chain::record::{Appointment, Chosen};
 use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, Scope, SpanTable, TurnState};
+use ephor_record::{Appointment, Chosen};
 use tokio_util::sync::CancellationToken;
 
 use super::{

@@ -1,9 +1,9 @@
 //! What an agent is, the configuration of its operator says: its role and namespace, its tools, and how its conduct is judged.
 
 use ephor_base::{Capability, Decision, SessionId};
-use ephor_chain::record::{Appointment, Fact};
 use ephor_governance::Rights;
 use ephor_kernel::{Appointments, NotTakenUp, Process, Retrial, SessionSpec};
+use ephor_record::{Appointment, Fact};
 
 use crate::{
     retrial::{assert_all_same, retried},

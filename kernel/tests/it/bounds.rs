@@ -3,9 +3,9 @@
 use ephor_base::{
     Action, Budget, EndReason, ModelAction, ModelAnswer, Product, Prompt, PromptMessage, ReplyAction, SpanId, Usage,
 };
-use ephor_chain::record::Fact;
 use ephor_governance::Rights;
 use ephor_kernel::{DriverResult, Incoming, Process};
+use ephor_record::Fact;
 
 use crate::world::{Does, PLENTY, Setup, ask, code, direct, done, model, reader, reply, said, text};
 

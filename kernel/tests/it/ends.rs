@@ -9,8 +9,8 @@ use std::{
 };
 
 use ephor_base::{Arguments, Budget, EndReason, Failure, FailureKind, Outcome, Part, PartKind};
-use ephor_chain::record::Fact;
 use ephor_kernel::{CallContext, DriverResult, Incoming, MAILBOX_CAPACITY, NotAccepted, Preview, PreviewItem, Refusal};
+use ephor_record::Fact;
 
 use crate::world::{
     CANCELLED, Does, End, PLENTY, Setup, World, asked, chosen, code, direct, done, is_settled, model, name, reader,

@@ -5,12 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use ed25519_dalek::Signer;
 use ephor_base::{Arguments, Capability, Digest, Part, PartKind, Registration, Timestamp};
-use ephor_chain::{
-    Errand, Missed, Role,
-    record::{Fact, RulingOn},
-};
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{BadRuling, Draft, NotDecreed, Statement, operator_id};
+use ephor_record::{Errand, Fact, Missed, Role, RulingOn};
 use tokio::sync::Notify;
 
 use crate::{

@@ -1,11 +1,9 @@
 //! Dead letters: stored, read, replayed once, dropped; never both dead and delivered.
 
 use ephor_base::{MessageId, Part, PartKind, SpanId};
-use ephor_chain::{
-    Private, Stored, Undelivered,
-    record::{Content, Fact, Pin, Record, Subject},
-};
+use ephor_chain::{Private, Stored};
 use ephor_kernel::{Incoming, MAILBOX_CAPACITY, NotAccepted, NotRaised, operator_id};
+use ephor_record::{Content, Fact, Pin, Record, Subject, Undelivered};
 
 use crate::world::{Does, PLENTY, Puppet, Setup, World, direct, done, name, reply, until, writer};
 

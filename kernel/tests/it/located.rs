@@ -6,11 +6,9 @@ use std::sync::{
 };
 
 use ephor_base::{Budget, Decision, Kept, Leads, Located, Task};
-use ephor_chain::{
-    Private,
-    record::{Content, Fact, RulingOn},
-};
+use ephor_chain::Private;
 use ephor_kernel::{CallContext, Driver, Estimate, Found, Locating, Permit, Retrial, Running, Sought};
+use ephor_record::{Content, Fact, RulingOn};
 use futures_util::FutureExt;
 
 use crate::world::{Does, PLENTY, Setup, World, code, direct, done, located, question, reader, said, writer};

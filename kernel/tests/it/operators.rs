@@ -2,11 +2,8 @@
 
 use ed25519_dalek::SigningKey;
 use ephor_base::Seq;
-use ephor_chain::{
-    Decree, Role,
-    record::{Fact, RulingOn},
-};
 use ephor_kernel::{BadRuling, NotDecreed, Roster, operator_id};
+use ephor_record::{Decree, Fact, Role, RulingOn};
 
 use crate::world::{Does, PLENTY, Setup, code, direct, question, writer};
 

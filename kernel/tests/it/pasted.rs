@@ -1,12 +1,10 @@
 //! What is pasted into a message is nobody's instruction, whatever client sends it; and an operator's own plan is in force.
 
 use ephor_base::{Part, PartKind};
-use ephor_chain::{
-    Missed, Private,
-    record::{Errand, Fact},
-};
+use ephor_chain::Private;
 use ephor_governance::pasted::MAX_CHARACTERS;
 use ephor_kernel::{Incoming, NotAccepted};
+use ephor_record::{Errand, Fact, Missed};
 
 use crate::{
     planning::{CLEAN, IN, NOT_IN, ONCE, begun_with, has, node, part, planned, planner, shown, tried},

@@ -6,8 +6,8 @@ use std::{
 };
 
 use ephor_base::{Budget, Product, Reach, Registration, SpanId};
-use ephor_chain::record::Fact;
 use ephor_kernel::{DriverResult, Estimate, NoSecret, Permit};
+use ephor_record::Fact;
 
 use crate::world::{Does, PLENTY, Setup, answered, ask, code, direct, done, reader, running, said, text, until};
 

@@ -6,11 +6,9 @@ use ephor_base::{
     Action, Budget, Failure, FailureKind, Flow, Format, Integrity, Message, ModelAction, ModelAnswer, ModelRef,
     ModelTask, Part, PartKind, Prompt, PromptMessage, Purpose, Registration, Task,
 };
-use ephor_chain::{
-    Private, Stored,
-    record::{Appointment, Content, Fact},
-};
+use ephor_chain::{Private, Stored};
 use ephor_kernel::{Appointments, DriverResult, Incoming, Moment, Process, Refusal, SessionSpec};
+use ephor_record::{Appointment, Content, Fact};
 use tokio::sync::oneshot;
 
 use crate::{

@@ -4,14 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{Decision, EffectVector, Registration, Seat, Seq, Timestamp};
-use ephor_chain::{
-    Always, Decree, Judgment, Role,
-    record::{Fact, RulingOn},
-};
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{
     BadRuling, Incoming, NotJudged, Process, Question, SignedRuling, Statement, Subscription, all_agents, operator_id,
 };
+use ephor_record::{Always, Decree, Fact, Judgment, Role, RulingOn};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use ephor_base::Decision;
-use ephor_chain::{
-    Decree, Role,
-    record::{Fact, RulingOn},
-};
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{BadRuling, Call, Process, Question, Statement, Subscription, operator_id};
+use ephor_record::{Decree, Fact, Role, RulingOn};
 use tokio::sync::oneshot;
 
 use crate::{

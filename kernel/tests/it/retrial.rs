@@ -5,12 +5,10 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 use ephor_base::{
     ActionKind, Arguments, Budget, Capability, Decision, Label, Part, PartKind, Registration, Seq, SpanId,
 };
-use ephor_chain::{
-    Private, Signal, Stored,
-    record::{Content, Fact, RulingOn},
-};
+use ephor_chain::{Private, Stored};
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{Act, Incoming, Process, Retrial, Retried, Target, Undecidable};
+use ephor_record::{Content, Fact, RulingOn, Signal};
 
 use crate::world::{
     Does, End, PLENTY, Setup, World, ask, asked, chosen, code, direct, done, model, name, question, reader, reply,

@@ -12,8 +12,8 @@ use std::{
 };
 
 use ephor_base::{Budget, Product, Seat, SessionId, ToolAnswer};
-use ephor_chain::record::Fact;
 use ephor_kernel::{DriverResult, Process, Retrial};
+use ephor_record::Fact;
 
 use crate::world::{
     Does, PLENTY, Setup, World, asked, chosen, code, direct, done, is_settled, model, reader, reply, running, said,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Decision, Digest, TicketId, TurnLimit};
-use ephor_chain::record::{Fact, RulingOn};
 use ephor_kernel::{BadRuling, Question, Refusal, SignedRuling, Statement};
+use ephor_record::{Fact, RulingOn};
 
 use crate::world::{Does, PLENTY, Puppet, Setup, World, code, direct, done, question, reader, writer};
 

@@ -1,11 +1,8 @@
 //! What a request needs is pinned before anything untrusted enters its turn, and nothing else acts unasked.
 
 use ephor_base::{Offset, Part, PartKind, Timestamp};
-use ephor_chain::{
-    Errand, Missed,
-    record::{Appointment, Fact, Pin},
-};
 use ephor_kernel::{Appointments, Incoming, NotAccepted, Process, SessionSpec};
+use ephor_record::{Appointment, Errand, Fact, Missed, Pin};
 
 use crate::{
     retrial::{assert_all_same, retried},

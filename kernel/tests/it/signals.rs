@@ -9,10 +9,11 @@ use std::{
 };
 
 use ephor_base::{Action, Budget, EndReason, Pid, Resource, Seat, Seq, SpanId};
-use ephor_chain::{Cause, HoldKind, Signal, Stored, Undelivered, record::Fact};
+use ephor_chain::Stored;
 use ephor_kernel::{
     Act, Acted, AgentSpec, CallState, Incoming, NotDone, NotStarted, Process, Seen, Target, TurnState, operator_id,
 };
+use ephor_record::{Cause, Fact, HoldKind, Signal, Undelivered};
 
 use crate::world::{
     Does, End, PLENTY, Setup, World, ask, asked, chosen, code, direct, done, is_settled, model, reader, reply, running,

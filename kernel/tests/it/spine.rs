@@ -6,11 +6,9 @@ use ephor_base::{
     Action, Arguments, Budget, Capability, Confidentiality, Decision, EndReason, Failure, FailureKind, Integrity,
     Message, ModelAction, Outcome, Prompt, PromptMessage, Resource, Source, SpanId, Task, ToolAction,
 };
-use ephor_chain::{
-    Private,
-    record::{Content, Fact},
-};
+use ephor_chain::Private;
 use ephor_kernel::{DriverResult, Refusal};
+use ephor_record::{Content, Fact};
 
 use crate::world::{
     Does, PLENTY, Setup, answered, asked, chosen, code, direct, done, is_settled, kinds, model, name, reader, reply,

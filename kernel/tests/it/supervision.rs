@@ -6,8 +6,8 @@ use std::{
 };
 
 use ephor_base::{EndReason, ExitReason, Pid};
-use ephor_chain::{Undelivered, record::Fact};
 use ephor_kernel::{Body, Branch, Child, Life, Moment, NotAccepted, NotStarted, Process, Seen};
+use ephor_record::{Fact, Undelivered};
 use ephor_runtime::supervisor::{AutoShutdown, Backoff, Flags, Intensity, Name, Refused, Strategy, Target};
 
 use crate::world::{

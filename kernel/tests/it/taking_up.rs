@@ -7,14 +7,11 @@ use std::{
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Budget, CallId, Decision, EndReason, SessionId, TicketId};
-use ephor_chain::{
-    Decree, HoldKind, Role, Signal, Undelivered,
-    record::{Fact, RulingOn},
-};
 use ephor_governance::{Constitution, Environment};
 use ephor_kernel::{
     Act, BadRuling, Incoming, Moment, Process, Question, Refusal, Retrial, SignedRuling, Statement, Target, operator_id,
 };
+use ephor_record::{Decree, Fact, HoldKind, Role, RulingOn, Signal, Undelivered};
 use tempfile::TempDir;
 
 use crate::world::{

@@ -14,9 +14,9 @@ use std::{
 };
 
 use ephor_base::{Budget, Capability, Part, PartKind, SpanId, Timestamp};
-use ephor_chain::{Decree, Errand, Missed, Role, record::Fact};
 use ephor_governance::{OperatorPolicy, Rights};
 use ephor_kernel::{AgentSpec, Incoming, NotAccepted, NotStarted, SessionSpec, operator_id};
+use ephor_record::{Decree, Errand, Fact, Missed, Role};
 
 use crate::world::{Does, End, PLENTY, Setup, ask, code, direct, done, reader, writer};
 

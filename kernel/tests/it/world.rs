@@ -21,11 +21,7 @@ use ephor_base::{
     SessionId, SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
     files::{File, Files, Open, Tree},
 };
-use ephor_chain::{
-    Config, Decree, Log, Role, SigningKeys, Stored, VaultKey,
-    disk::Disk,
-    record::{Appointment, Fact, RulingOn},
-};
+use ephor_chain::{Config, Log, SigningKeys, Stored, VaultKey, disk::Disk};
 use ephor_governance::{Constitution, Gate, OperatorPolicy, Registry, Rights};
 use ephor_kernel::{
     AgentSpec, Answered, Appointments, Body, Call, CallContext, DoorParts, Draft, Driver, DriverResult, Drivers,
@@ -33,6 +29,7 @@ use ephor_kernel::{
     Roster, Running, Secrets, Seen, SessionSpec, SignedRuling, Sought, Statement, Subscription, TurnLimits, Watchers,
     found, operator_id,
 };
+use ephor_record::{Appointment, Decree, Fact, Role, RulingOn};
 use tokio::sync::{mpsc, oneshot};
 
 thread_local! {

@@ -90,7 +90,7 @@ pub(crate) enum Role {
     Owner,
 }
 
-impl From<Role> for ephor_chain::Role {
+impl From<Role> for ephor_record::Role {
     fn from(role: Role) -> Self {
         match role {
             Role::Viewer => Self::Viewer,

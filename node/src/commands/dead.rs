@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use ephor_base::{MessageId, PartKind};
-use ephor_chain::{Unanswered, Undelivered, state::Dead as Letter};
+use ephor_chain::state::Dead as Letter;
+use ephor_record::{Unanswered, Undelivered};
 use serde_json::json;
 
 use super::{

@@ -4,7 +4,8 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::{Digest, files::Files as _};
-use ephor_chain::{Protection, Role, disk::Disk, operators::is_name, protection::relock};
+use ephor_chain::{Protection, disk::Disk, protection::relock};
+use ephor_record::{Role, operators::is_name};
 use serde_json::json;
 
 use super::{resting, sessions::json_lines};

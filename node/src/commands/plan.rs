@@ -4,8 +4,9 @@ use std::{fmt::Write, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::{Seq, SessionId};
-use ephor_chain::{Entries, Fact, ReadError, Stored};
+use ephor_chain::{Entries, ReadError, Stored};
 use ephor_kernel::{Retrial, TheirPlan, TurnPlan};
+use ephor_record::Fact;
 use serde_json::{Value, json};
 
 use super::{

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use ephor_base::Seq;
-use ephor_chain::Judgment;
 use ephor_kernel::Suspended;
+use ephor_record::Judgment;
 use serde_json::json;
 
 use super::sessions::{json_lines, short};

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, io::IsTerminal, process::ExitCode, time::Durati
 
 use anyhow::{Context, bail};
 use ephor_base::{Pid, Seat};
-use ephor_chain::{Hold, HoldKind, Space};
+use ephor_chain::Space;
 use ephor_kernel::{Appointments, Posted};
+use ephor_record::{Hold, HoldKind};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -52,9 +52,9 @@ pub(crate) async fn operators(home: &Home) -> anyhow::Result<Option<Vec<Operator
     let path = home.public_keys();
     let keys = files::public_keys(&path)?;
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let standing = ephor_chain::standing(&Config::in_home(home.path()), &files, &keys);
+    let standing = ephor_chain::what_stands(&Config::in_home(home.path()), &files, &keys);
     let standing = standing.context("the chain cannot be read; see `ephor chain verify`")?;
-    let view = |(operator, one): (_, &ephor_chain::Credential)| {
+    let view = |(operator, one): (_, &ephor_record::Credential)| {
         let (name, key, since) = (one.name.clone(), Digest(one.key), one.since);
         Some(OperatorView { name, role: one.role?, operator, key, since })
     };

@@ -12,10 +12,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::{ActionKind, Decision, Digest, EndReason, MessageId, ModelRef, Reply, SessionId, ToolName};
-use ephor_chain::record::RulingOn;
 use ephor_governance::gate::PLAN_IS_LOOKED_AT;
 use ephor_kernel::{Question, Seen, Statement};
 use ephor_models::{ModelChoice, parse_model, script_model};
+use ephor_record::RulingOn;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::screen::{NOBODY, SUSPENDED, Screen};

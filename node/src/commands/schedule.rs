@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use ephor_chain::Missed;
 use ephor_models::{ModelChoice, parse_model};
+use ephor_record::Missed;
 
 use super::{
     no_node,

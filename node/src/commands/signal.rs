@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use ephor_base::Seat;
-use ephor_chain::{Hold, HoldKind, Signal};
+use ephor_record::{Hold, HoldKind, Signal};
 
 use super::no_node;
 use crate::{

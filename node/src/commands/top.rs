@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use ephor_chain::HoldKind;
+use ephor_record::HoldKind;
 use ratatui::{
     DefaultTerminal, Frame,
     crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers},

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use ephor_base::ToolName;
-use ephor_chain::record::Appointment;
 use ephor_governance::evidence::{DEFAULT_P0, P0};
 use ephor_kernel::Appointments;
+use ephor_record::Appointment;
 use serde::Deserialize;
 
 use crate::timetable::{self, BadTimetable};

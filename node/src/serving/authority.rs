@@ -10,7 +10,7 @@ use std::{
 };
 
 use ephor_base::{MessageId, OperatorId, SessionId};
-use ephor_chain::Role;
+use ephor_record::Role;
 
 use super::boot::Node;
 use crate::{operation::Operation, projections::Question, protocol::Request};

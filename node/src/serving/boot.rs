@@ -9,12 +9,11 @@ use ephor_base::{
     Random, Reach, Registration, Secret, Seq, SessionId, ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
-    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, RulingOn, SigningKeys, Space,
+    Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, SigningKeys, Space,
     accept::{Accepted, accept},
     disk::Disk,
     migrate::{Migrated, migrate},
     quota,
-    record::{Appointment, Pin},
     restore::is_restoring,
     state::{Progress, StateError},
     verify::Progress as Verified,
@@ -26,6 +25,7 @@ use ephor_kernel::{
     SessionSpec, Watchers, found,
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
+use ephor_record::{Appointment, Pin, RulingOn};
 use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
 use ephor_tlog::VerifierKeys;
 use tokio::sync::watch;

@@ -6,8 +6,9 @@ use std::{
 };
 
 use ephor_base::{Decision, MessageId, ModelRef, OperatorId, Part, SessionId, Timestamp, ToolName, outcome::tokens_of};
-use ephor_chain::{Retention, RulingOn, Wish, record::Pin};
+use ephor_chain::Wish;
 use ephor_kernel::{Body, Life, Process, Seen, SignedRuling, Statement, Subscription, Whence};
+use ephor_record::{Pin, Retention, RulingOn};
 use ephor_tlog::VerifierKeys;
 use futures_util::FutureExt;
 use tokio::sync::mpsc;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ephor_base::{OperatorId, Seq, SessionId, TicketId};
-use ephor_chain::{Always, Judgment, Reused, Role};
 use ephor_kernel::{Question, Stands, Suspended};
+use ephor_record::{Always, Judgment, Reused, Role};
 
 use super::boot::Node;
 use crate::{

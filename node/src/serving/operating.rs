@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
 use ephor_base::{Digest, OperatorId, Part, PartKind, Pid, Seat};
-use ephor_chain::{
-    Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Role, Scheduled, Signal, record::Terms, state::SeatLife,
-};
+use ephor_chain::state::SeatLife;
 use ephor_governance::Constitution;
 use ephor_kernel::{Account, Act, Acted, Draft, Flight, Inspected, Landed, ProcessInfo, Suspended, Target, WaitsFor};
+use ephor_record::{Credential, Decree, Entry, Errand, Fact, Hold, HoldKind, Role, Scheduled, Signal, Terms};
 use ephor_sandbox::OpenWorkspace;
 
 use super::{boot::Node, schedules::WITHHELD};

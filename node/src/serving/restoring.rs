@@ -8,8 +8,9 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::Context;
 use ephor_base::{Clock, Digest, Random, files::Files};
 use ephor_chain::{
-    Accepted, Config, Fact, KeyError, KeyFile, Protection, Step, disk::Disk, read, restore::Taken, standing,
+    Accepted, Config, KeyError, KeyFile, Protection, Step, disk::Disk, read, restore::Taken, what_stands,
 };
+use ephor_record::Fact;
 use ephor_tlog::VerifierKeys;
 
 use super::keys;
@@ -82,7 +83,7 @@ fn beside(copy: &Home, keys: &VerifierKeys) -> anyhow::Result<Beside> {
 /// counts only then.
 fn names_credential(copy: &Home, keys: &VerifierKeys) -> anyhow::Result<bool> {
     let disk: Arc<dyn Files> = Arc::new(Disk);
-    let standing = standing(&Config::in_home(copy.path()), &disk, keys).context("the record of the copy")?;
+    let standing = what_stands(&Config::in_home(copy.path()), &disk, keys).context("the record of the copy")?;
     if standing.operators().is_empty() {
         return Ok(false);
     }

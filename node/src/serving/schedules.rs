@@ -13,9 +13,9 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::{ModelRef, OperatorId, Seat, Seq, Timestamp};
-use ephor_chain::{Errand, HoldKind, Role, Scheduled, record::Appointment};
 use ephor_kernel::{Body, Kernel, Life, NotAccepted, Process, Seen};
 use ephor_models::{ModelChoice, parse_model, script_model};
+use ephor_record::{Appointment, Errand, HoldKind, Role, Scheduled};
 use ephor_sandbox::OpenWorkspace;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};

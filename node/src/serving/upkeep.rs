@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use ephor_base::{OperatorId, Seq, SessionId, files::Files};
-use ephor_chain::{KeyFile, Log, Plan, Protection, Pruned, Role, SigningKeys, Wish, disk::Disk};
+use ephor_chain::{KeyFile, Log, Plan, Protection, Pruned, SigningKeys, Wish, disk::Disk};
+use ephor_record::Role;
 use ephor_tlog::VerifierKeys;
 
 use super::{boot, keys};

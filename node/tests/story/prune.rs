@@ -14,7 +14,8 @@ use std::{
 };
 
 use ephor_base::{Clock, EndReason, MessageId, Part, PartKind, Random, SessionId, Timestamp, TurnReport, files::Files};
-use ephor_chain::{Config, Content, Fact, Log, Record, SigningKeys, Subject, VaultKey, disk::Disk};
+use ephor_chain::{Config, Log, SigningKeys, VaultKey, disk::Disk};
+use ephor_record::{Content, Fact, Record, Subject};
 use serde_json::Value;
 
 use crate::place::{Place, Ran, wait_until};

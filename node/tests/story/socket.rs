@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use ed25519_dalek::SigningKey;
 use ephor_base::{Decision, Digest, SessionId};
-use ephor_chain::record::RulingOn;
 use ephor_kernel::{Statement, operator_id};
+use ephor_record::RulingOn;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -22,9 +22,8 @@ use ephor_base::{
     ActionKind, Budget, CallId, Clock, Decision, Digest, EffectVector, MessageId, OperatorId, Part, PartKind, Pid,
     Random, Seat, Seq, SessionId, Timestamp, Verdict, files::Files,
 };
-use ephor_chain::{
-    Config, Content, Fact, IntentRecord, Log, OpenError, Record, Recovered, SigningKeys, Subject, VaultKey,
-};
+use ephor_chain::{Config, IntentRecord, Log, OpenError, Recovered, SigningKeys, VaultKey};
+use ephor_record::{Content, Fact, Record, Subject};
 use ephor_tlog::VerifierKeys;
 
 /// Runs a future on this thread.
@@ -180,7 +179,7 @@ impl World {
     pub(crate) fn verify(
         &self,
         head: Option<ephor_chain::PinnedHead>,
-    ) -> Result<ephor_chain::Report, ephor_chain::ScanError> {
+    ) -> Result<ephor_chain::Report, ephor_record::ScanError> {
         let keys = self.verifier();
         let against = ephor_chain::Against { keys: &keys, head, vault: Some(&self.config.vault), from: None };
         ephor_chain::verify(&self.config.folder, &self.files, against, |_| ())
@@ -191,9 +190,9 @@ impl World {
     }
 
     /// Verifies and opens: both must find something wrong. Returns what the verifier found.
-    pub(crate) fn must_be_damaged(&self, what: &str) -> ephor_chain::Finding {
+    pub(crate) fn must_be_damaged(&self, what: &str) -> ephor_record::Finding {
         let found = match self.verify(self.pinned()) {
-            Err(ephor_chain::ScanError::Damaged(finding)) => finding,
+            Err(ephor_record::ScanError::Damaged(finding)) => finding,
             other => panic!("{what}: verify said {other:?}"),
         };
         match self.open() {

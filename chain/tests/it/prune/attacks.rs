@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ephor_chain::{Damage, Finding, OpenError, ScanError};
+use ephor_chain::OpenError;
+use ephor_record::{Damage, Finding, ScanError};
 
 use super::{aged, left_below, live, minimum, prune, pruned};
 use crate::common::{World, block_on, memory::Memory};

@@ -1,6 +1,7 @@
 //! A fault at every operation of a pruning: the log opens, goes on with it by itself, and nothing else is lost.
 
-use ephor_chain::{Fact, PruneError, read};
+use ephor_chain::{PruneError, read};
+use ephor_record::Fact;
 
 use super::{aged, asked, left_below, minimum, plan};
 use crate::common::{

@@ -3,13 +3,8 @@
 use std::{fs, path::Path, path::PathBuf, sync::Arc};
 
 use ephor_base::{Seq, Timestamp};
-use ephor_chain::{
-    Against, Entry, Fact, Pruning, Subject,
-    disk::Disk,
-    record::LastNumbers,
-    snapshot::{InForce, Snapshot},
-    verify,
-};
+use ephor_chain::{Against, disk::Disk, verify};
+use ephor_record::{Entry, Fact, LastNumbers, Pruning, Snapshot, Subject, snapshot::InForce};
 use ephor_tlog::Head;
 
 use super::{DAY, pruned};

@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, path::Path};
 
 use ephor_base::{Decision, MessageId, OperatorId, Seat, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Because, Cause, Fact, Log, Missed, Plan, Private, ProveError, Prover, PruneError, Record, Retention,
-    RulingOn, ScanError, Signal, State, Subject, Undelivered, Wish,
+    AppendError, Log, Plan, Private, ProveError, Prover, PruneError, State, Wish,
     disk::Disk,
-    pruning::Why,
     read,
     state::{List, Order, Page, Reading, Reason},
+};
+use ephor_record::{
+    Because, Cause, Fact, Missed, Record, Retention, RulingOn, ScanError, Signal, Subject, Undelivered, blockers::Why,
 };
 use ephor_tlog::Checkpoint;
 

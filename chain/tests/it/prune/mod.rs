@@ -9,7 +9,8 @@ mod life;
 use std::path::{Path, PathBuf};
 
 use ephor_base::{EndReason, MessageId, SessionId, TurnReport};
-use ephor_chain::{Fact, Log, Minimum, Plan, PruneError, Pruned, Record, Subject, Wish};
+use ephor_chain::{Log, Plan, PruneError, Pruned, Wish};
+use ephor_record::{Fact, Minimum, Record, Subject};
 
 use crate::common::{OPERATOR, World, block_on, memory::Memory, message};
 

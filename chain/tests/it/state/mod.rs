@@ -103,7 +103,7 @@ fn what_was_applied_is_not_read_again() {
 #[test]
 fn what_waits_is_found_without_reading_the_chain() {
     let (folder, chain) = (tempfile::tempdir().unwrap(), History::of(5000, 4));
-    let is_asked = |stored: &ephor_chain::Stored| matches!(stored.entry.fact, ephor_chain::Fact::Ticket { .. });
+    let is_asked = |stored: &ephor_chain::Stored| matches!(stored.entry.fact, ephor_record::Fact::Ticket { .. });
     let chain = chain.up_to(chain.entries.iter().rposition(is_asked).unwrap() + 1);
     catch_up(&mut open(folder.path()), &chain);
     let (mut state, read) = (open(folder.path()), chain.read.get());
@@ -121,7 +121,7 @@ fn a_time_is_found_by_its_day() {
     for hours in (0..2000).step_by(7) {
         let time = ephor_base::Timestamp(first - model::DAY + hours * 3_600_000_000);
         let since = state.ask(&chain, &mut |_| (), |view| view.since(time)).unwrap();
-        let of_day = |entry: &&ephor_chain::Entry| entry.time.0 / model::DAY >= time.0 / model::DAY;
+        let of_day = |entry: &&ephor_record::Entry| entry.time.0 / model::DAY >= time.0 / model::DAY;
         let expected = entries().find(of_day).map_or(2000, |entry| entry.seq.0);
         assert_eq!(since.0, expected);
     }

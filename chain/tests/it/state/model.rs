@@ -7,12 +7,13 @@ use ephor_base::{
     Seq, SessionId, TicketId, Timestamp, TurnReport, Verdict,
 };
 use ephor_chain::{
-    Entry, Fact, Private, ReadError, RulingOn, Stored, Subject,
+    Private, ReadError, Stored,
     state::{
         Broken, Day, EXITS, List, Moment, Order, Page, SeatLife, Session, Source, Ticket, TicketAnswer, Unsettled,
         Verdicts, View, Waiting, day_of,
     },
 };
+use ephor_record::{Entry, Fact, RulingOn, Subject};
 use ephor_tlog::{Head, Tree};
 
 pub(super) const DAY: u64 = 86_400_000_000;

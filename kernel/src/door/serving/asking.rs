@@ -6,11 +6,8 @@
 use std::time::Duration;
 
 use ephor_base::{Decision, Seq, TicketId, Verdict};
-use ephor_chain::{
-    record::{Content, Fact},
-    standing::Standing,
-};
 use ephor_governance::{Precedent, Ruled, sensitive::is_asked_each_time};
+use ephor_record::{Content, Fact, Standing};
 
 use super::{Serving, nowhere};
 use crate::{

@@ -6,7 +6,9 @@
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use ephor_base::{Budget, Confidentiality, Failure, FailureKind, Outcome};
-use ephor_chain::HoldKind;
+use ephor_record::HoldKind;
+use ephor_runtime as runtime;
+use ephor_runtime::Watch;
 use futures_util::{FutureExt, future};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -16,8 +18,6 @@ use crate::{
     door::{Permit, asked::Asked},
     driver::{CallContext, Driver, DriverResult, PreviewItem},
 };
-use ephor_runtime as runtime;
-use ephor_runtime::Watch;
 
 /// How long a cancelled driver may take to end by itself, so that it can say what it used; and one that is dropped, to be gone.
 pub(super) const GRACE: Duration = Duration::from_millis(500);

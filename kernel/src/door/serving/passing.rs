@@ -1,7 +1,7 @@
 //! What a call passes, and what is seen of it while it runs.
 
 use ephor_base::{ActionKind, CallId, Confidentiality, MessageId, Seq};
-use ephor_chain::HoldKind;
+use ephor_record::HoldKind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

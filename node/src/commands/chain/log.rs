@@ -4,13 +4,8 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, bail};
 use ephor_base::{Budget, CallId, Pid, Seq, ToolName, files::Files};
-use ephor_chain::{
-    Because, Entries, Entry, Fact, Private, Stored, Vault, VaultKey,
-    disk::Disk,
-    read,
-    record::{Appointment, Terms},
-    standing::StandingPart,
-};
+use ephor_chain::{Entries, Private, Stored, Vault, VaultKey, disk::Disk, read};
+use ephor_record::{Appointment, Because, Entry, Fact, Terms, standing::StandingPart};
 use serde_json::{Value, json};
 
 use super::used;

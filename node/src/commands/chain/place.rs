@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
-use ephor_chain::{Minimum, ProveError, Prover, ScanError, disk::Disk, figures};
+use ephor_chain::{ProveError, Prover, disk::Disk, figures};
+use ephor_record::ScanError;
 use ephor_tlog::VerifierKeys;
 
 use crate::{
@@ -76,7 +77,7 @@ impl Place {
 
     /// The first entry that there is: 0 unless the chain was pruned.
     pub(super) fn first(&self) -> anyhow::Result<u64> {
-        let minimum = Minimum::load(&self.folder, &*self.files).context("see `ephor chain verify`")?;
+        let minimum = ephor_chain::minimum::load(&self.folder, &*self.files).context("see `ephor chain verify`")?;
         Ok(minimum.map_or(0, |minimum| minimum.index))
     }
 

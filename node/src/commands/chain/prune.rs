@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use ephor_base::Seq;
-use ephor_chain::{Held, Plan, Wish, pruning::Why};
+use ephor_chain::{Plan, Wish};
+use ephor_record::blockers::{Held, Why};
 use serde_json::json;
 
 use super::{

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Seq, Timestamp, files::Files};
 use ephor_chain::{
-    Config as ChainConfig, Minimum, Prover, Space,
+    Config as ChainConfig, Prover, Space,
     disk::Disk,
     figures::{self, Journal},
     quota, read,
@@ -109,7 +109,7 @@ fn gather(
     let (files, chain): (Arc<dyn Files>, _) = (Arc::new(Disk), home.chain());
     let broken = "the chain cannot be read; see `ephor chain verify`";
     let journal = figures::journal(&chain, &files).context(broken)?;
-    let minimum = Minimum::load(&chain, &*files).context(broken)?.map_or(0, |minimum| minimum.index);
+    let minimum = ephor_chain::minimum::load(&chain, &*files).context(broken)?.map_or(0, |minimum| minimum.index);
     let published = Prover::open(&chain, &files).context(broken)?.map_or(0, |prover| prover.checkpoint().head.size);
     let time = |seq: u64| -> anyhow::Result<Option<Timestamp>> {
         let entry = read(&chain, &files).from(Seq(seq)).up_to(seq.saturating_add(1)).next();

@@ -10,10 +10,11 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
 use ephor_chain::{
-    Damage, Finding, PinnedHead, ScanError,
+    PinnedHead,
     disk::Disk,
     verify::{self as verifier, Against, Report},
 };
+use ephor_record::{Damage, Finding, ScanError};
 use ephor_tlog::{Checkpoint, VerifierKeys};
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context, bail};
 use ephor_base::{Digest, Seq};
-use ephor_chain::{Decree, record::Terms};
 use ephor_governance::Constitution;
+use ephor_record::{Decree, Terms};
 use serde_json::json;
 
 use super::{

@@ -4,8 +4,8 @@ use std::io;
 
 use anyhow::Context;
 use ephor_base::{ActionKind, CallId, Reply, SessionId};
-use ephor_chain::HoldKind;
 use ephor_kernel::{Seen, TurnState};
+use ephor_record::HoldKind;
 use serde_json::json;
 
 use crate::{

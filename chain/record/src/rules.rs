@@ -25,9 +25,9 @@ use ephor_tlog::{VerifierKeys, tile::WIDTH};
 
 use crate::{
     entry::{ENTRY_VERSION, Entry},
+    fact::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     minimum::Minimum,
     pruning::Pruning,
-    record::{Fact, Follows, LastNumbers, Restart, RulingOn, Subject},
     retention::{self, Retention},
     snapshot::{self, Retired, Snapshot, Unsettled},
     standing::{Standing, StandingPart},
@@ -35,18 +35,20 @@ use crate::{
 
 /// An intent that has no outcome yet.
 #[derive(Clone, Debug)]
-pub(crate) struct OpenIntent {
-    pub(crate) subject: Subject,
-    pub(crate) reserved: Budget,
+pub struct OpenIntent {
+    /// Whom it concerns.
+    pub subject: Subject,
+    /// What was reserved for it.
+    pub reserved: Budget,
 }
 
 /// The numbers a log has used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Used {
-    pub(crate) pid: Option<Pid>,
-    pub(crate) call: Option<CallId>,
-    pub(crate) message: Option<MessageId>,
-    pub(crate) ticket: Option<TicketId>,
+    pid: Option<Pid>,
+    call: Option<CallId>,
+    message: Option<MessageId>,
+    ticket: Option<TicketId>,
 }
 
 /// A permitting verdict, as far as its intent must match it.
@@ -61,10 +63,10 @@ struct Permitted {
 
 /// What the entries so far amount to.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     pub(crate) size: u64,
     /// Of the last entry; 0 before the first.
-    pub(crate) version: u16,
+    version: u16,
     pub(crate) time: Option<Timestamp>,
     pub(crate) boots: u64,
     pub(crate) stopped: bool,
@@ -85,7 +87,7 @@ pub(crate) struct Rules {
     /// Whether the log began because another was given up.
     follows: bool,
     /// The batch has named new keys, and ends with that.
-    pub(crate) rotated: bool,
+    rotated: bool,
     permitted: Option<Permitted>,
     known: Known,
     /// The part that comes next of a snapshot that has begun.
@@ -144,8 +146,83 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// How many entries there are; the place of the next one.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The time of the last entry; nothing where that is not known.
+    #[must_use]
+    pub const fn time(&self) -> Option<Timestamp> {
+        self.time
+    }
+
+    /// How many boots there were.
+    #[must_use]
+    pub const fn boots(&self) -> u64 {
+        self.boots
+    }
+
+    /// Whether the last boot has stopped cleanly, and nothing but snapshots was recorded since.
+    #[must_use]
+    pub const fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The vault key, by its name, once a boot has named it.
+    #[must_use]
+    pub const fn vault(&self) -> Option<Digest> {
+        self.vault
+    }
+
+    /// The intents without an outcome, in order of their places.
+    #[must_use]
+    pub const fn intents(&self) -> &BTreeMap<Seq, OpenIntent> {
+        &self.intents
+    }
+
+    /// The highest numbers in use.
+    #[must_use]
+    pub fn used(&self) -> LastNumbers {
+        self.used.last()
+    }
+
+    /// The sessions that were erased, as far as this reader has read.
+    #[must_use]
+    pub fn erased(&self) -> &BTreeSet<SessionId> {
+        &self.erased
+    }
+
+    /// What stands until it is taken back. Shared, so that a reader needs no lock meanwhile.
+    #[must_use]
+    pub const fn standing(&self) -> &Arc<Standing> {
+        &self.standing
+    }
+
+    /// The keys in force: they sign what comes next. Nothing where that is not known.
+    #[must_use]
+    pub const fn keys(&self) -> Option<&Arc<VerifierKeys>> {
+        self.keys.as_ref()
+    }
+
+    /// Whether the batch has named new keys, and ends with that.
+    #[must_use]
+    pub const fn rotated(&self) -> bool {
+        self.rotated
+    }
+
+    /// Where the log begins, as the last pruning on the record has it.
+    #[must_use]
+    pub const fn pruned(&self) -> Option<Minimum> {
+        self.pruned
+    }
+
     /// The rules where a pruned log begins, as the parts of the pruning have it.
-    pub(crate) fn from_pruning(parts: &[Pruning]) -> Result<Self, &'static str> {
+    ///
+    /// # Errors
+    /// What is wrong with the parts.
+    pub fn from_pruning(parts: &[Pruning]) -> Result<Self, &'static str> {
         let first = parts.first().ok_or("the pruning has no parts")?;
         let mut rules = Self { time: Some(first.newest), ..Self::from_middle(first.minimum) };
         for (part, pruning) in (0..).zip(parts) {
@@ -160,47 +237,57 @@ impl Rules {
     }
 
     /// The snapshot that belongs here, in its parts.
-    pub(crate) fn snapshot(&mut self) -> Arc<[Snapshot]> {
+    pub fn snapshot(&mut self) -> Arc<[Snapshot]> {
         let due = self.due.take().unwrap_or_else(|| snapshot::parts(self, false).into());
         Arc::clone(self.due.insert(due))
     }
 
     /// Takes the next published entry in. Where batches end is not published.
-    pub(crate) fn admit_published(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    ///
+    /// # Errors
+    /// The rule it breaks.
+    pub fn admit_published(&mut self, entry: &Entry) -> Result<(), &'static str> {
         self.rotated = false;
         self.admit(entry)
     }
 
     /// The rules for a reader that begins at the entry `size`.
-    pub(crate) fn from_middle(size: u64) -> Self {
+    #[must_use]
+    pub fn from_middle(size: u64) -> Self {
         let known = if size == 0 { Known::All } else { Known::Nothing };
         Self { size, known, ..Self::default() }
     }
 
     /// The same for a reader that knows who signed what lies before, and who signs from there on.
-    pub(crate) fn from_signed(size: u64, signers: VerifierKeys, in_force: VerifierKeys) -> Self {
+    #[must_use]
+    pub fn from_signed(size: u64, signers: VerifierKeys, in_force: VerifierKeys) -> Self {
         let outgoing = (signers != in_force).then(|| (size, Arc::new(signers)));
         Self { keys: Some(Arc::new(in_force)), outgoing, ..Self::from_middle(size) }
     }
 
     /// A batch begins: a verdict of the one before it permits nothing here.
-    pub(crate) fn begin_batch(&mut self) {
+    pub fn begin_batch(&mut self) {
         (self.permitted, self.rotated) = (None, false);
     }
 
     /// The keys that sign a checkpoint of the log as it stands: those in force, or right behind a change of keys the ones
     /// before it. None where that is not known.
-    pub(crate) fn signers(&self) -> Option<&Arc<VerifierKeys>> {
+    #[must_use]
+    pub fn signers(&self) -> Option<&Arc<VerifierKeys>> {
         self.outgoing().or(self.keys.as_ref())
     }
 
     /// The keys that were in force until the last entry changed them.
-    pub(crate) fn outgoing(&self) -> Option<&Arc<VerifierKeys>> {
+    #[must_use]
+    pub fn outgoing(&self) -> Option<&Arc<VerifierKeys>> {
         self.outgoing.as_ref().filter(|(size, _)| *size == self.size).map(|(_, keys)| keys)
     }
 
     /// Takes the next entry in, or says which rule it breaks.
-    pub(crate) fn admit(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    ///
+    /// # Errors
+    /// The rule it breaks.
+    pub fn admit(&mut self, entry: &Entry) -> Result<(), &'static str> {
         self.check_place(entry)?;
         self.check_fact(entry)?;
         self.size = self.size.saturating_add(1);
@@ -536,7 +623,7 @@ impl Used {
         }
     }
 
-    /// The same, for the log that follows this one.
+    /// The same, as the record has them.
     pub(crate) fn last(&self) -> LastNumbers {
         LastNumbers {
             pid: self.pid.map_or(0, |pid| pid.0),
@@ -555,19 +642,16 @@ mod tests {
         Entry { version, seq: Seq(seq), time: Timestamp(1), subject: Subject::default(), fact, content: None }
     }
 
-    struct Fill(u8);
-
-    impl ephor_base::Random for Fill {
-        fn fill(&self, into: &mut [u8]) {
-            into.fill(self.0);
-        }
+    /// Keys of the log that begins under the keys of 7. Nothing here is signed.
+    fn keys(seed: u8) -> VerifierKeys {
+        let digest = Digest::of(&[7; 32]).to_string();
+        let (name, _) = digest.split_at(32);
+        VerifierKeys::new(&format!("ephor/{name}"), &[seed; 32], &[seed; 1952]).expect("keys")
     }
 
     #[test]
     fn who_begins_under_known_keys_takes_others_only_from_a_change() {
-        let first = crate::SigningKeys::generate(&Fill(7));
-        let keys = |seed: u8| crate::SigningKeys::generate_next(first.verifier(), &Fill(seed));
-        let (known, others) = (keys(1).verifier().clone(), keys(2).verifier().clone());
+        let (known, others) = (keys(1), keys(2));
         let snapshot = |keys: &VerifierKeys| {
             let of = Rules { keys: Some(Arc::new(keys.clone())), ..Rules::default() };
             Entry { seq: Seq(9), ..entry(2, 9, Fact::Snapshot(snapshot::parts(&of, false).remove(0))) }
@@ -587,8 +671,8 @@ mod tests {
     }
 
     fn origin(version: u16) -> Entry {
-        let keys = crate::SigningKeys::generate(&Fill(7));
-        let (ed25519, ml_dsa_65) = (keys.verifier().ed25519().to_owned(), keys.verifier().ml_dsa_65().to_owned());
+        let keys = keys(7);
+        let (ed25519, ml_dsa_65) = (keys.ed25519().to_owned(), keys.ml_dsa_65().to_owned());
         entry(version, 0, Fact::Origin { ed25519, ml_dsa_65, follows: None })
     }
 

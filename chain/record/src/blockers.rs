@@ -1,4 +1,4 @@
-//! Holds: what a node that goes on may still need, so that no pruning reaches it.
+//! Retention blockers: what a node that goes on may still need, so that no pruning reaches it.
 //!
 //! Counters, keys, boots and erasures are no reason to keep entries: snapshots carry them. Kept whole, from their first
 //! entry on, are conversations in which something young stands or something is left to do, the registrations in force,
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
+    fact::{Fact, RulingOn},
     judgment::Reused,
-    record::{Fact, RulingOn},
     standing::Because,
 };
 
@@ -93,7 +93,7 @@ struct Life {
 
 /// What is needed of the entries so far.
 #[derive(Debug, Default)]
-pub(crate) struct Holds {
+pub struct Blockers {
     open: Vec<SessionId>,
     sessions: BTreeMap<SessionId, Life>,
     intents: BTreeMap<Seq, (Place, Option<SessionId>)>,
@@ -107,14 +107,14 @@ pub(crate) struct Holds {
     in_force: Option<Place>,
 }
 
-impl Holds {
+impl Blockers {
     /// While these sessions are open.
-    pub(crate) fn new(open: Vec<SessionId>) -> Self {
+    pub fn new(open: Vec<SessionId>) -> Self {
         Self { open, ..Self::default() }
     }
 
     /// Takes the next entry in; `lived` is how much time has been lived through at it.
-    pub(crate) fn pass(&mut self, entry: &Entry, lived: u64) {
+    pub fn pass(&mut self, entry: &Entry, lived: u64) {
         let place = Place { seq: entry.seq, time: entry.time };
         let session = entry.subject.session;
         let life = session.map(|session| {
@@ -184,13 +184,13 @@ impl Holds {
     }
 
     /// The sessions that began before `end`, and were not erased.
-    pub(crate) fn began_before(&self, end: u64) -> BTreeSet<SessionId> {
+    pub fn began_before(&self, end: u64) -> BTreeSet<SessionId> {
         let there = self.sessions.iter().filter(|(_, life)| !life.erased && life.first.seq.0 < end);
         there.map(|(session, _)| *session).collect()
     }
 
     /// What stays of the entries before `end`, in their order. Young is what was lived through after `young`.
-    pub(crate) fn before(&self, end: u64, young: u64, now: Timestamp) -> Vec<Held> {
+    pub fn before(&self, end: u64, young: u64, now: Timestamp) -> Vec<Held> {
         let mut held = Vec::new();
         let mut hold = |Place { seq, time }: Place, why| held.push(Held { seq, since: time, why });
         for (session, life) in self.sessions.iter().filter(|(_, life)| !life.erased) {

@@ -43,7 +43,7 @@ pub struct LastNumbers {
 
 impl LastNumbers {
     /// The highest numbers after `entries` more: an entry brings at most one of each.
-    pub(crate) const fn after(self, entries: u64) -> Self {
+    pub const fn after(self, entries: u64) -> Self {
         Self {
             pid: self.pid.saturating_add(entries),
             call: self.call.saturating_add(entries),

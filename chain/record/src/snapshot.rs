@@ -9,8 +9,8 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::{
+    fact::{LastNumbers, Subject},
     minimum::Minimum,
-    record::{LastNumbers, Subject},
     rules::{OpenIntent, Rules},
     standing::StandingPart,
 };
@@ -137,7 +137,8 @@ struct Lists {
 
 /// The snapshot of what `rules` know, in as many parts as it needs. None without keys in force: there is nothing to say of
 /// a log that has not begun. One of an earlier version lists what was erased.
-pub(crate) fn parts(rules: &Rules, with_erased: bool) -> Vec<Snapshot> {
+#[must_use]
+pub fn parts(rules: &Rules, with_erased: bool) -> Vec<Snapshot> {
     let Some(keys) = rules.keys.as_deref() else { return Vec::new() };
     let keys = InForce { ed25519: keys.ed25519().to_owned(), ml_dsa_65: keys.ml_dsa_65().to_owned() };
     let lists = lists(rules, with_erased);

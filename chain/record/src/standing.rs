@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
+    fact::{Fact, flag, is_false},
     judgment::{self, Always, Judgment, Reused},
     operators::{Credential, Enactment, Operators, Role},
-    record::{Fact, flag, is_false},
     snapshot::check_item,
 };
 
@@ -569,7 +569,7 @@ impl Standing {
 
     /// What of it stands on in a log that follows this one: operators, the law, and what they hold. A budget that is spent ends with
     /// its session. Dead letters and schedules are sealed under keys of sessions of this log, and stay with it.
-    pub(crate) fn heritage(&self) -> Vec<StandingPart> {
+    pub fn heritage(&self) -> Vec<StandingPart> {
         let (mut parts, mut part, mut bytes) = (Vec::new(), StandingPart::default(), 0usize);
         let passes_on = |item: &Item| match item {
             Item::Hold(hold) => hold.kind != HoldKind::Spent,

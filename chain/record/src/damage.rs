@@ -6,6 +6,8 @@ use ephor_base::Seq;
 use ephor_tlog::SignatureFault;
 use serde::Serialize;
 
+use crate::minimum::Minimum;
+
 /// Something wrong with a chain, and the place. It is a finding, not an error: the chain can be read, and is not whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
@@ -208,12 +210,26 @@ pub enum ScanError {
 }
 
 impl ScanError {
+    /// A finding in one of the files beside the segments.
+    #[must_use]
+    pub fn found(file: &str, offset: u64, seq: Option<u64>, damage: Damage) -> Self {
+        Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
+    }
+
+    /// A finding in the file that says where a pruned log begins.
+    #[must_use]
+    pub fn minimum(what: &'static str) -> Self {
+        Self::found(Minimum::FILE, 0, None, Damage::Minimum(what))
+    }
+
     /// Whether a file that was there a moment ago is gone: of a log that is being written, that is no damage.
-    pub(crate) fn is_gone(&self) -> bool {
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// What reading this file said.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, source }
     }

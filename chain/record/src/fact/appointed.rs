@@ -76,7 +76,7 @@ pub struct Pinned {
 
 impl Appointment {
     /// Whether an entry may say so of the agent of its session: nobody says it but the node, in no secret.
-    pub(crate) fn is_said_by(&self, entry: &Entry) -> bool {
+    pub fn is_said_by(&self, entry: &Entry) -> bool {
         let Subject { session, operator, seat, .. } = &entry.subject;
         let of_session = session.is_some() && seat.is_some() && operator.is_none() && entry.content.is_none();
         of_session && (1..=900).contains(&self.p0)

@@ -100,7 +100,7 @@ pub enum Fact {
         /// How many bytes of a torn batch were trimmed.
         #[n(3)]
         trimmed_bytes: u64,
-        /// The vault key, by its name ([`crate::VaultKey::name`]): the only one of this log from here on. Logs of earlier
+        /// The vault key, by its name: the only one of this log from here on. Logs of earlier
         /// versions do not have it.
         #[n(4)]
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ pub enum Fact {
         /// Which attempt of the call, from 1.
         #[n(2)]
         attempt: u32,
-        /// Over the canonical form of what was asked, under the veil of the session ([`crate::veil`]).
+        /// Over the canonical form of what was asked, under the veil of the session.
         #[n(3)]
         arguments: Digest,
         /// The verdict, whole.

@@ -2,7 +2,7 @@
 
 use ephor_base::Digest;
 
-use crate::record::Fact;
+use crate::fact::Fact;
 
 /// The most bytes of a document in one entry, so that it stays well below the limit of an entry.
 const PART: usize = 48 << 10;

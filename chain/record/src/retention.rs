@@ -76,13 +76,14 @@ impl Retention {
         self.0
     }
 
-    pub(crate) const fn micros(self) -> u64 {
+    /// In microseconds.
+    pub const fn micros(self) -> u64 {
         micros(self.0)
     }
 }
 
 /// Seconds as a difference of times.
-pub(crate) const fn micros(seconds: u64) -> u64 {
+pub const fn micros(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000)
 }
 
@@ -109,7 +110,7 @@ impl FromStr for Retention {
 
 /// How much time the record has lived through, and had at each place where a pruning could end.
 #[derive(Clone, Debug)]
-pub(crate) struct Ages {
+pub struct Ages {
     begin: u64,
     /// The time of the entry before that, if it is known.
     before: Option<Timestamp>,
@@ -123,19 +124,21 @@ pub(crate) struct Ages {
 
 /// An entry: how much had been lived through at it, and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Age {
-    pub(crate) lived: u64,
-    pub(crate) time: Timestamp,
+pub struct Age {
+    /// How many microseconds had been lived through at its last entry.
+    pub lived: u64,
+    /// The time of that.
+    pub time: Timestamp,
 }
 
 impl Ages {
     /// Of the entries from `begin` on. A verifier has no clock: its `now` is the end of time.
-    pub(crate) const fn new(begin: u64, before: Option<Timestamp>, now: Timestamp) -> Self {
+    pub const fn new(begin: u64, before: Option<Timestamp>, now: Timestamp) -> Self {
         Self { begin, before, now, lived: 0, last: before, ends: Vec::new() }
     }
 
     /// Takes the next entry in.
-    pub(crate) fn pass(&mut self, entry: &Entry) {
+    pub fn pass(&mut self, entry: &Entry) {
         let (time, last) = (entry.time.min(self.now), self.last.unwrap_or(entry.time).min(self.now));
         let most = u64::try_from(MOST_GAP.as_micros()).unwrap_or(u64::MAX);
         self.lived = self.lived.saturating_add(time.0.saturating_sub(last.0).min(most));
@@ -146,17 +149,17 @@ impl Ages {
     }
 
     /// How much time has been lived through.
-    pub(crate) const fn lived(&self) -> u64 {
+    pub const fn lived(&self) -> u64 {
         self.lived
     }
 
     /// The time of the last entry.
-    pub(crate) const fn last(&self) -> Option<Timestamp> {
+    pub const fn last(&self) -> Option<Timestamp> {
         self.last
     }
 
     /// The entry before `end`, a multiple of 256, as far as it is known.
-    pub(crate) fn before(&self, end: u64) -> Option<Age> {
+    pub fn before(&self, end: u64) -> Option<Age> {
         if end == self.begin {
             return self.before.map(|time| Age { lived: 0, time });
         }
@@ -170,7 +173,7 @@ mod tests {
     use ephor_base::Seq;
 
     use super::*;
-    use crate::record::{Fact, Subject};
+    use crate::fact::{Fact, Subject};
 
     const DAYS: u64 = 86_400_000_000;
 

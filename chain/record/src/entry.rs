@@ -4,13 +4,10 @@ use ephor_base::{Digest, Seq, Timestamp, cbor};
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::{
-    error::AppendError,
-    record::{Fact, Subject},
-};
+use crate::fact::{Fact, Subject};
 
 /// The version that entries are written in. Both it and version 1 are read; they differ in what the sealed content is bound
-/// to, as [`crate::vault`] says. Within a log it never goes back.
+/// to, as `docs/chain-format.md` says. Within a log it never goes back.
 pub const ENTRY_VERSION: u16 = 2;
 
 /// The most bytes an encoded entry may have, as in C2SP tlog-tiles entry bundles.
@@ -56,44 +53,62 @@ pub struct Commitment {
     pub length: u32,
 }
 
+/// An entry would have more than [`MAX_ENTRY_BYTES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the entry has {bytes} bytes, and {MAX_ENTRY_BYTES} are the most")]
+pub struct EntryTooLarge {
+    /// How many it would have.
+    pub bytes: usize,
+}
+
 /// An entry with its canonical bytes, of which there are no more than an entry may have. Nothing else gets a place in a batch.
-pub(crate) struct Encoded {
+#[derive(Debug)]
+pub struct Encoded {
     entry: Entry,
     bytes: Vec<u8>,
     length: u16,
 }
 
 impl Encoded {
-    /// Encodes an entry, or refuses one that could not be read back.
-    pub(crate) fn new(entry: Entry) -> Result<Self, AppendError> {
+    /// Encodes an entry.
+    ///
+    /// # Errors
+    /// [`EntryTooLarge`] if it could not be read back.
+    pub fn new(entry: Entry) -> Result<Self, EntryTooLarge> {
         let bytes = entry.to_bytes();
-        let too_large = |_| AppendError::TooLarge { bytes: bytes.len(), most: MAX_ENTRY_BYTES };
-        let length = u16::try_from(bytes.len()).map_err(too_large)?;
+        let length = u16::try_from(bytes.len()).map_err(|_| EntryTooLarge { bytes: bytes.len() })?;
         Ok(Self { entry, bytes, length })
     }
 
-    pub(crate) const fn entry(&self) -> &Entry {
+    /// The entry.
+    #[must_use]
+    pub const fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Its canonical bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The hash of its leaf.
-    pub(crate) fn leaf(&self) -> Digest {
+    #[must_use]
+    pub fn leaf(&self) -> Digest {
         ephor_tlog::tree::leaf_hash(&self.bytes)
     }
 
     /// As a bundle and a frame have it ahead of the bytes.
-    pub(crate) const fn length(&self) -> u16 {
+    #[must_use]
+    pub const fn length(&self) -> u16 {
         self.length
     }
 }
 
 /// The length of the sealed content of an entry, 0 if it has none, without reading the rest of it. Nothing if these bytes
 /// are no entry.
-pub(crate) fn sealed_length(bytes: &[u8]) -> Option<u32> {
+#[must_use]
+pub fn sealed_length(bytes: &[u8]) -> Option<u32> {
     let mut decoder = minicbor::Decoder::new(bytes);
     for _ in 0..decoder.map().ok()?? {
         match decoder.u32().ok()? {

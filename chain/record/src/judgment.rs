@@ -11,7 +11,7 @@ use ephor_base::{Decision, Digest, EffectVector, OperatorId, Seat, Seq, SessionI
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fact, RulingOn, Subject};
+use crate::fact::{Fact, RulingOn, Subject};
 
 /// Signed before the judgment, so that the signature can be taken for nothing else.
 const DOMAIN: &[u8] = b"ephor judgment v1\n";
@@ -122,7 +122,7 @@ impl Judgment {
     }
 
     /// The judgment that an entry records, its words and its signature.
-    pub(crate) fn of<'a>(subject: &Subject, fact: &'a Fact) -> Option<(Self, &'a str, &'a [u8])> {
+    pub fn of<'a>(subject: &Subject, fact: &'a Fact) -> Option<(Self, &'a str, &'a [u8])> {
         match fact {
             Fact::Revoked { ruling, note, signature } => Some((Self::Revoke { ruling: *ruling }, note, signature)),
             Fact::Lifted { since, note, signature } => {

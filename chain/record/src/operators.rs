@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     entry::Entry,
-    record::{Fact, Terms},
+    fact::{Fact, Terms},
 };
 
 /// Signed before the decree, so that the signature can be taken for nothing else.
@@ -61,7 +61,7 @@ impl Role {
 pub struct Credential {
     /// Ed25519 public key.
     #[cbor(n(0), with = "minicbor::bytes")]
-    #[serde(serialize_with = "crate::record::hex")]
+    #[serde(serialize_with = "crate::fact::hex")]
     pub key: [u8; 32],
     /// The operator's name.
     #[n(1)]
