@@ -23,22 +23,27 @@ use ephor_base::{
 use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Rules, ScanError, Standing, Wanted};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head, VerifierKeys, tile::WIDTH};
+use ephor_verify::Folder;
+use ephor_verify::folder;
+use ephor_verify::{
+    Published,
+    history::{self, History, begin_of},
+};
 
+use crate::minimum;
 use crate::{
     durable,
     error::OpenError,
-    history::{self, History, Measure},
     keys::{KeyError, SigningKeys},
     log::Config,
     marks,
     open::{self, Before, Looked, World},
-    published::Published,
-    read::{bundle_items, read},
+    read::read,
     restore,
     rotation::{KeyFile, Signers},
     scan::{self, Scan},
     vault::{Vault, VaultKey},
-    verify::{self as verifier, Against, begin_of, verify},
+    verify::{self as verifier, Against, verify},
 };
 
 /// The public keys of the old chain, below the place it was moved to: two lines, as a verifier is given them.
@@ -129,7 +134,7 @@ pub(crate) fn follow(
     version: &str,
 ) -> Result<Accepted, AcceptError> {
     let home = Home { config, signing, files, quarantine: durable::parent(&config.folder).join("quarantine") };
-    let begun = durable::open_existing(&**files, &signing.path, Open::Read).map_err(io("looking for the new keys"))?;
+    let begun = folder::open_existing(&**files, &signing.path, Open::Read).map_err(io("looking for the new keys"))?;
     let place = match home.interrupted()? {
         Some(place) => place,
         None if begun.is_some() => home.quarantine.join(home.numbers()?.last().copied().unwrap_or(0).to_string()),
@@ -214,26 +219,24 @@ impl Home<'_> {
     /// vouch for any of it.
     fn published(&self, keys: &VerifierKeys) -> Result<Trusted, ScanError> {
         let (folder, files) = (&self.config.folder, self.files);
-        let published = marks::read_published(folder, &**files)?;
+        let published = marks::read_published(folder, files)?;
         let Some((_, published)) = published else { return Ok(Trusted::default()) };
         if scan::is_unpublished(folder, &**files)? {
             return Ok(Trusted::default());
         }
-        let kept = history::kept_sizes(folder, &**files)?;
-        let mut history = History::new(folder, files, Measure { keys, vault: None, kept });
+        let source = Folder::source(folder, files);
+        let mut history = History::new(&source, keys, None);
+        history.expect(history::kept_sizes(&*source)?);
         // What the record says counts, whatever was made of the file.
         let minimum = match verifier::recorded_minimum(folder, files) {
-            Ok(recorded)
-                if crate::minimum::load(folder, &**files)
-                    .is_ok_and(|there| Minimum::check(there, recorded).is_ok()) =>
-            {
-                crate::minimum::load(folder, &**files)?
+            Ok(recorded) if minimum::load(folder, files).is_ok_and(|there| Minimum::check(there, recorded).is_ok()) => {
+                minimum::load(folder, files)?
             }
             Ok(recorded) => recorded,
-            Err(_) => crate::minimum::load(folder, &**files)?,
+            Err(_) => minimum::load(folder, files)?,
         };
         if let Some(minimum) = minimum {
-            let begin = begin_of(folder, files, minimum, published.head.size)?;
+            let begin = begin_of(&source, minimum, published.head.size)?;
             history.begin(begin, published.head.size)?;
         }
         match history.run(&published, |_| ()) {
@@ -311,12 +314,12 @@ impl Home<'_> {
         if let Some(text) = read.map(|stored| stored.entry.fact).find_map(|fact| parts.take(fact)) {
             return Some(text);
         }
-        let (_, published) = marks::read_published(folder, &**files).ok().flatten()?;
-        let published = Published::new(folder, files, published.head.size);
-        let first = crate::minimum::index_of(folder, &**files).unwrap_or(0) / WIDTH;
+        let (_, published) = marks::read_published(folder, files).ok().flatten()?;
+        let published = Published::in_folder(folder, files, published.head.size);
+        let first = minimum::index_of(folder, files).unwrap_or(0) / WIDTH;
         let bundles = (first..published.size().div_ceil(WIDTH)).map(|bundle| bundle.saturating_mul(WIDTH));
-        let items = bundles.filter_map(|from| bundle_items(&published, from, None).ok()).flatten();
-        let entries = items.map(|item| item.entry).filter(|entry| entry.seq.0 < size);
+        let entries = bundles.filter_map(|from| published.entries(from).ok()).flatten();
+        let entries = entries.map(|(entry, _)| entry).filter(|entry| entry.seq.0 < size);
         let mut parts = Wanted::new(wanted);
         entries.map(|entry| entry.fact).find_map(|fact| parts.take(fact))
     }
@@ -325,7 +328,7 @@ impl Home<'_> {
     fn promised(&self, keys: &VerifierKeys, rules: &Rules) -> u64 {
         let pinned = marks::load_head(&self.config.head, &**self.files).ok().flatten();
         let pinned = pinned.filter(|pinned| pinned.origin == keys.origin()).map(|pinned| pinned.head.size);
-        let published = marks::read_published(&self.config.folder, &**self.files).ok().flatten();
+        let published = marks::read_published(&self.config.folder, self.files).ok().flatten();
         let known = [Some(keys), rules.keys().map(|keys| &**keys), rules.signers().map(|keys| &**keys)];
         let counts =
             |published: &Checkpoint| known.into_iter().flatten().any(|keys| published.check(keys, &Signatures).is_ok());
@@ -337,7 +340,7 @@ impl Home<'_> {
     fn interrupted(&self) -> Result<Option<PathBuf>, AcceptError> {
         for number in self.numbers()?.into_iter().rev() {
             let place = self.quarantine.join(number.to_string());
-            let left = durable::list(&**self.files, &place.join("new")).map_err(io("reading the quarantine"))?;
+            let left = folder::list(&**self.files, &place.join("new")).map_err(io("reading the quarantine"))?;
             if !left.is_empty() {
                 return Ok(Some(place));
             }
@@ -351,7 +354,7 @@ impl Home<'_> {
     }
 
     fn numbers(&self) -> Result<Vec<u64>, AcceptError> {
-        let names = durable::list(&**self.files, &self.quarantine).map_err(io("reading the quarantine"))?;
+        let names = folder::list(&**self.files, &self.quarantine).map_err(io("reading the quarantine"))?;
         let mut numbers: Vec<_> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
         numbers.sort_unstable();
         Ok(numbers)
@@ -389,7 +392,7 @@ impl Home<'_> {
 
     /// Keeps a copy of a small file.
     fn keep(&self, from: &Path, to: &Path) -> Result<(), AcceptError> {
-        let copy = || match durable::read_whole(&**self.files, from, 1 << 20)? {
+        let copy = || match folder::read_whole(&**self.files, from, 1 << 20)? {
             Some(bytes) => durable::replace(&**self.files, to, &bytes),
             None => Ok(()),
         };
@@ -399,7 +402,7 @@ impl Home<'_> {
     /// Each step leaves the home unopenable until the last is done.
     fn swap(&self, place: &Path) -> Result<(), AcceptError> {
         let new = place.join("new");
-        let left = durable::list(&**self.files, &new).map_err(io("reading the quarantine"))?;
+        let left = folder::list(&**self.files, &new).map_err(io("reading the quarantine"))?;
         let has = |name: &str| left.iter().any(|left| left == Path::new(name));
         if has("head") {
             self.shift(&new.join("head"), &self.config.head)?;
@@ -416,7 +419,7 @@ impl Home<'_> {
             self.shift(&new.join("chain"), &self.config.folder)?;
         }
         if has("signing") {
-            let old = durable::open_existing(&**self.files, &self.signing.path, Open::Write);
+            let old = folder::open_existing(&**self.files, &self.signing.path, Open::Write);
             let old = old.map_err(io("opening the old signing keys"))?;
             self.shift(&new.join("signing"), &self.signing.path)?;
             // The old chain is never signed again, and its seeds could only forge it.

@@ -14,13 +14,14 @@ use std::{
 use ephor_base::{Digest, files::Files};
 use ephor_record::ScanError;
 use ephor_tlog::{Head, VerifierKeys, checkpoint};
+use ephor_verify::history;
+use ephor_verify::{Folder, folder};
 use serde::Serialize;
 
 use crate::{
     copy::{self, Copying, Cut},
     durable,
     head::PinnedHead,
-    history,
     log::Config,
     manifest::{self, Manifest},
     marks, scan,
@@ -226,13 +227,13 @@ fn look(folder: &Path, keys: &VerifierKeys, files: &dyn Files) -> Result<Option<
         Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(failed(folder)(error)),
         _ => {}
     }
-    let unfinished = durable::read_file(files, &folder.join(UNFINISHED), 1 << 12).map_err(failed(folder))?;
+    let unfinished = folder::read_file(files, &folder.join(UNFINISHED), 1 << 12).map_err(failed(folder))?;
     let draft = durable::draft(Path::new(UNFINISHED));
     match unfinished {
         Some(origin) if origin == keys.origin().as_bytes() => Ok(None),
         Some(_) => Err(foreign()),
         None => {
-            let names = durable::list(files, folder).map_err(failed(folder))?;
+            let names = folder::list(files, folder).map_err(failed(folder))?;
             if names.iter().all(|name| *name == draft) { Ok(None) } else { Err(foreign()) }
         }
     }
@@ -243,7 +244,7 @@ fn known(copy: &Config, files: &Arc<dyn Files>) -> Result<u64, ScanError> {
     if scan::is_unpublished(&copy.folder, &**files)? {
         return Ok(0);
     }
-    let published = marks::read_published(&copy.folder, &**files)?;
+    let published = marks::read_published(&copy.folder, files)?;
     Ok(published.map_or(0, |(_, published)| published.head.size))
 }
 
@@ -279,7 +280,7 @@ fn finish(copying: &Copying<'_>, cut: &Cut, keys: &VerifierKeys, copied: Copied)
     copying.forget_sessions(&copied.sessions)?;
     let sessions = copied.sessions.into_iter().map(|name| Path::new("vault").join(name));
     // Without one of these the log would look whole.
-    let kept = history::kept_sizes(&copying.to.folder, files)?;
+    let kept = history::kept_sizes(&*Folder::source(&copying.to.folder, copying.files))?;
     let kept = kept.into_iter().map(|size| checkpoint::kept_path(Path::new("chain"), size));
     let paths = sessions.chain(copied.extras).chain(kept).chain([PathBuf::from("head")]);
     let mut listed: Vec<(Digest, PathBuf)> = Vec::new();

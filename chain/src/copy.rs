@@ -24,15 +24,16 @@ use ephor_tlog::{
     Checkpoint, Head, Tile, checkpoint,
     tile::{self, Kind, WIDTH, edge},
 };
+use ephor_verify::Folder;
+use ephor_verify::folder;
+use ephor_verify::{Published, contents::content_path, history};
 
 use crate::{
     durable,
     head::{HeadFile, PinnedHead},
-    history,
     log::Config,
     marks, minimum, press,
     pruner::Below,
-    published::{Published, content_path},
     scan::{self, Scan},
     segment, vault,
 };
@@ -99,8 +100,8 @@ impl Copying<'_> {
     /// Nothing if more was published meanwhile than it knew of.
     fn cut(&self, had: Head) -> Result<Option<Cut>, ScanError> {
         let (chain, files) = (&self.from.folder, self.files);
-        let minimum = minimum::load(chain, &**files)?;
-        let published = marks::read_published(chain, &**files)?;
+        let minimum = minimum::load(chain, &files)?;
+        let published = marks::read_published(chain, files)?;
         let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
         marks::load_head(&self.from.head, &**files)?;
         let pinned = PinnedHead::load_farthest(&self.from.head, &**files).map_err(ScanError::io(&self.from.head))?;
@@ -152,7 +153,7 @@ impl Copying<'_> {
         let (files, incoming) = (&**self.files, self.incoming());
         let cleared = || {
             durable::make_folder(files, &incoming)?;
-            durable::list(files, &incoming)?.iter().try_for_each(|name| files.remove(&incoming.join(name)))
+            folder::list(files, &incoming)?.iter().try_for_each(|name| files.remove(&incoming.join(name)))
         };
         cleared().map_err(told(&incoming))?;
         for (first, length) in &cut.segments {
@@ -164,7 +165,7 @@ impl Copying<'_> {
 
     /// Copies what is published of the cut. `progress` hears how many entries that was so far.
     pub(crate) fn copy_published(&self, cut: &Cut, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
-        let source = Published::new(&self.from.folder, self.files, cut.published);
+        let source = Published::in_folder(&self.from.folder, self.files, cut.published);
         for kind in tile::kinds(cut.published) {
             let mut known = tile::count(kind, self.known.min(cut.published)) / WIDTH;
             if matches!(kind, Kind::Entries | Kind::Hashes(0)) {
@@ -178,7 +179,7 @@ impl Copying<'_> {
                 }
             }
         }
-        for size in history::kept_sizes(&self.from.folder, &**self.files)? {
+        for size in history::kept_sizes(&*Folder::source(&self.from.folder, self.files))? {
             if size <= cut.published && cut.minimum.is_none_or(|minimum| size >= minimum.index) {
                 let of = |config: &Config| checkpoint::kept_path(&config.folder, size);
                 self.copy(&of(self.from), &of(self.to), None)?;
@@ -241,7 +242,7 @@ impl Copying<'_> {
     fn copy_session(&self, name: &Path) -> Result<bool, ScanError> {
         let (from, to) = (self.from.vault.join(name), self.to.vault.join(name));
         for _ in 0..TRIES {
-            let bytes = durable::read_whole(&**self.files, &from, vault::SESSION_FILE).map_err(ScanError::io(&from))?;
+            let bytes = folder::read_whole(&**self.files, &from, vault::SESSION_FILE).map_err(ScanError::io(&from))?;
             let Some(bytes) = bytes else { return Ok(false) };
             if vault::is_key_file(&bytes) {
                 durable::put(&**self.files, &to, &bytes).map_err(told(&to))?;
@@ -294,7 +295,7 @@ impl Copying<'_> {
         self.tidy(cut)?;
         let switched = || {
             files.create_folder(&journal)?;
-            for name in durable::list(files, &journal)? {
+            for name in folder::list(files, &journal)? {
                 files.remove(&journal.join(name))?;
             }
             for (first, _) in &cut.segments {
@@ -324,7 +325,7 @@ impl Copying<'_> {
                     let folder = self.to.folder.join(Tile::full(kind, index).partials());
                     let own = Tile::of(kind, index, cut.published).filter(|tile| !tile.is_full());
                     let own = own.map(|tile| PathBuf::from(tile.width.to_string()));
-                    let names = durable::list(&**self.files, &folder)?;
+                    let names = folder::list(&**self.files, &folder)?;
                     for name in names.iter().filter(|name| Some(*name) != own.as_ref()) {
                         self.files.remove(&folder.join(name))?;
                     }
@@ -382,7 +383,7 @@ fn sessions(vault: &Path, folders: &[&str], files: &dyn Files) -> Result<Vec<Pat
     let mut found = Vec::new();
     for folder in folders {
         let path = if folder.is_empty() { vault.to_owned() } else { vault.join(folder) };
-        let names = durable::list(files, &path).map_err(ScanError::io(&path))?;
+        let names = folder::list(files, &path).map_err(ScanError::io(&path))?;
         let named = |name: &PathBuf| name.to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());
         found.extend(names.into_iter().filter(named).map(|name| Path::new(folder).join(name)));
     }

@@ -18,6 +18,7 @@ use ephor_tlog::{
     CosignerKey, SignatureLine,
     checkpoint::cosignature::{ED25519_TYPE, MAX_NAME_BYTES, ML_DSA_44_TYPE, subtree, timed_text},
 };
+use ephor_verify::folder;
 use pqcrypto_mldsa::mldsa44;
 use pqcrypto_traits::sign::{DetachedSignature as _, SecretKey as _};
 use zeroize::{Zeroize, Zeroizing};
@@ -71,7 +72,7 @@ impl CosignerKeys {
     /// [`KeyError`] if there is none or it cannot be read.
     pub fn load(path: &Path, files: &dyn Files) -> Result<Self, KeyError> {
         let most = KEYS_MARK.len().saturating_add(2 * SEED + MAX_NAME_BYTES + 32);
-        let bytes = durable::read_whole(files, path, most)
+        let bytes = folder::read_whole(files, path, most)
             .map_err(|source| KeyError::Io { path: path.to_owned(), source })?
             .map(Zeroizing::new)
             .ok_or_else(|| KeyError::Missing(path.to_owned()))?;
@@ -86,7 +87,7 @@ impl CosignerKeys {
     /// [`KeyError`] if there already is a file or it cannot be written.
     pub fn save(&self, path: &Path, files: &dyn Files) -> Result<(), KeyError> {
         let io = |source| KeyError::Io { path: path.to_owned(), source };
-        if durable::open_existing(files, path, Open::Read).map_err(io)?.is_some() {
+        if folder::open_existing(files, path, Open::Read).map_err(io)?.is_some() {
             return Err(KeyError::Exists(path.to_owned()));
         }
         let body = Zeroizing::new([self.seeds.expose().as_slice(), self.name.as_bytes()].concat());

@@ -10,6 +10,7 @@ use ephor_base::{
     Digest, Random,
     files::{File, Files, Open},
 };
+use ephor_verify::folder;
 
 /// Puts a file with these bytes in the place of `path`; when it returns, the disk has it.
 pub(crate) fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -23,7 +24,7 @@ pub(crate) fn replace_by(
     write: impl FnOnce(&dyn File) -> io::Result<()>,
 ) -> io::Result<()> {
     let draft = draft(path);
-    if let Some(left) = open_existing(files, &draft, Open::Write)? {
+    if let Some(left) = folder::open_existing(files, &draft, Open::Write)? {
         // What a crash left of another attempt may be a secret.
         blank(&*left)?;
         files.remove(&draft)?;
@@ -37,7 +38,7 @@ pub(crate) fn replace_by(
 
 /// As [`replace`], for secrets: what was there before is overwritten on the disk, as far as the disk does that in place.
 pub(crate) fn replace_wiping(files: &dyn Files, path: &Path, bytes: &[u8], random: &dyn Random) -> io::Result<()> {
-    let before = open_existing(files, path, Open::Write)?;
+    let before = folder::open_existing(files, path, Open::Write)?;
     replace(files, path, bytes)?;
     before.map_or(Ok(()), |before| wipe(&*before, random))
 }
@@ -101,58 +102,18 @@ pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> i
     Ok(())
 }
 
-/// Fills `into` from `offset`, as far as the file reaches; returns how much that was.
-pub(crate) fn read_full(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset.saturating_add(filled as u64))? {
-            0 => break,
-            count => filled = filled.saturating_add(count),
-        }
-    }
-    Ok(filled)
-}
-
 /// Whether there is no room: on the disk, within a quota, or within the size a file may have.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// The whole of a small file; nothing if there is none. A file longer than `most` is an error.
-pub(crate) fn read_whole(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
-    read_as(files, path, Open::Read, most)
-}
-
-/// As [`read_whole`], where `how` is a way of only reading.
-pub(crate) fn read_as(files: &dyn Files, path: &Path, how: Open, most: usize) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = open_existing(files, path, how)? else { return Ok(None) };
-    let mut bytes = vec![0; most.saturating_add(1)];
-    let length = read_full(&*file, &mut bytes, 0)?;
-    if length > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is longer than it can be"));
-    }
-    bytes.truncate(length);
-    Ok(Some(bytes))
-}
-
 /// The first `length` bytes of a file, or as many as it has.
 pub(crate) fn read_start(files: &dyn Files, path: &Path, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    let filled = read_full(&*files.open(path, Open::Read)?, &mut bytes, 0)?;
+    let filled = folder::read_full(&*files.open(path, Open::Read)?, &mut bytes, 0)?;
     bytes.truncate(filled);
     Ok(bytes)
-}
-
-/// The whole of a file of any length up to `most`; nothing if there is none. A longer one is an error.
-pub(crate) fn read_file(files: &dyn Files, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = open_existing(files, path, Open::Read)? else { return Ok(None) };
-    let length = usize::try_from(file.len()?).ok().filter(|length| *length as u64 <= most);
-    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the file is longer than it can be");
-    let mut bytes = vec![0; length.ok_or_else(too_long)?];
-    let filled = read_full(&*file, &mut bytes, 0)?;
-    bytes.truncate(filled);
-    Ok(Some(bytes))
 }
 
 /// Puts these bytes into a new file, without waiting for the disk; only a file that is there already is replaced. What it
@@ -167,7 +128,7 @@ pub(crate) fn put(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<()
 
 /// Whether a file holds exactly these bytes, as far as can be read.
 pub(crate) fn holds(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    match read_file(files, path, bytes.len() as u64) {
+    match folder::read_file(files, path, bytes.len() as u64) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
         read => Ok(read?.is_some_and(|there| there == bytes)),
     }
@@ -179,7 +140,7 @@ pub(crate) fn copy_start(from: &dyn File, to: &dyn File, length: u64) -> io::Res
     while offset < length {
         let wanted = usize::try_from(length.saturating_sub(offset)).unwrap_or(STRIDE).min(STRIDE);
         let bytes = bytes.get_mut(..wanted).unwrap_or_default();
-        if read_full(from, bytes, offset)? < wanted {
+        if folder::read_full(from, bytes, offset)? < wanted {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than it must be"));
         }
         write_all(to, bytes, offset)?;
@@ -206,23 +167,6 @@ pub(crate) fn create(files: &dyn Files, path: &Path) -> io::Result<Arc<dyn File>
 pub(crate) fn remove(files: &dyn Files, path: &Path) -> io::Result<()> {
     match files.remove(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// Opens a file, if there is one.
-pub(crate) fn open_existing(files: &dyn Files, path: &Path, how: Open) -> io::Result<Option<Arc<dyn File>>> {
-    match files.open(path, how) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The names in a folder; none if there is no folder.
-pub(crate) fn list(files: &dyn Files, folder: &Path) -> io::Result<Vec<PathBuf>> {
-    match files.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
     }
 }

@@ -21,6 +21,7 @@ use ephor_base::{
     files::{File, Files, Open},
 };
 use ephor_tlog::{Checkpoint, Head};
+use ephor_verify::folder;
 
 use crate::durable;
 
@@ -32,12 +33,9 @@ const PAGE: usize = 4096;
 const LENGTH: usize = PAGE * (SLOTS - 1) + SLOT;
 /// The bytes that one of an earlier version has: one slot right behind another.
 const CLOSE: usize = SLOT * SLOTS;
-/// A head file, or a checkpoint that was kept elsewhere.
-const MOST: usize = if LENGTH > ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES {
-    LENGTH
-} else {
-    ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES
-};
+/// A head file, or a checkpoint that was kept elsewhere, with the lines of witnesses that it has.
+const MOST: usize = ephor_tlog::note::MAX_NOTE_BYTES;
+const _: () = assert!(LENGTH <= MOST);
 const MARK: &str = "ephor-head-1";
 
 /// A head that was pinned.
@@ -82,7 +80,7 @@ impl PinnedHead {
     /// # Errors
     /// What the system says; `InvalidData` if the file is not a head.
     pub fn load(path: &Path, files: &dyn Files) -> io::Result<Option<Self>> {
-        let Some(bytes) = durable::read_whole(files, path, MOST)? else { return Ok(None) };
+        let Some(bytes) = folder::read_whole(files, path, MOST)? else { return Ok(None) };
         Self::parse(&bytes).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
@@ -90,7 +88,7 @@ impl PinnedHead {
     /// what follows.
     pub(crate) fn load_farthest(path: &Path, files: &dyn Files) -> io::Result<Option<Self>> {
         let Some(newest) = Self::load(path, files)? else { return Ok(None) };
-        let bytes = durable::read_whole(files, path, MOST)?.unwrap_or_default();
+        let bytes = folder::read_whole(files, path, MOST)?.unwrap_or_default();
         let same = Self::slots(&bytes).filter(|slot| slot.origin == newest.origin);
         let farthest = same.max_by_key(|pinned| pinned.head.size);
         Ok(Some(farthest.filter(|farthest| farthest.head.size > newest.head.size).unwrap_or(newest)))
@@ -157,7 +155,7 @@ impl HeadFile {
         let generation = last.map_or(0, |last| last.generation);
         let open = Mutex::new(Pinning { file: None, head, generation, pins: 0 });
         let this = Self { path: path.to_owned(), files: Arc::clone(files), origin: origin.to_owned(), open };
-        let there = durable::open_existing(&**files, path, Open::Write)?;
+        let there = folder::open_existing(&**files, path, Open::Write)?;
         if last.is_none() || there.map_or(Ok(0), |file| file.len())? != LENGTH as u64 {
             durable::make_folder(&**files, durable::parent(path))?;
             this.pin(head, false)?;

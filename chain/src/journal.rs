@@ -11,6 +11,7 @@ use ephor_base::{
     files::{File, Files, Open},
 };
 use ephor_tlog::Head;
+use ephor_verify::folder;
 
 use crate::{
     durable,
@@ -93,7 +94,7 @@ impl Journal {
         // What lies beyond the last frame was perhaps never reserved, so it does not count before `allocate` says so.
         let (reserved, primed) = (offset, offset);
         let mut begun = [0; frame::HEADER];
-        durable::read_full(&*file, &mut begun, segment::HEADER as u64)?;
+        folder::read_full(&*file, &mut begun, segment::HEADER as u64)?;
         let opening = FrameHeader::parse(end.format, &begun).map_or(0, |frame| u64::from(frame.entries));
         Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier, opening })
     }

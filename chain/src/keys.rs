@@ -14,6 +14,7 @@ use ed25519_dalek::Signer as _;
 use ephor_base::{Digest, Random, Secret, files::Files};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Algorithm, Note, PublicKey, SignatureFault, SignatureLine, VerifierKeys, checkpoint::keys};
+use ephor_verify::folder;
 use pqcrypto_mldsa::mldsa65;
 use pqcrypto_traits::sign::{DetachedSignature as _, SecretKey as _};
 use zeroize::{Zeroize, Zeroizing};
@@ -229,7 +230,7 @@ impl SigningKeys {
 /// Writes a key into a file that must not exist yet.
 pub(crate) fn save_new(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
     let io = |source| KeyError::Io { path: path.to_owned(), source };
-    if durable::open_existing(files, path, ephor_base::files::Open::Read).map_err(io)?.is_some() {
+    if folder::open_existing(files, path, ephor_base::files::Open::Read).map_err(io)?.is_some() {
         return Err(KeyError::Exists(path.to_owned()));
     }
     durable::make_folder(files, durable::parent(path)).map_err(io)?;

@@ -1,4 +1,4 @@
-//! Remembers: the ExoChain, its signatures, payload vault and verifier.
+//! Remembers: the ExoChain, its journal, its signatures and its payload vault.
 //!
 //! The ExoChain is one signed log, and both things at once: the record an auditor verifies, and the log from which a
 //! killed node goes on. A [`Log`] gives every [`ephor_record::Record`] its place at once, writes what has gathered as one batch with one
@@ -19,18 +19,18 @@
 //!   is the one that publishes.
 //! - What is recorded, the rules of it and what it amounts to is the crate `ephor-record`.
 //! - [`segment`], `frame`: the format of the journal. That of checkpoints, tiles and proofs is the crate `ephor-tlog`;
-//!   `press` writes what is published in it, [`published`] reads it, `history` verifies it. [`migrate()`]: older formats.
+//!   `press` writes what is published in it. What is published is read, verified and proven by the crate `ephor-verify`.
+//!   [`migrate()`]: older formats.
 //! - `docs/chain-format.md`: all of it, for another reader; what changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
-//!   is damage.
+//!   is damage. [`verify()`] holds the journal against what is published, and that against the keys.
 //! - [`backup()`] and [`restore()`]: a copy of a home, and a home from a copy.
-//! - [`offline`] checks a proof without a log; [`prover`] makes proofs out of what is published.
-//! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away; [`minimum`] reads where the log begins then, `pruner` takes away, `pruned` verifies.
+//! - [`quota`]: how many bytes there may be. [`pruning`]: what may be taken away; [`minimum`] reads where the log begins then, `pruner`
+//!   takes away.
 //! - [`witness`]: one node vouches for another.
 //! - [`figures`]: what the journal holds.
 //! - [`state`]: projections, which can be deleted at any time.
-//! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change, and [`lineage`] which keys vouch for
-//!   which; [`protection`]: the passphrase.
+//! - [`erasure`]: how a session is forgotten; [`rotation`]: how the signing keys change; [`protection`]: the passphrase.
 //! - [`head`]: the pinned head, without which a log that was cut back looks whole.
 
 pub mod accept;
@@ -45,27 +45,21 @@ pub mod error;
 pub mod figures;
 mod frame;
 pub mod head;
-mod history;
 pub mod in_use;
 pub mod intent;
 mod journal;
 pub mod keys;
-pub mod lineage;
 pub mod log;
 mod manifest;
 mod marks;
 pub mod migrate;
 pub mod minimum;
-pub mod offline;
 mod open;
 pub mod order;
 mod press;
 pub mod protection;
-pub mod prover;
-mod pruned;
 mod pruner;
 pub mod pruning;
-pub mod published;
 mod publisher;
 mod queue;
 pub mod quota;
@@ -77,7 +71,6 @@ mod scan;
 pub mod segment;
 mod signer;
 pub mod state;
-mod strays;
 mod tail;
 pub mod vault;
 pub mod veil;
@@ -94,16 +87,12 @@ pub use head::PinnedHead;
 pub use in_use::InUse;
 pub use intent::{Durable, Intent, IntentRecord};
 pub use keys::{KeyError, SigningKeys};
-pub use lineage::Change;
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
 pub use migrate::{MigrateError, Migrated, migrate};
-pub use offline::{CheckError, Checked, CheckedEntry, check};
 pub use open::what_stands;
 pub use order::Order;
 pub use protection::Protection;
-pub use prover::{ProveError, Prover};
 pub use pruning::{Plan, PruneError, Pruned, Wish};
-pub use published::Published;
 pub use queue::{OUTCOME_RESERVE, OUTCOME_ROOM};
 pub use quota::Space;
 pub use read::{Entries, ReadError, Stored, read};

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ephor_base::{Digest, files::Files};
 use ephor_tlog::Head;
-
-use crate::durable;
+use ephor_verify::folder;
 
 /// The name of the file.
 pub(crate) const NAME: &str = "backup";
@@ -59,7 +58,7 @@ impl Manifest {
     /// The manifest of a backup; nothing if there is none. `InvalidData` if it is damaged.
     pub(crate) fn load(folder: &Path, files: &dyn Files) -> std::io::Result<Option<Self>> {
         let damaged = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the manifest is damaged");
-        let Some(bytes) = durable::read_file(files, &folder.join(NAME), MOST)? else { return Ok(None) };
+        let Some(bytes) = folder::read_file(files, &folder.join(NAME), MOST)? else { return Ok(None) };
         let text = String::from_utf8(bytes).map_err(|_| damaged())?;
         Self::parse(&text).map(Some).ok_or_else(damaged)
     }
@@ -67,7 +66,7 @@ impl Manifest {
 
 /// The digest of a small file; nothing if there is none.
 pub(crate) fn digest(path: &Path, files: &dyn Files) -> std::io::Result<Option<Digest>> {
-    Ok(durable::read_file(files, path, MOST)?.map(|bytes| Digest::of(&bytes)))
+    Ok(folder::read_file(files, path, MOST)?.map(|bytes| Digest::of(&bytes)))
 }
 
 /// Whether a path stays where it is put.

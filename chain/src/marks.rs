@@ -20,10 +20,11 @@ use std::{io, path::Path, sync::Arc};
 use ephor_base::files::Files;
 use ephor_record::{Damage, Fact, Finding, ScanError};
 use ephor_signatures::Signatures;
-use ephor_tlog::{Checkpoint, SignatureFault, VerifierKeys, checkpoint};
+use ephor_tlog::{Checkpoint, SignatureFault, VerifierKeys};
+use ephor_verify::Folder;
+use ephor_verify::source;
 
 use crate::{
-    durable,
     head::PinnedHead,
     scan::{Batch, Scan},
 };
@@ -44,7 +45,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// Reads the published checkpoint. The pinned head is what the caller has.
     pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, head: Option<PinnedHead>) -> Result<Self, ScanError> {
-        let published = read_published(chain, &**files)?;
+        let published = read_published(chain, files)?;
         let head_met = head.as_ref().is_none_or(|head| head.head.size == 0);
         let published_met = published.is_none();
         Ok(Self { published, published_met, head, head_met, batches: 0, begun: false, at_start: false })
@@ -191,24 +192,14 @@ pub(crate) fn load_head(path: &Path, files: &dyn Files) -> Result<Option<PinnedH
     }
 }
 
-pub(crate) fn read_published(chain: &Path, files: &dyn Files) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
-    let path = checkpoint::path(chain);
-    let bytes = match durable::read_whole(files, &path, checkpoint::MAX_CHECKPOINT_BYTES) {
-        Ok(None) => return Ok(None),
-        Ok(Some(bytes)) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(ScanError::found("checkpoint", 0, None, Damage::Published));
-        }
-        Err(source) => return Err(ScanError::Io { path, source }),
-    };
-    let parsed = Checkpoint::parse(&bytes).map_err(|_| ScanError::found("checkpoint", 0, None, Damage::Published))?;
-    Ok(Some((bytes, parsed)))
+pub(crate) fn read_published(chain: &Path, files: &Arc<dyn Files>) -> Result<Option<(Vec<u8>, Checkpoint)>, ScanError> {
+    source::checkpoint(&*Folder::source(chain, files))
 }
 
 /// Checks the signatures of the published checkpoint, if there is one, with the journal read to its end.
 pub(crate) fn check_published(
     chain: &Path,
-    files: &dyn Files,
+    files: &Arc<dyn Files>,
     scan: &Scan,
     given: &VerifierKeys,
 ) -> Result<(), ScanError> {

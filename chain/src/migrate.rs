@@ -12,6 +12,7 @@ use std::{
 
 use ephor_base::{Clock, Random, files::Files};
 use ephor_record::{Finding, ScanError};
+use ephor_verify::folder;
 
 use crate::{
     durable,
@@ -77,7 +78,7 @@ pub fn migrate(
     let formats = scan::formats(&config.folder, &**files).map_err(OpenError::from)?;
     let old: Vec<_> =
         formats.iter().filter(|(_, format)| *format != Format::WRITTEN).map(|(first, _)| *first).collect();
-    let left = durable::list(&**files, &aside).map_err(io("reading what is aside"))?;
+    let left = folder::list(&**files, &aside).map_err(io("reading what is aside"))?;
     if old.is_empty() && left.is_empty() {
         return Ok(Migrated::Nothing);
     }
@@ -85,7 +86,7 @@ pub fn migrate(
     let verifier = keys.verifier().clone();
     if !old.is_empty() {
         let new = formats.iter().find(|(_, format)| *format == Format::WRITTEN).map(|(first, _)| *first);
-        let published = marks::read_published(&config.folder, &**files).map_err(OpenError::from)?;
+        let published = marks::read_published(&config.folder, files).map_err(OpenError::from)?;
         let published = published.map_or(0, |(_, published)| published.head.size);
         // The first batch of the new segment is published last of all that carrying over does.
         if new.is_none_or(|new| published <= new) {
@@ -126,7 +127,7 @@ fn move_aside(chain: &Path, files: &dyn Files, aside: &Path, old: &[u64]) -> Res
 
 fn take_away(files: &dyn Files, aside: &Path) -> Result<(), MigrateError> {
     let taken = || {
-        for name in durable::list(files, aside)? {
+        for name in folder::list(files, aside)? {
             files.remove(&aside.join(name))?;
         }
         files.sync_folder(aside)?;

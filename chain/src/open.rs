@@ -10,6 +10,7 @@ use ephor_base::{Clock, Digest, Random, Seq, files::Files};
 use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Record, Rules, ScanError, Standing, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Head, VerifierKeys};
+use ephor_verify::folder;
 
 use crate::{
     clock::RecordClock,
@@ -22,7 +23,6 @@ use crate::{
     marks::{self, Marks},
     migrate, minimum,
     press::Press,
-    published::Published,
     publisher::{Begin, Places, Publisher, Recycle, Signed},
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
     quota::Quota,
@@ -82,7 +82,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         last = Some(batch);
     }
     let torn = marks.judge(&scan, keys)?;
-    Minimum::check(minimum::load(&config.folder, &**files)?, scan.rules.pruned())?;
+    Minimum::check(minimum::load(&config.folder, &files)?, scan.rules.pruned())?;
     if head.is_none() && scan.tree.size() > 0 {
         return Err(ScanError::found("head", 0, None, Damage::HeadMissing));
     }
@@ -192,7 +192,7 @@ pub(crate) fn is_other_vault(rules: &Rules, name: Digest) -> bool {
 
 /// A migration that was interrupted while it moved segments is to be finished first.
 fn check_migrated(config: &Config, files: &dyn Files) -> Result<(), OpenError> {
-    let left = durable::list(files, &migrate::aside(&config.folder)).map_err(io("reading what is aside"))?;
+    let left = folder::list(files, &migrate::aside(&config.folder)).map_err(io("reading what is aside"))?;
     if left.is_empty() {
         return Ok(());
     }
@@ -234,8 +234,8 @@ fn prepare(
     let (files, head) = (world.files, scan.head());
     let stopped = pinned.as_ref().is_some_and(|pinned| pinned.stopped && pinned.head == head);
     // What the press goes on with is looked at before anything is written.
-    let begun = Published::new(folder, files, published.max(scan.start.size));
-    let press = Press::at(&begun, &world.config.vault, scan.start.size)?;
+    let begun = published.max(scan.start.size);
+    let press = Press::at((folder, &world.config.vault), files, begun, scan.start.size)?;
     vault.make().map_err(io("making the vault"))?;
     // A crash may have come between the record of an erasure and the end of the key.
     vault.destroy_all(scan.rules.erased(), &*world.random).map_err(io("destroying the key of an erased session"))?;

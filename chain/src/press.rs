@@ -16,13 +16,10 @@ use ephor_tlog::{
     Edge, Tile,
     tile::{self, Kind, WIDTH, edge},
 };
+use ephor_verify::folder;
+use ephor_verify::{Published, contents::content_path, published::finding};
 
-use crate::{
-    durable, frame,
-    published::{Published, content_path, finding},
-    segment,
-    tail::Handed,
-};
+use crate::{durable, frame, segment, tail::Handed};
 
 /// The published part as it is being written.
 pub(crate) struct Press {
@@ -50,8 +47,14 @@ pub(crate) struct Press {
 }
 
 impl Press {
-    /// Goes on behind the first `size` entries of what is published.
-    pub(crate) fn at(published: &Published, vault: &Path, size: u64) -> Result<Self, ScanError> {
+    /// Goes on behind the first `size` of the `published` entries in the folder of a chain.
+    pub(crate) fn at(
+        (chain, vault): (&Path, &Path),
+        files: &Arc<dyn Files>,
+        published: u64,
+        size: u64,
+    ) -> Result<Self, ScanError> {
+        let published = Published::in_folder(chain, files, published);
         let edge = published.edge(size)?;
         // Of a bundle that is full at this size, nothing is left to do.
         let bundle = match size % WIDTH {
@@ -64,7 +67,7 @@ impl Press {
             }
         };
         let written = contents_of(&bundle);
-        let (files, chain) = (Arc::clone(published.files()), published.chain().to_owned());
+        let (files, chain) = (Arc::clone(files), chain.to_owned());
         let (contents, sealed, growing, trees) = (Vec::new(), false, None, None);
         let (vault, published) = (vault.to_owned(), published.size());
         let looked = false;
@@ -137,7 +140,7 @@ impl Press {
     /// Takes away the partial tiles of earlier sizes that are not the beginning of this one. Readers then take this one.
     fn check_partials(&self, tile: Tile, whole: &[u8]) -> io::Result<()> {
         let folder = self.chain.join(tile.partials());
-        for name in durable::list(&*self.files, &folder)? {
+        for name in folder::list(&*self.files, &folder)? {
             let width = name.to_str().and_then(|name| name.parse::<u16>().ok()).filter(|width| *width < tile.width);
             let Some(width) = width else { continue };
             let length = match tile.kind {
@@ -198,9 +201,9 @@ impl Press {
 
     /// Whether the contents that were gathered stand in the file, and it ends where it must.
     fn has_contents(&self, path: &Path, end: Option<u64>) -> io::Result<bool> {
-        let Some(file) = durable::open_existing(&*self.files, path, Open::Read)? else { return Ok(false) };
+        let Some(file) = folder::open_existing(&*self.files, path, Open::Read)? else { return Ok(false) };
         let mut there = vec![0; self.contents.len()];
-        let filled = durable::read_full(&*file, &mut there, self.written)?;
+        let filled = folder::read_full(&*file, &mut there, self.written)?;
         let length = file.len()?;
         Ok(filled == there.len() && there == self.contents && end.is_none_or(|end| length == end))
     }
@@ -208,7 +211,7 @@ impl Press {
     /// A new file with what is published of the contents of this bundle, and those that were gathered.
     fn renew_contents(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let files = &*self.files;
-        let Some(old) = durable::open_existing(files, path, Open::Read)? else {
+        let Some(old) = folder::open_existing(files, path, Open::Read)? else {
             let file = durable::create(files, path)?;
             durable::write_all(&*file, &self.contents, self.written)?;
             return Ok(file);
@@ -252,13 +255,13 @@ impl Press {
     /// Takes away all partial tiles of an index but those of up to so many hashes or entries; says how many bytes they had.
     fn keep_partials(&self, kind: Kind, index: u64, most: u16) -> io::Result<u64> {
         let folder = self.chain.join(Tile::full(kind, index).partials());
-        let names = durable::list(&*self.files, &folder)?;
+        let names = folder::list(&*self.files, &folder)?;
         let mut bytes: u64 = 0;
         let is_kept =
             |name: &Path| name.to_str().and_then(|name| name.parse().ok()).is_some_and(|width: u16| width <= most);
         for name in names.iter().filter(|name| !is_kept(name)) {
             let path = folder.join(name);
-            let file = durable::open_existing(&*self.files, &path, Open::Read)?;
+            let file = folder::open_existing(&*self.files, &path, Open::Read)?;
             bytes = bytes.saturating_add(file.map_or(Ok(0), |file| file.len())?);
             durable::remove(&*self.files, &path)?;
         }
@@ -274,7 +277,7 @@ impl Press {
     pub(crate) fn recycle(&self, published: u64) -> io::Result<u64> {
         let folder = segment::folder(&self.chain);
         let mut firsts: Vec<_> =
-            durable::list(&*self.files, &folder)?.iter().filter_map(|name| segment::first_of(name)).collect();
+            folder::list(&*self.files, &folder)?.iter().filter_map(|name| segment::first_of(name)).collect();
         firsts.sort_unstable();
         let mut bytes: u64 = 0;
         for pair in firsts.windows(2) {

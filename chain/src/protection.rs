@@ -22,6 +22,7 @@ use ephor_base::{
     Random, Secret,
     files::{Files, Open},
 };
+use ephor_verify::folder;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
@@ -279,14 +280,14 @@ pub fn relock(
 
 /// Removes a key file that never counted, and overwrites what it held.
 pub(crate) fn discard(path: &Path, files: &dyn Files, random: &dyn Random) -> std::io::Result<()> {
-    let Some(file) = durable::open_existing(files, path, Open::Write)? else { return Ok(()) };
+    let Some(file) = folder::open_existing(files, path, Open::Write)? else { return Ok(()) };
     durable::wipe(&*file, random)?;
     files.remove(path)?;
     files.sync_folder(durable::parent(path))
 }
 
 fn read_whole(path: &Path, files: &dyn Files) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    match durable::read_as(files, path, Open::Secret, MOST) {
+    match folder::read_as(files, path, Open::Secret, MOST) {
         Ok(Some(bytes)) => Ok(Zeroizing::new(bytes)),
         Ok(None) => Err(KeyError::Missing(path.to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(KeyError::Damaged(path.to_owned())),

@@ -14,6 +14,7 @@ use ephor_tlog::{
     checkpoint,
     tile::{self, WIDTH},
 };
+use ephor_verify::folder;
 
 use crate::durable;
 
@@ -38,7 +39,7 @@ impl Below {
             below.walk(&folder, files, 0, minimum / WIDTH)?;
         }
         let kept = chain.join(checkpoint::KEPT);
-        for name in durable::list(files, &kept)? {
+        for name in folder::list(files, &kept)? {
             let size = name.to_str().and_then(|name| checkpoint::kept_size(Path::new(name)));
             if size.is_some_and(|size| size < minimum) {
                 below.files.push(kept.join(name));
@@ -48,7 +49,7 @@ impl Below {
     }
 
     fn walk(&mut self, folder: &Path, files: &dyn Files, above: u64, end: u64) -> io::Result<()> {
-        for name in durable::list(files, folder)? {
+        for name in folder::list(files, folder)? {
             let path = folder.join(&name);
             let Some(name) = name.to_str() else { continue };
             let number = |digits: &str| {
@@ -63,7 +64,7 @@ impl Below {
             } else if let Some(index) = name.strip_suffix(".p").and_then(number) {
                 if index < end {
                     self.folders.push(path.clone());
-                    self.files.extend(durable::list(files, &path)?.iter().map(|width| path.join(width)));
+                    self.files.extend(folder::list(files, &path)?.iter().map(|width| path.join(width)));
                 }
             } else if number(name).is_some_and(|index| index < end) {
                 self.files.push(path);
@@ -78,7 +79,7 @@ impl Below {
 
     /// How many bytes the files have.
     pub(crate) fn bytes(&self, files: &dyn Files) -> io::Result<u64> {
-        let length = |path: &PathBuf| durable::open_existing(files, path, Open::Read)?.map_or(Ok(0), |file| file.len());
+        let length = |path: &PathBuf| folder::open_existing(files, path, Open::Read)?.map_or(Ok(0), |file| file.len());
         self.files.iter().try_fold(0u64, |sum, path| Ok(sum.saturating_add(length(path)?)))
     }
 
@@ -89,7 +90,7 @@ impl Below {
         }
         for folder in self.folders.iter().rev() {
             // One that holds something else as well stays.
-            if durable::list(files, folder)?.is_empty() {
+            if folder::list(files, folder)?.is_empty() {
                 match files.remove_folder(folder) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}

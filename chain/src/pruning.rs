@@ -171,7 +171,7 @@ impl Log {
                 progress(entry.seq.0, total);
             }
         }
-        let published = marks::read_published(&self.config().folder, &**self.files())?;
+        let published = marks::read_published(&self.config().folder, self.files())?;
         let under = published.map_or_else(Head::empty, |(_, checkpoint)| checkpoint.head);
         let mut plan = self.finish(survey.decide(keep, wish.before, under.size), begin, keep, under)?;
         (plan.ready.size, plan.ready.placed, plan.ready.following) = (total, placed, Some(following));

@@ -21,6 +21,7 @@ use std::{
 use ephor_base::{Clock, Timestamp, files::Files};
 use ephor_record::{Minimum, ScanError};
 use ephor_tlog::{Head, checkpoint};
+use ephor_verify::folder;
 use tokio::sync::oneshot;
 
 use crate::{
@@ -29,7 +30,6 @@ use crate::{
     head::HeadFile,
     press::Press,
     pruner::Below,
-    published::Published,
     segment,
     tail::{Handed, Tail},
 };
@@ -389,7 +389,7 @@ impl Publisher {
         if done || shop.recycle == Recycle::Nothing {
             return Ok(());
         }
-        let segments = durable::list(&*self.files, &segment::folder(&self.places.chain))?;
+        let segments = folder::list(&*self.files, &segment::folder(&self.places.chain))?;
         if segments.iter().filter_map(|name| segment::first_of(name)).min().is_some_and(|first| first < due.index) {
             return Ok(());
         }
@@ -413,9 +413,10 @@ impl Publisher {
         let press = match press {
             Some(press) => press,
             None => {
-                let published = Published::new(&self.places.chain, &self.files, self.published());
-                let new = Press::at(&published, &self.places.vault, published.size()).map_err(as_io)?;
-                new.tidy(published.size(), size)?;
+                let published = self.published();
+                let new = Press::at((&self.places.chain, &self.places.vault), &self.files, published, published)
+                    .map_err(as_io)?;
+                new.tidy(published, size)?;
                 press.insert(new)
             }
         };

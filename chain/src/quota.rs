@@ -13,6 +13,7 @@ use std::{
 
 use ephor_base::files::{Files, Open};
 use ephor_record::{Fact, RulingOn, Subject};
+use ephor_verify::folder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -223,7 +224,7 @@ pub fn used(config: &Config, files: &dyn Files, journal: u64) -> io::Result<u64>
 fn measure(folder: &Path, files: &dyn Files) -> io::Result<u64> {
     let (mut bytes, mut folders): (u64, _) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
-        for name in durable::list(files, &folder)? {
+        for name in folder::list(files, &folder)? {
             let path: PathBuf = folder.join(name);
             match files.open(&path, Open::Read) {
                 Ok(file) => bytes = bytes.saturating_add(file.len()?),

@@ -6,15 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use ephor_base::{Digest, Receipt, Seq, SessionId, cbor, files::Files};
+use ephor_base::{Digest, Receipt, Seq, SessionId, files::Files};
 use ephor_record::{Damage, Entry, Finding, ScanError};
-use ephor_tlog::{
-    Tile,
-    tile::{Kind, WIDTH, bundle},
+use ephor_tlog::tile::WIDTH;
+use ephor_verify::{
+    Published,
+    contents::{Contents, content_path},
 };
 
+use crate::minimum;
 use crate::{
-    published::{self, Contents, Published, content_path, finding},
     scan::{Item, Scan},
     vault::{Opened, Private, Vault, VaultError},
 };
@@ -157,25 +158,26 @@ impl Entries {
 
     /// Whether what comes next was pruned since that was looked up.
     fn was_pruned(&self) -> bool {
-        crate::minimum::index_of(&self.folder, &*self.files).is_ok_and(|minimum| minimum > self.next)
+        minimum::index_of(&self.folder, &self.files).is_ok_and(|minimum| minimum > self.next)
     }
 
     /// Reads the next entries; says whether there can be any.
     fn fill(&mut self) -> Result<bool, ScanError> {
         match &mut self.source {
             Source::Unknown => {
-                self.next = self.next.max(crate::minimum::index_of(&self.folder, &*self.files)?);
+                self.next = self.next.max(minimum::index_of(&self.folder, &self.files)?);
                 let scan = Scan::open(&self.folder, &self.files)?;
                 let start = scan.start.size;
                 self.source = if self.next < start {
-                    Source::Published(Published::new(&self.folder, &self.files, start))
+                    Source::Published(Published::in_folder(&self.folder, &self.files, start))
                 } else {
                     Source::Journal(Box::new(scan))
                 };
             }
             Source::Published(published) if self.next >= published.size() => self.source = Source::Unknown,
             Source::Published(published) => {
-                let items = bundle_items(published, self.next, self.vault.as_deref())?;
+                let items =
+                    bundle_items(published, self.next, self.vault.as_deref().map(|vault| (vault, &*self.files)))?;
                 self.items = items.into_iter();
             }
             Source::Journal(scan) => {
@@ -203,31 +205,21 @@ impl Entries {
 }
 
 /// The entries of the bundle that holds the entry `seq`, from that on. Their contents are read if there is a vault.
-pub(crate) fn bundle_items(published: &Published, seq: u64, vault: Option<&Vault>) -> Result<Vec<Item>, ScanError> {
+fn bundle_items(published: &Published, seq: u64, vault: Option<(&Vault, &dyn Files)>) -> Result<Vec<Item>, ScanError> {
     let index = seq / WIDTH;
-    let (bytes, width) = published.bundle(index)?;
-    let hashes = published.hashes(Kind::Hashes(0), index)?;
-    let damaged = |damage| finding(Tile { kind: Kind::Entries, index, width }, damage);
     let mut contents = match vault {
-        Some(vault) => {
+        Some((vault, files)) => {
             let folder = vault.contents();
             let path = content_path(folder, index);
-            Some(Contents::open(folder, &**published.files(), index).map_err(ScanError::io(&path))?)
+            Some(Contents::open(folder, files, index).map_err(ScanError::io(&path))?)
         }
         None => None,
     };
-    let mut items = Vec::with_capacity(usize::from(width));
-    let mut rest = bytes.as_slice();
-    for (at, hash) in (index.saturating_mul(WIDTH)..).zip(hashes) {
-        let (bytes, after) = bundle::take(rest).ok_or_else(|| damaged(Damage::Bundle))?;
-        rest = after;
-        let leaf = ephor_tlog::tree::leaf_hash(bytes);
-        let entry: Entry = cbor::from_slice(bytes).map_err(|error| damaged(Damage::Entry(error.to_string())))?;
-        if leaf != hash || entry.seq.0 != at {
-            return Err(damaged(Damage::Bundle).into());
-        }
-        let sealed = contents.as_mut().map(|contents| take_sealed(contents, index, &entry, at < seq)).transpose()?;
-        if at >= seq {
+    let mut items = Vec::new();
+    for (entry, leaf) in published.entries(seq)? {
+        let passed = entry.seq.0 < seq;
+        let sealed = contents.as_mut().map(|contents| take_sealed(contents, index, &entry, passed)).transpose()?;
+        if !passed {
             items.push(Item { entry, leaf, sealed: sealed.flatten() });
         }
     }
@@ -242,7 +234,7 @@ fn take_sealed(contents: &mut Contents, index: u64, entry: &Entry, passed: bool)
         contents.skip(u64::from(length));
         return Ok(None);
     }
-    let file = published::content_name(index);
+    let file = ephor_verify::contents::content_name(index);
     let sealed = contents.take(length as usize).map_err(ScanError::io(&file))?;
     let own = sealed.filter(|sealed| Digest::of(sealed) == commitment.sealed);
     let damaged = || Finding { file, offset, seq: Some(entry.seq), damage: Damage::Content };

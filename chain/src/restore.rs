@@ -14,6 +14,7 @@ use std::{
 use ephor_base::{Clock, Digest, Random, files::Files};
 use ephor_record::ScanError;
 use ephor_tlog::{Head, VerifierKeys};
+use ephor_verify::folder;
 
 use crate::{
     accept::{self, AcceptError, Accepted},
@@ -131,7 +132,7 @@ pub fn restore(
 /// # Errors
 /// What the system says.
 pub fn is_restoring(home: &Path, files: &dyn Files) -> io::Result<bool> {
-    Ok(durable::open_existing(files, &home.join(NOTE), ephor_base::files::Open::Read)?.is_some())
+    Ok(folder::open_existing(files, &home.join(NOTE), ephor_base::files::Open::Read)?.is_some())
 }
 
 /// A home that is being restored does not open.
@@ -207,13 +208,13 @@ impl Restoring<'_> {
     /// Notes that the home is being restored; goes on with one that was.
     fn enter(&self) -> Result<(), RestoreError> {
         let (files, folder) = (&**self.files, self.folder());
-        let note = durable::read_file(files, &folder.join(NOTE), 1 << 10).map_err(io("looking at the home"))?;
+        let note = folder::read_file(files, &folder.join(NOTE), 1 << 10).map_err(io("looking at the home"))?;
         match note {
             Some(note) if note == self.note().as_bytes() => return Ok(()),
             Some(_) => return Err(RestoreError::OtherCopy(folder.to_owned())),
             None => {}
         }
-        let names = durable::list(files, folder).map_err(io("looking at the home"))?;
+        let names = folder::list(files, folder).map_err(io("looking at the home"))?;
         let draft = durable::draft(Path::new(NOTE));
         if !names.iter().all(|name| *name == Path::new(LOCK) || *name == draft) {
             return Err(RestoreError::NotEmpty(folder.to_owned()));
@@ -227,7 +228,7 @@ impl Restoring<'_> {
 
     /// Whether everything was copied before: then the new chain is being made, or there.
     fn is_copied(&self) -> Result<bool, RestoreError> {
-        let places = durable::list(&**self.files, &self.folder().join("quarantine"));
+        let places = folder::list(&**self.files, &self.folder().join("quarantine"));
         Ok(!places.map_err(io("looking at the home"))?.is_empty())
     }
 

@@ -16,6 +16,7 @@ use ephor_base::{
 };
 use ephor_record::{Fact, Record, Subject};
 use ephor_tlog::VerifierKeys;
+use ephor_verify::folder;
 
 use crate::{
     durable,
@@ -125,7 +126,7 @@ impl KeyFile {
             return self.discard_next(files, random);
         }
         let settle = || {
-            let before = durable::open_existing(files, &self.path, Open::Write)?;
+            let before = folder::open_existing(files, &self.path, Open::Write)?;
             files.rename(&self.next(), &self.path)?;
             files.sync_folder(durable::parent(&self.path))?;
             // Whoever has the old keys could sign another history up to here.

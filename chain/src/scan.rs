@@ -14,12 +14,13 @@ use ephor_base::{
 };
 use ephor_record::{Damage, Entry, Finding, Minimum, Rules, ScanError};
 use ephor_tlog::{Checkpoint, Head, Tree, VerifierKeys, checkpoint, tile};
+use ephor_verify::Published;
+use ephor_verify::folder;
 
 use crate::{
     durable,
     frame::{self, FrameHeader, Sections},
     marks,
-    published::Published,
     segment::{self, BadHeader, Format, SegmentHeader},
 };
 
@@ -123,7 +124,8 @@ impl Scan {
         let segments = list(chain, &**files)?;
         let first = segments.first().copied().unwrap_or(0);
         // The segments are listed first: of a log that is being written, more is published from one moment to the next.
-        let published = Published::new(chain, files, if first > 0 { published_size(chain, files, first)? } else { 0 });
+        let published =
+            Published::in_folder(chain, files, if first > 0 { published_size(chain, files, first)? } else { 0 });
         let tree = published.edge(first)?.tree();
         let start = Head { size: first, root: tree.root() };
         Ok(Self {
@@ -220,7 +222,7 @@ impl Scan {
     fn check_header(&mut self, first: u64, name: &Path, file: &dyn File) -> Result<Format, ScanError> {
         let damaged = |damage| Finding { file: name.to_owned(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
         let mut bytes = [0; segment::HEADER];
-        durable::read_full(file, &mut bytes, 0).map_err(ScanError::io(name))?;
+        folder::read_full(file, &mut bytes, 0).map_err(ScanError::io(name))?;
         let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
             BadHeader::Damaged => damaged(Damage::Header).into(),
             BadHeader::Newer(found) => {
@@ -356,18 +358,19 @@ fn take_content<'a>(entry: &Entry, contents: &'a [u8]) -> Option<(Option<Vec<u8>
 
 /// The first sequences of the segments of a chain, in order. Anything else in its folders is a finding.
 fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
-    for name in durable::list(files, chain).map_err(ScanError::io(chain))? {
+    for name in folder::list(files, chain).map_err(ScanError::io(chain))? {
         // What ends in `.tmp` a crash can leave behind.
         let known =
             ["journal", "checkpoint", "checkpoint.tmp", checkpoint::KEPT, tile::FOLDER, Minimum::FILE, "minimum.tmp"];
         if !known.iter().any(|known| name == Path::new(known)) {
-            return Err(unknown(name));
+            return Err(ScanError::unknown(name));
         }
     }
     let folder = segment::folder(chain);
-    let names = durable::list(files, &folder).map_err(ScanError::io(&folder))?;
+    let names = folder::list(files, &folder).map_err(ScanError::io(&folder))?;
     let names = names.into_iter().filter(|name| name != Path::new(segment::DRAFT));
-    let segments = names.map(|name| segment::first_of(&name).ok_or_else(|| unknown(Path::new("journal").join(name))));
+    let segments =
+        names.map(|name| segment::first_of(&name).ok_or_else(|| ScanError::unknown(Path::new("journal").join(name))));
     let mut segments = segments.collect::<Result<Vec<_>, _>>()?;
     segments.sort_unstable();
     Ok(segments)
@@ -376,7 +379,7 @@ fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
 /// Whether the chain is one of format 1 of which nothing was ever published. A newer format than this one is an error.
 pub(crate) fn is_unpublished(chain: &Path, files: &dyn Files) -> Result<bool, ScanError> {
     let old = formats(chain, files)?.iter().any(|(_, format)| *format == Format::One);
-    let names = durable::list(files, chain).map_err(ScanError::io(chain))?;
+    let names = folder::list(files, chain).map_err(ScanError::io(chain))?;
     Ok(old && !names.iter().any(|name| name == Path::new(tile::FOLDER)))
 }
 
@@ -400,7 +403,7 @@ pub(crate) fn formats(chain: &Path, files: &dyn Files) -> Result<Vec<(u64, Forma
 
 /// How many entries are published. It must be as many as lie before the journal, or more.
 fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u64, ScanError> {
-    let published = marks::read_published(chain, &**files)?;
+    let published = marks::read_published(chain, files)?;
     let missing = || ScanError::found("checkpoint", 0, None, Damage::PublishedMissing);
     let (_, Checkpoint { head, .. }) = published.ok_or_else(missing)?;
     if head.size < first {
@@ -411,10 +414,6 @@ fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u6
     Ok(head.size)
 }
 
-pub(crate) fn unknown(file: PathBuf) -> ScanError {
-    Finding { file, offset: 0, seq: None, damage: Damage::UnknownFile }.into()
-}
-
 /// The frame at `offset`, if there is one with a right checksum.
 pub(crate) fn read_frame(
     format: Format,
@@ -422,14 +421,14 @@ pub(crate) fn read_frame(
     offset: u64,
 ) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
     let mut start = [0; frame::HEADER];
-    durable::read_full(file, &mut start, offset)?;
+    folder::read_full(file, &mut start, offset)?;
     let Some(header) = FrameHeader::parse(format, &start) else { return Ok(None) };
     let end = offset.saturating_add(u64::from(header.length));
     if end > file.len()? {
         return Ok(None);
     }
     let mut bytes = vec![0; header.length as usize];
-    let filled = durable::read_full(file, &mut bytes, offset)?;
+    let filled = folder::read_full(file, &mut bytes, offset)?;
     let whole = filled == bytes.len() && frame::is_whole(format, &bytes);
     Ok(whole.then_some((header, bytes)))
 }
@@ -437,7 +436,7 @@ pub(crate) fn read_frame(
 /// How many bytes a frame at `offset` would have, if one can begin there.
 fn claim(format: Format, file: &dyn File, offset: u64) -> std::io::Result<u64> {
     let mut start = [0; frame::HEADER];
-    durable::read_full(file, &mut start, offset)?;
+    folder::read_full(file, &mut start, offset)?;
     Ok(FrameHeader::parse(format, &start).map_or(0, |header| u64::from(header.length)))
 }
 
@@ -445,7 +444,7 @@ fn claim(format: Format, file: &dyn File, offset: u64) -> std::io::Result<u64> {
 fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
     let mut bytes = vec![0; STRIDE];
     loop {
-        let filled = durable::read_full(file, &mut bytes, offset)?;
+        let filled = folder::read_full(file, &mut bytes, offset)?;
         if bytes.iter().take(filled).any(|byte| *byte != 0) {
             return Ok(false);
         }
@@ -465,7 +464,7 @@ fn frame_follows(format: Format, file: &dyn File, offset: u64) -> std::io::Resul
     let mut start = offset.saturating_add(1);
     let mut left = file.len()?.saturating_sub(offset);
     loop {
-        let filled = durable::read_full(file, &mut bytes, start)?;
+        let filled = folder::read_full(file, &mut bytes, start)?;
         for (position, window) in bytes.get(..filled).unwrap_or_default().windows(frame::MAGIC.len()).enumerate() {
             if window != frame::MAGIC {
                 continue;

@@ -13,9 +13,10 @@ use ephor_base::{
     Digest,
     files::{File, Files, Open},
 };
+use ephor_verify::folder;
 
 use crate::{
-    durable, frame,
+    frame,
     scan::read_frame,
     segment::{self, Format, SegmentHeader},
 };
@@ -64,7 +65,7 @@ impl Tail {
     /// Begins at the batch that holds the entry `from`.
     pub(crate) fn open(chain: &Path, files: &Arc<dyn Files>, from: u64) -> io::Result<Self> {
         let folder = segment::folder(chain);
-        let names = durable::list(&**files, &folder)?;
+        let names = folder::list(&**files, &folder)?;
         let firsts = names.iter().filter_map(|name| segment::first_of(name));
         let first = firsts.filter(|first| *first <= from).max().ok_or(io::ErrorKind::NotFound)?;
         let mut tail = Self { files: Arc::clone(files), folder, at: from, current: None };
@@ -102,9 +103,9 @@ impl Tail {
 
     fn segment(&self, first: u64) -> io::Result<Option<Place>> {
         let path = self.folder.join(segment::name(first));
-        let Some(file) = durable::open_existing(&*self.files, &path, Open::Read)? else { return Ok(None) };
+        let Some(file) = folder::open_existing(&*self.files, &path, Open::Read)? else { return Ok(None) };
         let mut bytes = [0; segment::HEADER];
-        durable::read_full(&*file, &mut bytes, 0)?;
+        folder::read_full(&*file, &mut bytes, 0)?;
         let header = SegmentHeader::parse(&bytes);
         let header = header.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a segment's header is damaged"))?;
         Ok(Some(Place { format: header.format, file, offset: segment::HEADER as u64 }))

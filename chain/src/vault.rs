@@ -23,6 +23,7 @@ use ephor_base::{
     files::{Files, Open},
 };
 use ephor_record::{Commitment, Content, Entry};
+use ephor_verify::folder;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -241,7 +242,7 @@ impl Vault {
 
     /// Whether no session has a key here.
     pub(crate) fn is_empty(&self) -> io::Result<bool> {
-        Ok(durable::list(&*self.files, &self.keys())?.is_empty() && self.misplaced()?.is_empty())
+        Ok(folder::list(&*self.files, &self.keys())?.is_empty() && self.misplaced()?.is_empty())
     }
 
     /// Makes the folders, if there are none, and moves keys that lie in the vault itself to their place.
@@ -260,7 +261,7 @@ impl Vault {
 
     /// The keys that lie where the first format had them.
     fn misplaced(&self) -> io::Result<Vec<PathBuf>> {
-        let names = durable::list(&*self.files, &self.folder)?;
+        let names = folder::list(&*self.files, &self.folder)?;
         let is_key = |name: &PathBuf| name.to_str().is_some_and(|name| name.parse::<SessionId>().is_ok());
         Ok(names.into_iter().filter(is_key).collect())
     }
@@ -276,14 +277,14 @@ impl Vault {
     /// Whether the session was erased, so that it never gets a key again.
     pub(crate) fn is_erased(&self, session: SessionId) -> Result<bool, VaultError> {
         let path = self.erased().join(session.to_string());
-        let found = durable::open_existing(&*self.files, &path, Open::Read);
+        let found = folder::open_existing(&*self.files, &path, Open::Read);
         Ok(found.map_err(|source| VaultError::Io { session, source })?.is_some())
     }
 
     /// Destroys what is left of the keys of sessions, and keys of erased sessions that somebody has put back.
     pub(crate) fn destroy_all(&self, sessions: &BTreeSet<SessionId>, random: &dyn Random) -> io::Result<()> {
         let is_there =
-            |path: &PathBuf| durable::open_existing(&*self.files, path, Open::Read).map(|file| file.is_some());
+            |path: &PathBuf| folder::open_existing(&*self.files, path, Open::Read).map(|file| file.is_some());
         for session in sessions {
             let mut left = !is_there(&self.erased().join(session.to_string()))?;
             for path in self.paths(*session) {
@@ -293,8 +294,8 @@ impl Vault {
                 self.destroy(*session, random)?;
             }
         }
-        let gone: BTreeSet<_> = durable::list(&*self.files, &self.erased())?.into_iter().collect();
-        for name in durable::list(&*self.files, &self.keys())?.iter().filter(|name| gone.contains(*name)) {
+        let gone: BTreeSet<_> = folder::list(&*self.files, &self.erased())?.into_iter().collect();
+        for name in folder::list(&*self.files, &self.keys())?.iter().filter(|name| gone.contains(*name)) {
             if let Some(session) = name.to_str().and_then(|name| name.parse().ok()) {
                 self.destroy(session, random)?;
             }
@@ -310,13 +311,13 @@ impl Vault {
             (kept.key, kept.gone) = (None, true);
         }
         let gone = self.erased().join(session.to_string());
-        if durable::open_existing(&*self.files, &gone, Open::Read)?.is_none() {
+        if folder::open_existing(&*self.files, &gone, Open::Read)?.is_none() {
             durable::create(&*self.files, &gone)?;
             self.files.sync_folder(&self.erased())?;
         }
         let [path, misplaced] = self.paths(session);
         for path in [path.clone(), durable::draft(&path), misplaced.clone(), durable::draft(&misplaced)] {
-            if let Some(file) = durable::open_existing(&*self.files, &path, Open::Write)? {
+            if let Some(file) = folder::open_existing(&*self.files, &path, Open::Write)? {
                 durable::wipe(&*file, random)?;
                 self.files.remove(&path)?;
             }
@@ -394,7 +395,7 @@ impl Vault {
         let mut found = None;
         for path in self.paths(session) {
             if found.is_none() {
-                let bytes = durable::read_whole(&*self.files, &path, SESSION_FILE);
+                let bytes = folder::read_whole(&*self.files, &path, SESSION_FILE);
                 found = bytes.map_err(|source| VaultError::Io { session, source })?;
             }
         }

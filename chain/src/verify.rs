@@ -5,23 +5,26 @@
 //! with a pinned head (or a checkpoint kept elsewhere) can it notice a log that was cut back together with its published
 //! checkpoint.
 
-use std::{collections::VecDeque, io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use ephor_base::files::Files;
 use ephor_record::{Damage, Minimum, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, Head, VerifierKeys};
+use ephor_verify::Folder;
+use ephor_verify::Sealed;
+use ephor_verify::TileSource;
+use ephor_verify::source;
+use ephor_verify::{
+    history::{self, History},
+    strays,
+};
 use serde::Serialize;
 
 use crate::{
     head::PinnedHead,
-    history::{self, History, Measure},
     marks::{self, Marks},
-    minimum,
-    published::Published,
-    read,
     scan::{self, Scan},
-    strays,
 };
 
 /// What a verifier is given beside the files.
@@ -91,15 +94,17 @@ pub fn verify(
     against: Against<'_>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, ScanError> {
-    let measure = || Measure { keys: against.keys, vault: against.vault, kept: VecDeque::new() };
-    let mut history = History::new(folder, files, measure());
+    let sealed = against.vault.map(|vault| Sealed { vault, files: &**files });
+    let source = Folder::source(folder, files);
+    let begin = || History::new(&source, against.keys, sealed);
+    let mut history = begin();
     let mut tries = 0;
     loop {
         match attempt(folder, files, &against, &mut history, &mut progress) {
             Ok(Some(report)) => return Ok(report),
             // What was to be read was pruned meanwhile.
-            Err(_) if tries < TRIES && moved_on(folder, &**files, &history) => {
-                history = History::new(folder, files, measure());
+            Err(_) if tries < TRIES && moved_on(&*source, &history) => {
+                history = begin();
                 tries = tries.saturating_add(1);
             }
             Err(error) if !error.is_gone() => return Err(explain(folder, files, against.keys, error)),
@@ -110,8 +115,8 @@ pub fn verify(
 }
 
 /// Whether the log begins behind where it did when this verification began.
-fn moved_on(folder: &Path, files: &dyn Files, history: &History<'_>) -> bool {
-    minimum::index_of(folder, files).is_ok_and(|minimum| minimum > history.minimum)
+fn moved_on(source: &dyn TileSource, history: &History<'_>) -> bool {
+    source::first(source).is_ok_and(|minimum| minimum > history.minimum)
 }
 
 /// The journal, read to its end.
@@ -131,7 +136,7 @@ fn explain(folder: &Path, files: &Arc<dyn Files>, keys: &VerifierKeys, error: Sc
     let ScanError::Damaged(finding) = &error else { return error };
     let Some(seq) = finding.seq.filter(|_| finding.damage == Damage::Missing) else { return error };
     let Ok(scan) = whole_journal(folder, files) else { return error };
-    if let Err(forged) = marks::check_published(folder, &**files, &scan, keys) {
+    if let Err(forged) = marks::check_published(folder, files, &scan, keys) {
         return forged;
     }
     if scan.rules.pruned().is_some_and(|recorded| seq.0 < recorded.index) {
@@ -148,15 +153,15 @@ fn attempt(
     history: &mut History<'_>,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Option<Report>, ScanError> {
-    let keys = against.keys;
-    let kept = history::kept_sizes(folder, &**files)?;
-    let minimum = minimum::load(folder, &**files)?;
+    let (keys, source) = (against.keys, Folder::source(folder, files));
+    let kept = history::kept_sizes(&*source)?;
+    let minimum = source::minimum(&*source)?;
     let mut marks = Marks::new(folder, files, against.head.clone())?;
     let total = marks.promised();
     let unpublished = scan::is_unpublished(folder, &**files)?;
     if let Some(published) = marks.checkpoint().filter(|_| !unpublished) {
         history.expect(kept);
-        begin_at(folder, files, history, against.from, minimum, published)?;
+        history.start(against.from, minimum, published)?;
         history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;
     } else if let Some(size) = kept.front() {
         return Err(ScanError::found("checkpoint", 0, Some(*size), Damage::PublishedMissing));
@@ -180,7 +185,7 @@ fn attempt(
         let source = io::Error::new(io::ErrorKind::InvalidInput, "there is no journal");
         return Err(ScanError::Io { path: folder.to_owned(), source });
     }
-    strays::check_tiles(folder, files, history.size(), minimum.map_or(0, |minimum| minimum.index))?;
+    strays::check_tiles(&source, history.size(), minimum.map_or(0, |minimum| minimum.index))?;
     if let Some(vault) = against.vault {
         strays::check_contents(vault, &**files)?;
     }
@@ -191,58 +196,6 @@ fn attempt(
     }
     let checkpoints = checkpoints.saturating_add(history.kept);
     Ok(Some(report(&scan, against, history, checkpoints, torn_bytes)))
-}
-
-/// Goes on behind what was verified before, if that is more than nothing.
-fn begin_at(
-    folder: &Path,
-    files: &Arc<dyn Files>,
-    history: &mut History<'_>,
-    from: Option<&Checkpoint>,
-    minimum: Option<Minimum>,
-    published: &Checkpoint,
-) -> Result<(), ScanError> {
-    if history.size() > 0 {
-        return Ok(());
-    }
-    history.minimum = minimum.map_or(0, |minimum| minimum.index);
-    let begin = minimum.map(|minimum| begin_of(folder, files, minimum, published.head.size)).transpose()?;
-    let Some(from) = from.filter(|from| from.head.size > 0) else {
-        return begin.map_or(Ok(()), |begin| history.begin(begin, published.head.size));
-    };
-    if from.head.size < history.minimum {
-        return Err(ScanError::Pruned { entry: from.head.size, minimum: history.minimum });
-    }
-    // What is known and not published stands in the journal, or is published while this runs.
-    if from.head.size <= published.head.size {
-        return history.resume(from, published.head.size, begin.as_ref());
-    }
-    history.awaited = Some(from.clone());
-    history.resume(published, published.head.size, begin.as_ref())
-}
-
-/// What the published record says of where a pruned log begins.
-pub(crate) fn begin_of(
-    folder: &Path,
-    files: &Arc<dyn Files>,
-    minimum: Minimum,
-    size: u64,
-) -> Result<ephor_record::minimum::Begin, ScanError> {
-    if minimum.record.0 >= size {
-        return Err(ScanError::minimum("the pruning that it names is not published"));
-    }
-    let (published, mut next, mut items) =
-        (Published::new(folder, files, size), minimum.record.0, Vec::new().into_iter());
-    minimum.begin(std::iter::from_fn(move || {
-        if items.len() == 0 && next < size {
-            match read::bundle_items(&published, next, None) {
-                Ok(read) => items = read.into_iter(),
-                Err(error) => return Some(Err(error)),
-            }
-        }
-        next = next.saturating_add(1);
-        items.next().map(|item| Ok(item.entry))
-    }))
 }
 
 /// Verifies the journal; says how many checkpoints it has.

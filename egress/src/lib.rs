@@ -8,6 +8,8 @@
 //! addresses that are really connected to, after the name is resolved, so a name that changes its address in between
 //! gains nothing.
 //!
+//! [`Reader`] is apart from that: it reads published files for a command that an operator gave, and no process has one.
+//!
 //! [`address`] says which addresses are public, [`BaseUrl`] what may be configured, [`Egress`] does the rest.
 
 pub mod address;
@@ -16,10 +18,12 @@ mod error;
 mod guard;
 mod origin;
 mod policy;
+mod reader;
 mod request;
 
 pub use body::Body;
 pub use error::Error;
 pub use origin::{BadBaseUrl, BadProxyUrl, BaseUrl, ProxyUrl};
 pub use policy::{Authorities, BadAuthority, Limits, Policy};
+pub use reader::Reader;
 pub use request::{Egress, Post, Response};

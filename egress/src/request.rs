@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How this program names itself to servers.
-const AGENT: &str = concat!("ephor/", env!("CARGO_PKG_VERSION"));
+pub(crate) const AGENT: &str = concat!("ephor/", env!("CARGO_PKG_VERSION"));
 
 /// The way out.
 pub struct Egress {

@@ -12,15 +12,14 @@ use ephor_base::{
     Arguments, Digest, Random, Seq, SessionId, Timestamp, cbor,
     files::{File, Files, Open, Tree},
 };
-use ephor_chain::{
-    Against, Checked, CosignerKeys, PinnedHead, SigningKeys, Submission, Vault, VaultKey, Witness, check, verify,
-};
+use ephor_chain::{Against, CosignerKeys, PinnedHead, SigningKeys, Submission, Vault, VaultKey, Witness, verify};
 use ephor_record::{Commitment, Content, Entry, Fact, Minimum, ScanError, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, CosignerKey, EntryProof, ForkProof, Head, KnownLog, LogKey, Note, Tile, VerifierKeys, proof,
     tile::bundle,
 };
+use ephor_verify::{Checked, check};
 
 use super::forge::{Forge, Tiles};
 

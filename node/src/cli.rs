@@ -617,8 +617,9 @@ pub(crate) enum Chain {
 
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
-    /// A home, or a copied folder of a chain [default: the home].
-    #[arg(value_name = "DIR")]
+    /// A home, a copied folder of a chain, or the URL where a chain is published [default: the home]. Without the journal, what
+    /// is published is verified.
+    #[arg(value_name = "DIR|URL")]
     pub(crate) directory: Option<PathBuf>,
     /// The public keys: a file as `chain key` prints it, or one such line; may be given twice. Needed for a copied folder
     /// without its home.

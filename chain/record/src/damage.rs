@@ -216,6 +216,12 @@ impl ScanError {
         Finding { file: PathBuf::from(file), offset, seq: seq.map(Seq), damage }.into()
     }
 
+    /// A file lies there that no version of Ephor writes.
+    #[must_use]
+    pub fn unknown(file: PathBuf) -> Self {
+        Finding { file, offset: 0, seq: None, damage: Damage::UnknownFile }.into()
+    }
+
     /// A finding in the file that says where a pruned log begins.
     #[must_use]
     pub fn minimum(what: &'static str) -> Self {

@@ -157,7 +157,8 @@ impl Recycled {
             }
         }
         wait(log.close()).unwrap();
-        let published = crate::Published::new(&home.path().join("chain"), &files, known.last().unwrap().head.size);
+        let published =
+            ephor_verify::Published::in_folder(&home.path().join("chain"), &files, known.last().unwrap().head.size);
         let changes = named.iter().map(|seq| published.head(seq.0.saturating_add(1)).unwrap()).collect();
         Self { home, files, generations, changes, known }
     }

@@ -5,11 +5,12 @@ use std::{path::Path, path::PathBuf, sync::Arc};
 use ephor_base::{Seq, SessionId, files::Files};
 use ephor_record::ScanError;
 use ephor_tlog::{Head, Tree};
+use ephor_verify::Published;
 
 use super::row::Moment;
+use crate::minimum;
 use crate::{
     figures,
-    published::Published,
     read::{ReadError, Stored, read},
 };
 
@@ -75,13 +76,13 @@ impl Source for Reading {
     }
 
     fn first(&self) -> Result<u64, ReadError> {
-        Ok(crate::minimum::index_of(&self.folder, &*self.files)?)
+        Ok(minimum::index_of(&self.folder, &self.files)?)
     }
 
     fn begin(&self) -> Result<Option<Beginning>, ReadError> {
-        let Some(minimum) = crate::minimum::load(&self.folder, &*self.files)? else { return Ok(None) };
+        let Some(minimum) = minimum::load(&self.folder, &self.files)? else { return Ok(None) };
         // Of the right edge there, a wider tile says the same.
-        let published = Published::new(&self.folder, &self.files, minimum.index);
+        let published = Published::in_folder(&self.folder, &self.files, minimum.index);
         let mut time = None;
         let entries = read(&self.folder, &self.files).from(minimum.record).up_to(self.head.size);
         let begin = minimum.begin(entries.map(|stored| match stored {

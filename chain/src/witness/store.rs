@@ -13,6 +13,7 @@ use std::{
 
 use ephor_base::{Digest, files::Files};
 use ephor_tlog::note::MAX_NOTE_BYTES;
+use ephor_verify::folder;
 
 use crate::durable;
 
@@ -58,7 +59,7 @@ impl Store {
     pub(crate) fn create(folder: &Path, files: &Arc<dyn Files>) -> Result<Self, WitnessError> {
         durable::make_folder(&**files, folder)?;
         let store = Self { folder: folder.to_owned(), files: Arc::clone(files), listed: Mutex::default() };
-        let there = durable::list(&**files, folder)?;
+        let there = folder::list(&**files, folder)?;
         if there.iter().any(|name| name == Path::new("logs") || digest_of(name).is_some()) {
             return Err(WitnessError::Exists(folder.to_owned()));
         }
@@ -69,7 +70,7 @@ impl Store {
     /// Opens the store and reads all that was seen.
     pub(crate) fn open(folder: &Path, files: &Arc<dyn Files>) -> Result<(Self, Vec<Kept>), WitnessError> {
         let list = folder.join("logs");
-        let there: BTreeSet<_> = durable::list(&**files, folder)?.iter().filter_map(|name| digest_of(name)).collect();
+        let there: BTreeSet<_> = folder::list(&**files, folder)?.iter().filter_map(|name| digest_of(name)).collect();
         let Some(bytes) = read(&**files, &list, MAX_LIST_BYTES)? else {
             let gone = if there.is_empty() { WitnessError::Missing } else { WitnessError::Damaged };
             return Err(gone(if there.is_empty() { folder.to_owned() } else { list }));
@@ -104,7 +105,7 @@ impl Store {
     /// Keeps the first fork proof of a log, as far as the disk lets it: it is handed out in any case.
     pub(crate) fn keep_fork(&self, place: Digest, proof: &[u8]) {
         let path = self.folder.join(format!("{place}.fork"));
-        let kept = durable::open_existing(&*self.files, &path, ephor_base::files::Open::Read);
+        let kept = folder::open_existing(&*self.files, &path, ephor_base::files::Open::Read);
         let kept = kept.and_then(|there| match there {
             Some(_) => Ok(()),
             None => durable::replace(&*self.files, &path, proof),
@@ -123,7 +124,7 @@ impl Store {
 
 /// A file that is too long is as damaged as one that is not there.
 fn read(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
-    match durable::read_whole(files, path, most) {
+    match folder::read_whole(files, path, most) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Vec::new())),
         other => other,
     }

@@ -18,12 +18,13 @@ use ephor_base::{
     ActionKind, Budget, CallId, Capability, Clock, Confidentiality, Decision, Digest, EndReason, Exhausted, MessageId,
     Offset, OperatorId, Part, PartKind, Pid, Random as _, Resource, Seat, Seq, SpanId, TicketId, Timestamp, TurnReport,
 };
-use ephor_chain::{Against, Checked, check, disk::Disk, read, verify};
+use ephor_chain::{Against, disk::Disk, read, verify};
 use ephor_record::{
     Because, Cause, Chosen, Commitment, Content, Decree, Entry, Errand, Fact, Grounds, Missed, Opening, Record,
     Restart, Role, RulingOn, Signal, Subject, Terms, Undelivered, operators::operator_id,
 };
 use ephor_tlog::{EntryProof, Head, KnownLog, Note, Tile};
+use ephor_verify::{Checked, check};
 
 use crate::common::{
     OPERATOR, SESSION, Seeded, World, block_on,

@@ -3,10 +3,12 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::{Random, Seq};
-use ephor_chain::{Against, Change, Log, Prover, Report, SigningKeys, lineage, verify};
+use ephor_chain::{Against, Log, Report, SigningKeys, verify};
 use ephor_record::{Damage, Fact, ScanError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Checkpoint, VerifierKeys};
+use ephor_verify::Folder;
+use ephor_verify::{Change, Prover, lineage};
 
 use crate::common::{OPERATOR, Seeded, World, block_on, forge::Forge, memory::Memory, message, outgrow, plain};
 
@@ -19,7 +21,7 @@ fn keys(generation: u64) -> SigningKeys {
     }
 }
 
-fn public(generation: u64) -> VerifierKeys {
+pub(crate) fn public(generation: u64) -> VerifierKeys {
     keys(generation).verifier().clone()
 }
 
@@ -35,7 +37,7 @@ fn published(memory: &Memory) -> Checkpoint {
 
 /// A log of three generations whose journal reaches back to none of the changes; a checkpoint of each generation, and the
 /// homes as they were then.
-fn three() -> (Memory, World, Vec<(Checkpoint, Memory)>) {
+pub(crate) fn three() -> (Memory, World, Vec<(Checkpoint, Memory)>) {
     let memory = Memory::default();
     let mut world = World::new(memory.files(), Path::new("/home"));
     world.config.segment_bytes = 10_000;
@@ -85,7 +87,7 @@ fn an_auditor_goes_on_from_any_checkpoint_with_the_keys_of_any_time() {
 #[test]
 fn changes_lead_from_any_keys_to_those_of_today_and_never_back() {
     let (memory, world, _) = three();
-    let changes = lineage::changes(&world.config.folder, &world.files).unwrap();
+    let changes = lineage::changes(&Folder::source(&world.config.folder, &world.files)).unwrap();
     assert_eq!(changes.len(), 2, "a confirmation is no change");
     let bytes: Vec<u8> = changes.iter().flat_map(Change::to_bytes).collect();
     assert_eq!(Change::parse_all(&bytes).unwrap(), changes);
@@ -93,7 +95,10 @@ fn changes_lead_from_any_keys_to_those_of_today_and_never_back() {
         let reached = lineage::follow(&public(generation), &changes);
         let expected: Vec<_> = (generation..3).map(public).collect();
         assert_eq!(reached, expected);
-        assert_eq!(lineage::signers(&world.config.folder, &world.files, &public(generation)).unwrap(), public(2));
+        assert_eq!(
+            lineage::signers(&Folder::source(&world.config.folder, &world.files), &public(generation)).unwrap(),
+            public(2)
+        );
     }
     published(&memory).check(&public(2), &Signatures).unwrap();
     // In another order they lead less far, and nowhere else.
@@ -109,7 +114,7 @@ fn changes_lead_from_any_keys_to_those_of_today_and_never_back() {
 fn the_past_that_later_keys_have_signed_does_not_bless_earlier_keys() {
     let (_, world, times) = three();
     // Of what the third keys signed, the entry that names the second ones: proven, and no change.
-    let mut prover = Prover::open(&world.config.folder, &world.files).unwrap().unwrap();
+    let mut prover = Prover::open(&Folder::source(&world.config.folder, &world.files)).unwrap().unwrap();
     let log = open(&world, keys(2));
     let named = |stored: &ephor_chain::Stored| match &stored.entry.fact {
         Fact::Keys { ed25519, .. } if ed25519 == public(1).ed25519() => Some(stored.entry.seq),
@@ -125,7 +130,7 @@ fn the_past_that_later_keys_have_signed_does_not_bless_earlier_keys() {
     }
     // A home of the first keys alone is none for those who know later ones, by any changes.
     let rolled = world.with_files(times[0].1.copy().files());
-    let other = lineage::signers(&rolled.config.folder, &rolled.files, &public(1));
+    let other = lineage::signers(&Folder::source(&rolled.config.folder, &rolled.files), &public(1));
     assert!(matches!(other, Err(ScanError::Damaged(finding)) if matches!(finding.damage, Damage::Signature(_))));
 }
 
@@ -158,14 +163,18 @@ fn a_thief_of_old_keys_cannot_bless_a_fork_for_whoever_knows_anything_newer() {
         for generation in [1, 2] {
             let found = check(&fork, &public(generation), first).unwrap_err();
             assert!(matches!(found, Damage::Keys | Damage::KeysUnused), "{what}: {found}");
-            assert!(lineage::signers(&fork.config.folder, &fork.files, &public(generation)).is_err(), "{what}");
+            assert!(
+                lineage::signers(&Folder::source(&fork.config.folder, &fork.files), &public(generation)).is_err(),
+                "{what}"
+            );
         }
         // The keys are from before the theft; the checkpoint is newer.
         for (newer, _) in &times[1..] {
             check(&fork, &public(0), newer).unwrap_err();
         }
         // A checkpoint of the fork does not fit the log, whatever keys are given.
-        let forged = Prover::open(&fork.config.folder, &fork.files).unwrap().unwrap().checkpoint().clone();
+        let forged =
+            Prover::open(&Folder::source(&fork.config.folder, &fork.files)).unwrap().unwrap().checkpoint().clone();
         for generation in 0..3 {
             check(&world, &public(generation), &forged).unwrap_err();
         }
@@ -187,7 +196,7 @@ fn a_thief_of_old_keys_cannot_bless_a_fork_for_whoever_knows_anything_newer() {
 #[test]
 fn a_change_behind_the_checkpoint_counts_only_under_the_keys_before_it() {
     let (memory, world, times) = three();
-    let changes = lineage::changes(&world.config.folder, &world.files).unwrap();
+    let changes = lineage::changes(&Folder::source(&world.config.folder, &world.files)).unwrap();
     let thief = Forge::new(&Seeded::new(666));
     for (change, old) in changes.iter().zip([0u64, 1]) {
         let size = change.proof().index + 1;

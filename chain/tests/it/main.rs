@@ -28,6 +28,7 @@ mod meanwhile;
 mod offline;
 mod operators;
 mod order;
+mod outside;
 mod passphrase;
 mod prover;
 mod prune;

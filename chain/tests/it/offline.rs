@@ -1,13 +1,14 @@
 //! Proofs as files: an entry in a log, and a log with two histories.
 
 use ephor_base::{Digest, Seq};
-use ephor_chain::{CheckError, Checked, CosignerKeys, SigningKeys, check};
+use ephor_chain::{CosignerKeys, SigningKeys};
 use ephor_record::Fact;
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Algorithm, EntryProof, ForkProof, Head, KnownLog, Note, NoteFault, SignatureLine,
     proof::{ProofError, fork::ForkFault},
 };
+use ephor_verify::{CheckError, Checked, check};
 
 use crate::common::{
     Seeded,

@@ -3,8 +3,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use ephor_base::{Seq, files::Files};
-use ephor_chain::{Checked, Log, ProveError, Prover, check, disk::Disk, figures};
+use ephor_chain::{Log, disk::Disk, figures};
 use ephor_tlog::KnownLog;
+use ephor_verify::Folder;
+use ephor_verify::{Checked, ProveError, Prover, check};
 
 use crate::{
     common::{World, block_on, plain},
@@ -45,7 +47,7 @@ fn every_published_entry_is_proven_with_the_folder_alone() {
     copy(&world.config.folder, alone.path());
     fs::remove_dir_all(alone.path().join("journal")).unwrap();
     let known = [KnownLog::of(&world.verifier()).unwrap()];
-    let mut prover = Prover::open(alone.path(), &world.files).unwrap().unwrap();
+    let mut prover = Prover::open(&Folder::source(alone.path(), &world.files)).unwrap().unwrap();
     // In order, and from one end to the other.
     for seq in (0..700).chain((0..350).flat_map(|seq| [seq, 699 - seq])) {
         let proof = prover.prove(Seq(seq)).unwrap().to_bytes();
@@ -61,7 +63,7 @@ fn every_published_entry_is_proven_with_the_folder_alone() {
 fn a_prover_goes_on_under_its_checkpoint_while_the_log_outgrows_it() {
     let home = tempfile::tempdir().unwrap();
     let (world, log) = published(home.path());
-    let mut prover = Prover::open(&world.config.folder, &world.files).unwrap().unwrap();
+    let mut prover = Prover::open(&Folder::source(&world.config.folder, &world.files)).unwrap().unwrap();
     for number in 700..1100 {
         block_on(log.note(plain(number))).unwrap();
         if number % 100 == 0 {
@@ -88,7 +90,7 @@ fn no_damaged_tile_or_bundle_proves_anything() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
             fs::write(&path, damaged).unwrap();
-            let mut prover = Prover::open(&world.config.folder, &world.files).unwrap().unwrap();
+            let mut prover = Prover::open(&Folder::source(&world.config.folder, &world.files)).unwrap().unwrap();
             for seq in [0, 255, 256, 400, 511, 512, 700] {
                 match prover.prove(Seq(seq)) {
                     // The damaged part is not on the way to this entry.

@@ -9,9 +9,10 @@ use std::{
 };
 
 use ephor_base::{Digest, Timestamp, files::Files};
-use ephor_chain::{Answer, Checked, CosignerKeys, Submission, SubmissionError, Witness, WitnessError, check};
+use ephor_chain::{Answer, CosignerKeys, Submission, SubmissionError, Witness, WitnessError};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Algorithm, Head, KnownLog, Note, checkpoint::cosignature::cosignatures};
+use ephor_verify::{Checked, check};
 
 use crate::common::{
     Seeded,

@@ -168,7 +168,10 @@ fn run(cases: u32) {
                         *origin = "{\"ask\":true}".to_owned();
                     }
                 }
-                narrow[at].times = "1";
+                // Once is less than once for each, but for a list: once for each never takes one whole.
+                if !call.iter().any(|(_, value)| value.starts_with('[')) {
+                    narrow[at].times = "1";
+                }
                 prop_assert!(!matched(&here, &narrow, tool, &arguments).permits, "narrowed step {}", at);
                 let mut one_more = steps.clone();
                 if !one_more[at].arguments.iter().any(|(name, _)| *name == "note") && one_more[at].tool == "pay" {

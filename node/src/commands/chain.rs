@@ -10,12 +10,15 @@ mod prove;
 mod prune;
 mod stat;
 mod verify;
+mod web;
 
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
-use ephor_chain::{Change, disk::Disk, lineage};
+use ephor_chain::disk::Disk;
+use ephor_verify::Folder;
+use ephor_verify::{Change, lineage};
 use serde_json::json;
 
 pub(crate) use check::check;
@@ -64,7 +67,7 @@ fn key(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
 /// The changes of keys that are published, each as a proof under the keys before it.
 fn changes(home: &Home) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
-    let changes = lineage::changes(&used(home)?.chain(), &files);
+    let changes = lineage::changes(&Folder::source(&used(home)?.chain(), &files));
     let changes = changes.context("the chain cannot be read; see `ephor chain verify`")?;
     let bytes: Vec<u8> = changes.iter().flat_map(Change::to_bytes).collect();
     terminal::write(&String::from_utf8_lossy(&bytes)).context(terminal::UNWRITTEN)?;

@@ -9,12 +9,13 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::{Digest, files::Files};
-use ephor_chain::{Published, disk::Disk};
+use ephor_chain::disk::Disk;
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, ForkProof,
     proof::{check_inclusion, consistency, root},
 };
+use ephor_verify::Published;
 use serde_json::{Value, json};
 
 use crate::{
@@ -226,6 +227,66 @@ fn a_log_is_verified_from_a_checkpoint_that_was_kept() {
 }
 
 #[test]
+fn what_is_published_is_verified_without_the_journal_in_a_folder_and_behind_a_web_server() {
+    let (place, keys) = used();
+    let public = place.root().join("public");
+    copy(&place.home.join("chain"), &public);
+    fs::remove_dir_all(public.join("journal")).unwrap();
+    let server = Server::of(&public);
+    for from in [public.display().to_string(), server.url.clone()] {
+        let said = place.run(&["chain", "verify", &from, "--key", &keys]).succeeded().stdout;
+        assert!(said.contains("published entries verified") && said.contains("there is no journal"), "{said}");
+        let told = place.run(&["chain", "verify", &from, "--key", &keys, "--json"]).succeeded().stdout;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["ok"], &told["published"]["against_head"]), (&json!(true), &json!(false)));
+        let head = public.join("checkpoint").display().to_string();
+        place.run(&["chain", "verify", &from, "--key", &keys, "--head", &head]).succeeded();
+    }
+    let tile = below(&public.join("tile")).into_iter().find(|path| path.is_file()).unwrap();
+    let mut bytes = fs::read(&tile).unwrap();
+    bytes[5] ^= 1;
+    fs::write(&tile, bytes).unwrap();
+    for from in [public.display().to_string(), server.url.clone()] {
+        let ran = place.run(&["chain", "verify", &from, "--key", &keys]);
+        assert!(ran.stdout.starts_with("NOT OK: "), "{} {}", ran.stdout, ran.stderr);
+        assert_eq!(ran.status.code(), Some(1));
+    }
+    let nowhere = format!("{}/nowhere", server.url);
+    let ran = place.run(&["chain", "verify", &nowhere, "--key", &keys]);
+    assert!(ran.stdout.contains("the published checkpoint is missing"), "{}", ran.stdout);
+    drop(server);
+    place.run(&["chain", "verify", "http://127.0.0.1:9/", "--key", &keys]).failed(&["nothing is known about the chain"]);
+    place.run(&["chain", "verify", "http://example.com/log", "--key", &keys]).failed(&["is not encrypted"]);
+}
+
+/// A web server of another project, with the files of one folder.
+struct Server {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Server {
+    fn of(folder: &Path) -> Self {
+        let mut python = std::process::Command::new("python3");
+        python.args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"]).arg(folder);
+        let piped = std::process::Stdio::piped;
+        let mut child = python.stdout(piped()).stderr(std::process::Stdio::null()).spawn().expect("python3 is there");
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let port = line.split("port ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        Self { child, url: format!("http://127.0.0.1:{port}/") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
 fn a_proof_of_two_histories_is_told_and_an_honest_log_is_not_accused() {
     let (place, keys) = used();
     let forked = place.root().join("forked");
@@ -248,7 +309,7 @@ fn a_proof_of_two_histories_is_told_and_an_honest_log_is_not_accused() {
         let [small, large] = [small, large].map(|bytes| Checkpoint::parse(bytes).unwrap());
         let (old, new) = (small.head.size, large.head.size);
         assert!(old < new);
-        let mut published = Published::new(chain, &(Arc::new(Disk) as Arc<dyn Files>), new);
+        let mut published = Published::in_folder(chain, &(Arc::new(Disk) as Arc<dyn Files>), new);
         let (prefix, path) = (root(&mut published, old).unwrap(), consistency(&mut published, old, new).unwrap());
         fs::write(&file, ForkProof::of_past(small.note, large.note, prefix, path).to_bytes()).unwrap();
     };

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use ephor_chain::{Change, lineage};
+use ephor_verify::{Change, lineage};
 use serde_json::Value;
 
 use crate::{

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use ephor_base::{Decision, MessageId, OperatorId, Seat, Seq, Timestamp};
 use ephor_chain::{
-    AppendError, Log, Plan, Private, ProveError, Prover, PruneError, State, Wish,
+    AppendError, Log, Plan, Private, PruneError, State, Wish,
     disk::Disk,
     read,
     state::{List, Order, Page, Reading, Reason},
@@ -13,6 +13,8 @@ use ephor_record::{
     Because, Cause, Fact, Missed, Record, Retention, RulingOn, ScanError, Signal, Subject, Undelivered, blockers::Why,
 };
 use ephor_tlog::Checkpoint;
+use ephor_verify::Folder;
+use ephor_verify::{ProveError, Prover};
 
 use super::{DAY, aged, answered, asked, left_below, live, minimum, plan, prune, pruned, session};
 use crate::common::{OPERATOR, World, block_on, forge, intent, memory::Memory, outcome, plain, verdict};
@@ -48,7 +50,7 @@ fn what_is_older_than_the_retention_goes_and_the_rest_is_proven_as_before() {
     assert_eq!((report.minimum, report.since, report.against_head), (pruned.minimum, pruned.minimum, true));
     assert_eq!(world.with_files(whole.files()).verify(None).unwrap().minimum, 0);
 
-    let mut prover = Prover::open(&world.config.folder, &world.files).unwrap().unwrap();
+    let mut prover = Prover::open(&Folder::source(&world.config.folder, &world.files)).unwrap().unwrap();
     for seq in [pruned.minimum, pruned.minimum + 255, before.len() as u64 - 1] {
         assert_eq!(
             prover.prove(Seq(seq)).unwrap().extra.unwrap(),

@@ -8,16 +8,13 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::Timestamp;
-use ephor_chain::{
-    Checked, CheckedEntry, check as check_proof,
-    disk::{self, Whose},
-    lineage,
-};
+use ephor_chain::disk::{self, Whose};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Cosignature, EntryProof, KnownLog, VerifierKeys,
     proof::{file::MAX_PROOF_BYTES, fork::CheckedFork},
 };
+use ephor_verify::{Checked, CheckedEntry, check as check_proof, lineage};
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use ephor_base::{Digest, Seq, cbor};
-use ephor_chain::{Change, Prover, lineage};
 use ephor_record::Entry;
 use ephor_signatures::Signatures;
 use ephor_tlog::{EntryProof, VerifierKeys};
+use ephor_verify::Folder;
+use ephor_verify::{Change, Prover, lineage};
 use serde_json::{Value, json};
 
 use super::place::{Place, unproven};
@@ -19,12 +20,13 @@ pub(super) fn export(home: &Home, args: &Export) -> anyhow::Result<ExitCode> {
     let keys = place.keys(&args.key)?;
     let mut prover = place.prover(|size| args.to.is_some_and(|to| to < size))?;
     let (checkpoint, size) = (prover.checkpoint(), prover.checkpoint().head.size);
-    let signers = lineage::signers(&place.folder, &place.files, &keys)
+    let signers = lineage::signers(&Folder::source(&place.folder, &place.files), &keys)
         .context("the checkpoint of the log does not hold under these keys, or any that they lead to")?;
     checkpoint
         .check(&signers, &Signatures)
         .context("the log goes on, and its keys were changed just now; export it again")?;
-    let changes = lineage::changes(&place.folder, &place.files).map_err(|error| unproven(error.into()))?;
+    let changes =
+        lineage::changes(&Folder::source(&place.folder, &place.files)).map_err(|error| unproven(error.into()))?;
     let first = place.first()?;
     let (from, to) = (args.from.unwrap_or(first), args.to.unwrap_or(size.saturating_sub(1)));
     if from > to {

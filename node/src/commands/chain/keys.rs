@@ -3,12 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use ephor_chain::{
-    Change,
-    disk::{self, Whose},
-    lineage::MAX_CHANGES_BYTES,
-};
+use ephor_chain::disk::{self, Whose};
 use ephor_tlog::{CosignerKey, VerifierKeys};
+use ephor_verify::{Change, lineage::MAX_CHANGES_BYTES};
 
 use crate::files;
 

@@ -7,9 +7,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use ephor_base::files::Files;
-use ephor_chain::{ProveError, Prover, disk::Disk, figures};
+use ephor_chain::{disk::Disk, figures};
 use ephor_record::ScanError;
 use ephor_tlog::VerifierKeys;
+use ephor_verify::Folder;
+use ephor_verify::{ProveError, Prover};
 
 use crate::{
     client::Client,
@@ -61,8 +63,10 @@ impl Place {
 
     /// What makes proofs out of what is published. If that is not `enough` and a node runs, it publishes the rest first.
     pub(super) fn prover(&self, enough: impl Fn(u64) -> bool) -> anyhow::Result<Prover> {
-        let open =
-            || Prover::open(&self.folder, &self.files).context("nothing can be proven; see `ephor chain verify`");
+        let open = || {
+            Prover::open(&Folder::source(&self.folder, &self.files))
+                .context("nothing can be proven; see `ephor chain verify`")
+        };
         if let Some(prover) = open()?.filter(|prover| enough(prover.checkpoint().head.size)) {
             return Ok(prover);
         }
@@ -77,7 +81,7 @@ impl Place {
 
     /// The first entry that there is: 0 unless the chain was pruned.
     pub(super) fn first(&self) -> anyhow::Result<u64> {
-        let minimum = ephor_chain::minimum::load(&self.folder, &*self.files).context("see `ephor chain verify`")?;
+        let minimum = ephor_chain::minimum::load(&self.folder, &self.files).context("see `ephor chain verify`")?;
         Ok(minimum.map_or(0, |minimum| minimum.index))
     }
 

@@ -12,12 +12,14 @@ use std::{
 use anyhow::{Context, bail};
 use ephor_base::{Seq, Timestamp, files::Files};
 use ephor_chain::{
-    Config as ChainConfig, Prover, Space,
+    Config as ChainConfig, Space,
     disk::Disk,
     figures::{self, Journal},
     quota, read,
     state::Day,
 };
+use ephor_verify::Folder;
+use ephor_verify::Prover;
 use serde::Serialize;
 
 use super::{super::ps::unpublished, used};
@@ -109,8 +111,10 @@ fn gather(
     let (files, chain): (Arc<dyn Files>, _) = (Arc::new(Disk), home.chain());
     let broken = "the chain cannot be read; see `ephor chain verify`";
     let journal = figures::journal(&chain, &files).context(broken)?;
-    let minimum = ephor_chain::minimum::load(&chain, &*files).context(broken)?.map_or(0, |minimum| minimum.index);
-    let published = Prover::open(&chain, &files).context(broken)?.map_or(0, |prover| prover.checkpoint().head.size);
+    let minimum = ephor_chain::minimum::load(&chain, &files).context(broken)?.map_or(0, |minimum| minimum.index);
+    let published = Prover::open(&Folder::source(&chain, &files))
+        .context(broken)?
+        .map_or(0, |prover| prover.checkpoint().head.size);
     let time = |seq: u64| -> anyhow::Result<Option<Timestamp>> {
         let entry = read(&chain, &files).from(Seq(seq)).up_to(seq.saturating_add(1)).next();
         Ok(entry.transpose().context(broken)?.map(|stored| stored.entry.time))

@@ -16,9 +16,10 @@ use ephor_chain::{
 };
 use ephor_record::{Damage, Finding, ScanError};
 use ephor_tlog::{Checkpoint, VerifierKeys};
+use ephor_verify::{Folder, TileSource, Verified};
 use serde_json::json;
 
-use super::{keys, place::check_is_chain};
+use super::{keys, place::check_is_chain, web};
 use crate::{
     cli::Verify,
     failure::NoChain,
@@ -39,6 +40,9 @@ struct Given {
 
 pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(Disk);
+    if let Some(source) = published_alone(args.directory.as_deref(), &files)? {
+        return published(&source, &args);
+    }
     let (json, from) = (args.json, args.from.clone());
     let mut contents = false;
     let verified = match given(home, args, &*files)? {
@@ -53,16 +57,82 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
     let text = match verified {
         Ok(report) if json => json!({"ok": true, "contents": contents, "report": report}).to_string(),
         Ok(report) => told(&report, contents).join("\n"),
-        Err(ScanError::Damaged(finding)) if json => json!({"ok": false, "finding": finding}).to_string(),
-        Err(ScanError::Damaged(finding)) => format!("NOT OK: {}", plain(&finding.to_string())),
-        Err(error @ ScanError::Pruned { .. }) => {
-            let why = "the head or checkpoint to hold the chain against is from before that; take a later one";
-            return Err(error).context(why);
-        }
-        Err(error) => return Err(error).context("nothing is known about the chain"),
+        Err(error) => untold(error, json)?,
     };
     terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
     Ok(status)
+}
+
+/// Where a chain is published of which there is nothing else: a URL, or a copied folder without a journal.
+fn published_alone(
+    directory: Option<&Path>,
+    files: &Arc<dyn Files>,
+) -> anyhow::Result<Option<Arc<dyn TileSource>>> {
+    let Some(directory) = directory else { return Ok(None) };
+    let text = directory.to_str().unwrap_or_default();
+    if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return web::source(text).map(Some);
+    }
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    Ok((has("checkpoint") && !has("journal")).then(|| Folder::source(directory, files)))
+}
+
+/// Verifies what is published, and says so.
+fn published(source: &Arc<dyn TileSource>, args: &Verify) -> anyhow::Result<ExitCode> {
+    let keys = match (&args.key[..], args.directory.as_deref().and_then(Path::parent)) {
+        ([], Some(around)) => keys::beside(around)?,
+        (named, _) => keys::pair(named)?,
+    };
+    let head = args.head.as_deref().map(named_head).transpose()?.map(|pinned| pinned.head);
+    let from = args.from.as_deref().map(|file| trusted(file, &keys)).transpose()?;
+    let against = ephor_verify::Against { keys: &keys, head, from: from.as_ref() };
+    let mut bar = Bar::new("entries verified");
+    let verified = ephor_verify::verify(source, against, |entries, total| bar.show(entries, total));
+    drop(bar);
+    let status = if verified.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let text = match verified {
+        Ok(report) if args.json => json!({"ok": true, "contents": false, "published": report}).to_string(),
+        Ok(report) => told_of_published(&report).join("\n"),
+        Err(error) => untold(error, args.json)?,
+    };
+    terminal::write(&format!("{text}\n")).context(terminal::UNWRITTEN)?;
+    Ok(status)
+}
+
+fn told_of_published(report: &Verified) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "OK: {} published entries verified, under {} checkpoints with both signatures each.",
+            report.head.size, report.checkpoints
+        ),
+        format!("  log     {}", report.origin),
+        format!("  root    {}", report.head.root),
+    ];
+    if report.minimum > 0 {
+        lines.push(format!("  begins  at entry {}; what lay before it was pruned, as the record says", report.minimum));
+    }
+    if report.since > report.minimum {
+        lines.push(format!("  since   entry {}; what lies before it was verified earlier", report.since));
+    }
+    lines.push("  there is no journal: what is not published yet was not seen, nor any sealed content".to_owned());
+    if !report.against_head {
+        let what = "a log that was cut back to an older checkpoint looks like this too";
+        lines.push(format!("  not held against a head: {what}; name one with --head"));
+    }
+    lines
+}
+
+/// What is said of a chain that does not hold; an error where nothing is known about it.
+fn untold(error: ScanError, json: bool) -> anyhow::Result<String> {
+    match error {
+        ScanError::Damaged(finding) if json => Ok(json!({"ok": false, "finding": finding}).to_string()),
+        ScanError::Damaged(finding) => Ok(format!("NOT OK: {}", plain(&finding.to_string()))),
+        error @ ScanError::Pruned { .. } => {
+            let why = "the head or checkpoint to hold the chain against is from before that; take a later one";
+            Err(error).context(why)
+        }
+        error => Err(error).context("nothing is known about the chain"),
+    }
 }
 
 /// A checkpoint up to which the log was verified before. It must be one of this log; whose signatures it must carry, the

@@ -7,63 +7,73 @@ use std::{
 };
 
 use ephor_base::{Digest, Seq, cbor, files::Files};
-use ephor_record::{Damage, Entry, Fact, Finding, Rules, ScanError, minimum::Begin};
+use ephor_record::{Damage, Entry, Fact, Finding, Minimum, Rules, ScanError, minimum::Begin};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, Edge, Head, Tile, VerifierKeys, checkpoint,
+    note::MAX_NOTE_BYTES,
     tile::{self, Kind, WIDTH, bundle},
     tree,
 };
 
 use crate::{
-    durable,
+    contents::{self, Contents, content_path},
     lineage::Generation,
-    pruned::Prunings,
-    published::{self, Contents, Published, content_path, finding},
+    prunings::Prunings,
+    published::{Published, finding},
+    source::TileSource,
 };
 
+/// The folder of a vault, whose sealed contents are to be checked.
+#[derive(Clone, Copy)]
+pub struct Sealed<'a> {
+    /// The folder.
+    pub vault: &'a Path,
+    /// What reads it.
+    pub files: &'a dyn Files,
+}
+
 /// What the published part is held against.
-pub(crate) struct Measure<'a> {
-    pub(crate) keys: &'a VerifierKeys,
-    /// The folder of the vault, if the sealed contents are to be checked.
-    pub(crate) vault: Option<&'a Path>,
+struct Measure<'a> {
+    keys: &'a VerifierKeys,
+    sealed: Option<Sealed<'a>>,
     /// The sizes of the kept checkpoints, smallest first.
-    pub(crate) kept: VecDeque<u64>,
+    kept: VecDeque<u64>,
 }
 
 /// The published part, as far as it was verified.
-pub(crate) struct History<'a> {
-    chain: PathBuf,
-    files: Arc<dyn Files>,
+pub struct History<'a> {
+    source: Arc<dyn TileSource>,
     measure: Measure<'a>,
     edge: Edge,
-    pub(crate) rules: Rules,
+    /// What the entries so far amount to.
+    pub rules: Rules,
     /// The first entry that is checked.
-    pub(crate) since: u64,
+    pub since: u64,
     /// Where the log begins.
-    pub(crate) minimum: u64,
+    pub minimum: u64,
     /// The prunings that were met.
-    pub(crate) prunings: Prunings,
+    pub prunings: Prunings,
     /// How many kept checkpoints were checked.
-    pub(crate) kept: u64,
+    pub kept: u64,
     /// The last head that follows from whole entries and that a checkpoint with both signatures has, and the rules there.
-    pub(crate) trusted: Option<(Head, Rules)>,
+    pub trusted: Option<(Head, Rules)>,
     /// Whether a checkpoint that was checked is signed by the given keys.
-    pub(crate) vouched: bool,
+    pub vouched: bool,
     /// A checkpoint that is known to be right, and is to be met on the way.
-    pub(crate) awaited: Option<Checkpoint>,
+    pub awaited: Option<Checkpoint>,
     /// Changes of keys without a kept checkpoint, and who must have signed them.
     unkept: Vec<(Head, Arc<VerifierKeys>)>,
 }
 
 impl<'a> History<'a> {
     /// Begins at the first entry.
-    pub(crate) fn new(chain: &Path, files: &Arc<dyn Files>, measure: Measure<'a>) -> Self {
-        let (chain, files) = (chain.to_owned(), Arc::clone(files));
+    #[must_use]
+    pub fn new(source: &Arc<dyn TileSource>, keys: &'a VerifierKeys, sealed: Option<Sealed<'a>>) -> Self {
+        let (source, measure) = (Arc::clone(source), Measure { keys, sealed, kept: VecDeque::new() });
         let (edge, rules) = (Edge::new(), Rules::default());
         Self {
-            chain,
-            files,
+            source,
             measure,
             edge,
             rules,
@@ -78,15 +88,39 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Begins behind a checkpoint that is known to be right, and of whose head at least as much is published.
-    pub(crate) fn resume(
+    /// Begins behind `from`, what was verified before, if that is more than nothing; else where the log begins.
+    ///
+    /// # Errors
+    /// [`ScanError`] if what is published there is damaged, or `from` lies before what is left of a pruned log.
+    pub fn start(
         &mut self,
-        known: &Checkpoint,
-        published: u64,
-        begin: Option<&Begin>,
+        from: Option<&Checkpoint>,
+        minimum: Option<Minimum>,
+        published: &Checkpoint,
     ) -> Result<(), ScanError> {
+        if self.size() > 0 {
+            return Ok(());
+        }
+        self.minimum = minimum.map_or(0, |minimum| minimum.index);
+        let begin = minimum.map(|minimum| begin_of(&self.source, minimum, published.head.size)).transpose()?;
+        let Some(from) = from.filter(|from| from.head.size > 0) else {
+            return begin.map_or(Ok(()), |begin| self.begin(begin, published.head.size));
+        };
+        if from.head.size < self.minimum {
+            return Err(ScanError::Pruned { entry: from.head.size, minimum: self.minimum });
+        }
+        // What is known and not published stands in the journal, or is published while this runs.
+        if from.head.size <= published.head.size {
+            return self.resume(from, published.head.size, begin.as_ref());
+        }
+        self.awaited = Some(from.clone());
+        self.resume(published, published.head.size, begin.as_ref())
+    }
+
+    /// Begins behind a checkpoint that is known to be right, and of whose head at least as much is published.
+    pub fn resume(&mut self, known: &Checkpoint, published: u64, begin: Option<&Begin>) -> Result<(), ScanError> {
         let (checkpoint, known) = (known, known.head);
-        let published = Published::new(&self.chain, &self.files, published);
+        let published = Published::new(&self.source, published);
         let edge = published.edge(known.size)?;
         if edge.root() != known.root {
             return Err(published.suspect(known.size)?.into());
@@ -103,8 +137,8 @@ impl<'a> History<'a> {
     }
 
     /// Begins where a pruned log begins.
-    pub(crate) fn begin(&mut self, begin: Begin, published: u64) -> Result<(), ScanError> {
-        let (at, published) = (begin.minimum.index, Published::new(&self.chain, &self.files, published));
+    pub fn begin(&mut self, begin: Begin, published: u64) -> Result<(), ScanError> {
+        let (at, published) = (begin.minimum.index, Published::new(&self.source, published));
         check_above(&published, at)?;
         self.edge = published.edge(at)?;
         self.prunings = Prunings::new(at, Some(begin.before), Some(begin.rules.clone()));
@@ -114,18 +148,18 @@ impl<'a> History<'a> {
     }
 
     /// Names kept checkpoints that are to be met on the way, smallest first.
-    pub(crate) fn expect(&mut self, mut kept: VecDeque<u64>) {
+    pub fn expect(&mut self, mut kept: VecDeque<u64>) {
         kept.retain(|size| *size > self.size());
         self.measure.kept = kept;
     }
 
     /// What was verified, to be looked at again.
-    pub(crate) fn published(&self) -> Published {
-        Published::new(&self.chain, &self.files, self.size())
+    pub fn published(&self) -> Published {
+        Published::new(&self.source, self.size())
     }
 
     /// How many entries were verified.
-    pub(crate) const fn size(&self) -> u64 {
+    pub const fn size(&self) -> u64 {
         self.edge.size()
     }
 
@@ -135,8 +169,8 @@ impl<'a> History<'a> {
     }
 
     /// Verifies up to the published checkpoint.
-    pub(crate) fn run(&mut self, to: &Checkpoint, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
-        let published = Published::new(&self.chain, &self.files, to.head.size);
+    pub fn run(&mut self, to: &Checkpoint, mut progress: impl FnMut(u64)) -> Result<(), ScanError> {
+        let published = Published::new(&self.source, to.head.size);
         while self.size() < to.head.size {
             self.take_bundle(&published, to)?;
             progress(self.size());
@@ -178,12 +212,12 @@ impl<'a> History<'a> {
 
     /// Looks for what must be there of changes of keys that the journal, which begins at `journal`, does not hold any more:
     /// a kept checkpoint by the keys before. Without it nobody who knows only those would know of the new ones.
-    pub(crate) fn check_changes(&mut self, journal: u64) -> Result<(), ScanError> {
+    pub fn check_changes(&mut self, journal: u64) -> Result<(), ScanError> {
         let (gone, held) = std::mem::take(&mut self.unkept).into_iter().partition(|(head, _)| head.size <= journal);
         self.unkept = held;
         let gone: Vec<(Head, Arc<VerifierKeys>)> = gone;
         for (head, signers) in gone {
-            let kept = read_kept(&self.chain, &*self.files, head)?;
+            let kept = read_kept(&*self.source, head)?;
             self.check_signed(&checkpoint::kept_path(Path::new(""), head.size), &kept, &signers)?;
         }
         Ok(())
@@ -270,7 +304,7 @@ impl<'a> History<'a> {
         if self.measure.kept.front().is_some_and(|kept| *kept <= self.size()) {
             let head = self.head();
             let size = self.measure.kept.pop_front().unwrap_or(head.size);
-            let kept = read_kept(&self.chain, &*self.files, Head { size, ..head })?;
+            let kept = read_kept(&*self.source, Head { size, ..head })?;
             self.check_signatures(&checkpoint::kept_path(Path::new(""), size), &kept)?;
             self.kept = self.kept.saturating_add(1);
             self.trusted = Some((head, self.rules.clone()));
@@ -304,10 +338,33 @@ impl<'a> History<'a> {
     }
 
     fn contents(&self, index: u64) -> Result<Option<Contents>, ScanError> {
-        let Some(vault) = self.measure.vault else { return Ok(None) };
+        let Some(Sealed { vault, files }) = self.measure.sealed else { return Ok(None) };
         let path = content_path(vault, index);
-        Contents::open(vault, &*self.files, index).map(Some).map_err(ScanError::io(&path))
+        Contents::open(vault, files, index).map(Some).map_err(ScanError::io(&path))
     }
+}
+
+/// What the published record says of where a pruned log begins.
+///
+/// # Errors
+/// [`ScanError`] if it does not say so, or cannot be read.
+pub fn begin_of(source: &Arc<dyn TileSource>, minimum: Minimum, size: u64) -> Result<Begin, ScanError> {
+    if minimum.record.0 >= size {
+        return Err(ScanError::minimum("the pruning that it names is not published"));
+    }
+    let (published, mut next, mut entries) = (Published::new(source, size), minimum.record.0, Vec::new().into_iter());
+    minimum.begin(std::iter::from_fn(move || {
+        if entries.len() == 0 && next < size {
+            match published.entries(next) {
+                Ok(read) => {
+                    entries = read.into_iter().filter(|(entry, _)| entry.seq.0 >= next).collect::<Vec<_>>().into_iter();
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        next = next.saturating_add(1);
+        entries.next().map(|(entry, _)| Ok(entry))
+    }))
 }
 
 /// Below where a pruned log begins, full tiles above level 0 are still there: each is what its parent says.
@@ -327,7 +384,7 @@ fn check_above(published: &Published, minimum: u64) -> Result<(), ScanError> {
 }
 
 /// The checkpoint to go on from is signed by those who signed the log then.
-pub(crate) fn check_known(known: &Checkpoint, signers: &VerifierKeys) -> Result<(), ScanError> {
+pub fn check_known(known: &Checkpoint, signers: &VerifierKeys) -> Result<(), ScanError> {
     let (file, seq) = (PathBuf::from(KNOWN), Some(Seq(known.head.size)));
     let wrong = |fault| Finding { file, offset: 0, seq, damage: Damage::Signature(fault) };
     known.check(signers, &Signatures).map_err(|fault| wrong(fault).into())
@@ -349,7 +406,7 @@ fn check_content(
         contents.skip(u64::from(length));
         return Ok(());
     }
-    let (file, offset) = (published::content_name(index), contents.offset());
+    let (file, offset) = (contents::content_name(index), contents.offset());
     let found = contents.take(length as usize).map_err(ScanError::io(&file))?;
     if found.is_some_and(|found| Digest::of(found) == *sealed) {
         return Ok(());
@@ -359,7 +416,7 @@ fn check_content(
 
 /// Behind the last content of a full bundle nothing follows. To others the journal may already have added.
 fn check_end(contents: &Contents, index: u64, full: bool) -> Result<(), ScanError> {
-    let file = published::content_name(index);
+    let file = contents::content_name(index);
     let length = contents.length().map_err(ScanError::io(&file))?;
     if !full || length == contents.offset() {
         return Ok(());
@@ -368,27 +425,29 @@ fn check_end(contents: &Contents, index: u64, full: bool) -> Result<(), ScanErro
 }
 
 /// The kept checkpoint of a head.
-fn read_kept(chain: &Path, files: &dyn Files, head: Head) -> Result<Checkpoint, ScanError> {
-    let path = checkpoint::kept_path(chain, head.size);
+fn read_kept(source: &dyn TileSource, head: Head) -> Result<Checkpoint, ScanError> {
     let name = checkpoint::kept_path(Path::new(""), head.size);
     let damaged = |damage| Finding { file: name.clone(), offset: 0, seq: Some(Seq(head.size)), damage };
-    let bytes = match durable::read_file(files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64) {
+    let bytes = match source.read(&name, MAX_NOTE_BYTES as u64) {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => return Err(damaged(Damage::Kept).into()),
-        other => other.map_err(ScanError::io(&path))?,
+        other => other.map_err(ScanError::io(&source.place(&name)))?,
     };
     let bytes = bytes.ok_or_else(|| damaged(Damage::Missing))?;
     let kept = Checkpoint::parse(&bytes).map_err(|_| damaged(Damage::Kept))?;
     if kept.head == head { Ok(kept) } else { Err(damaged(Damage::Kept).into()) }
 }
 
-/// The sizes of the kept checkpoints of a chain, smallest first.
-pub(crate) fn kept_sizes(chain: &Path, files: &dyn Files) -> Result<VecDeque<u64>, ScanError> {
-    let folder = chain.join(checkpoint::KEPT);
-    let names = durable::list(files, &folder).map_err(ScanError::io(&folder))?;
+/// The sizes of the kept checkpoints of a log, smallest first; none where the source cannot list them.
+///
+/// # Errors
+/// [`ScanError`] if they cannot be listed, or a file lies there that is none.
+pub fn kept_sizes(source: &dyn TileSource) -> Result<VecDeque<u64>, ScanError> {
+    let folder = Path::new(checkpoint::KEPT);
+    let names = source.list(folder).map_err(ScanError::io(&source.place(folder)))?.unwrap_or_default();
     let names = names.into_iter().filter(|name| !is_draft(name));
     let sizes = names.map(|name| {
         let file = Path::new(checkpoint::KEPT).join(&name);
-        checkpoint::kept_size(&name).ok_or_else(|| crate::scan::unknown(file))
+        checkpoint::kept_size(&name).ok_or_else(|| ScanError::unknown(file))
     });
     let mut sizes = sizes.collect::<Result<Vec<_>, _>>()?;
     sizes.sort_unstable();

@@ -1,23 +1,16 @@
 //! Reads the published part of a chain: tiles, bundles and contents, as a log of some size has them.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, path::Path, sync::Arc};
 
-use ephor_base::{
-    Digest, Seq,
-    files::{File, Files, Open},
-};
-use ephor_record::{Damage, Finding, ScanError, entry::MAX_ENTRY_BYTES};
+use ephor_base::{Digest, Seq, cbor, files::Files};
+use ephor_record::{Damage, Entry, Finding, ScanError, entry::MAX_ENTRY_BYTES};
 use ephor_tlog::{
     Edge, Head, Tile,
     tile::{self, HEIGHT, Kind, LEVELS, WIDTH, bundle, edge},
     tree,
 };
 
-use crate::durable;
+use crate::source::{self, Folder, TileSource};
 
 /// The most bytes of a bundle.
 const MAX_BUNDLE: u64 = WIDTH * (MAX_ENTRY_BYTES as u64 + 2);
@@ -25,16 +18,21 @@ const MAX_BUNDLE: u64 = WIDTH * (MAX_ENTRY_BYTES as u64 + 2);
 /// The published part of a chain, up to a size.
 #[derive(Clone)]
 pub struct Published {
-    files: Arc<dyn Files>,
-    chain: PathBuf,
+    source: Arc<dyn TileSource>,
     size: u64,
 }
 
 impl Published {
-    /// What lies in the folder of a chain for a log of `size` entries.
+    /// What a source has of a log of `size` entries.
     #[must_use]
-    pub fn new(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Self {
-        Self { files: Arc::clone(files), chain: chain.to_owned(), size }
+    pub fn new(source: &Arc<dyn TileSource>, size: u64) -> Self {
+        Self { source: Arc::clone(source), size }
+    }
+
+    /// The same, out of the folder of a chain.
+    #[must_use]
+    pub fn in_folder(chain: &Path, files: &Arc<dyn Files>, size: u64) -> Self {
+        Self { source: Folder::source(chain, files), size }
     }
 
     /// How many entries it has.
@@ -43,12 +41,10 @@ impl Published {
         self.size
     }
 
-    pub(crate) fn chain(&self) -> &Path {
-        &self.chain
-    }
-
-    pub(crate) const fn files(&self) -> &Arc<dyn Files> {
-        &self.files
+    /// Where it is published.
+    #[must_use]
+    pub const fn source(&self) -> &Arc<dyn TileSource> {
+        &self.source
     }
 
     /// The hash of a node: the root over the `2^height` entries from `index · 2^height` on.
@@ -60,7 +56,7 @@ impl Published {
     }
 
     /// The same, out of a tile that the caller reads.
-    pub(crate) fn hash_in(
+    pub fn hash_in(
         &self,
         height: u8,
         index: u64,
@@ -77,7 +73,7 @@ impl Published {
     }
 
     /// The hashes of a tile, as many as this size has.
-    pub(crate) fn hashes(&self, kind: Kind, index: u64) -> Result<Vec<Digest>, ScanError> {
+    pub fn hashes(&self, kind: Kind, index: u64) -> Result<Vec<Digest>, ScanError> {
         let Some(tile) = Tile::of(kind, index, self.size) else { return Ok(Vec::new()) };
         let (found, bytes) = self.find(tile, WIDTH * 32)?;
         let hashes = edge::from_bytes(&bytes).filter(|hashes| hashes.len() == usize::from(found.width));
@@ -87,7 +83,7 @@ impl Published {
     }
 
     /// The bytes of a bundle, as many entries as this size has, and how many those are.
-    pub(crate) fn bundle(&self, index: u64) -> Result<(Vec<u8>, u16), ScanError> {
+    pub fn bundle(&self, index: u64) -> Result<(Vec<u8>, u16), ScanError> {
         let Some(tile) = Tile::of(Kind::Entries, index, self.size) else { return Ok((Vec::new(), 0)) };
         let (found, mut bytes) = self.find(tile, MAX_BUNDLE)?;
         let entries = bundle::parse(&bytes, found.width).ok_or_else(|| finding(found, Damage::Bundle))?;
@@ -97,8 +93,31 @@ impl Published {
         Ok((bytes, tile.width))
     }
 
+    /// The entries of the bundle that holds the entry `seq`, each with the hash of its leaf, which is that of its tile.
+    ///
+    /// # Errors
+    /// [`ScanError`] names the bundle or tile that is missing or damaged.
+    pub fn entries(&self, seq: u64) -> Result<Vec<(Entry, Digest)>, ScanError> {
+        let index = seq / WIDTH;
+        let (bytes, width) = self.bundle(index)?;
+        let hashes = self.hashes(Kind::Hashes(0), index)?;
+        let damaged = |damage| finding(Tile { kind: Kind::Entries, index, width }, damage);
+        let (mut entries, mut rest) = (Vec::with_capacity(usize::from(width)), bytes.as_slice());
+        for (at, hash) in (index.saturating_mul(WIDTH)..).zip(hashes) {
+            let (bytes, after) = bundle::take(rest).ok_or_else(|| damaged(Damage::Bundle))?;
+            rest = after;
+            let leaf = tree::leaf_hash(bytes);
+            let entry: Entry = cbor::from_slice(bytes).map_err(|error| damaged(Damage::Entry(error.to_string())))?;
+            if leaf != hash || entry.seq.0 != at {
+                return Err(damaged(Damage::Bundle).into());
+            }
+            entries.push((entry, leaf));
+        }
+        Ok(entries)
+    }
+
     /// The right edge of the log when it had `size` entries.
-    pub(crate) fn edge(&self, size: u64) -> Result<Edge, ScanError> {
+    pub fn edge(&self, size: u64) -> Result<Edge, ScanError> {
         let smaller = Self { size, ..self.clone() };
         let mut levels = Vec::new();
         for kind in (0..LEVELS).map(Kind::Hashes).take_while(|kind| tile::count(*kind, size) > 0) {
@@ -113,7 +132,7 @@ impl Published {
 
     /// The tile that is to blame when the tiles do not give the root of a log of `size` entries: the lowest one that its
     /// parent does not know, or else the one at the very edge.
-    pub(crate) fn suspect(&self, size: u64) -> Result<Finding, ScanError> {
+    pub fn suspect(&self, size: u64) -> Result<Finding, ScanError> {
         let edge = self.edge(size)?;
         for (tile, hashes) in edge.partials() {
             let (Kind::Hashes(level @ 1..), Some(last)) = (tile.kind, hashes.last()) else { continue };
@@ -133,7 +152,7 @@ impl Published {
     }
 
     /// The head of the log when it had `size` entries, as the tiles have it.
-    pub(crate) fn head(&self, size: u64) -> Result<Head, ScanError> {
+    pub fn head(&self, size: u64) -> Result<Head, ScanError> {
         Ok(Head { size, root: self.edge(size)?.root() })
     }
 
@@ -145,8 +164,8 @@ impl Published {
         if tile.is_full() {
             return Err(self.missing(tile));
         }
-        let folder = self.chain.join(tile.partials());
-        let names = durable::list(&*self.files, &folder).map_err(ScanError::io(&folder))?;
+        let folder = tile.partials();
+        let names = self.source.list(&folder).map_err(ScanError::io(&self.source.place(&folder)))?.unwrap_or_default();
         let widths = names.iter().filter_map(|name| name.to_str()?.parse::<u16>().ok());
         // The one that replaced it was waited for; a wider one may be in the making.
         let narrowest = widths.filter(|width| *width > tile.width).min();
@@ -160,10 +179,10 @@ impl Published {
     }
 
     fn read(&self, tile: Tile, most: u64) -> Result<Option<Vec<u8>>, ScanError> {
-        let path = self.chain.join(tile.path());
-        match durable::read_file(&*self.files, &path, most) {
+        let name = tile.path();
+        match self.source.read(&name, most) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(finding(tile, damage_of(tile)).into()),
-            other => other.map_err(ScanError::io(&path)),
+            other => other.map_err(ScanError::io(&self.source.place(&name))),
         }
     }
 
@@ -172,7 +191,7 @@ impl Published {
         let finding = finding(tile, Damage::Missing);
         let goes = matches!(tile.kind, Kind::Entries | Kind::Hashes(0));
         let end = tile.index.saturating_add(1).saturating_mul(WIDTH);
-        match crate::minimum::index_of(&self.chain, &*self.files) {
+        match source::first(&*self.source) {
             Ok(minimum) if goes && end <= minimum => {
                 ScanError::Pruned { entry: finding.seq.map_or(0, |seq| seq.0), minimum }
             }
@@ -187,84 +206,11 @@ fn damage_of(tile: Tile) -> Damage {
 }
 
 /// Something wrong with a tile or bundle.
-pub(crate) fn finding(tile: Tile, damage: Damage) -> Finding {
+pub fn finding(tile: Tile, damage: Damage) -> Finding {
     let height = match tile.kind {
         Kind::Entries => HEIGHT,
         Kind::Hashes(level) => HEIGHT.saturating_mul(u32::from(level).saturating_add(1)),
     };
     let first = tile.index.saturating_mul(1u64.checked_shl(height).unwrap_or(0));
     Finding { file: tile.path(), offset: 0, seq: Some(Seq(first)), damage }
-}
-
-/// Where the sealed contents of the entries of a bundle lie, below the folder of the vault.
-pub(crate) fn content_path(vault: &Path, index: u64) -> PathBuf {
-    vault.join("content").join(tile::number_path(index))
-}
-
-/// The name of that file in a finding.
-pub(crate) fn content_name(index: u64) -> PathBuf {
-    content_path(Path::new("vault"), index)
-}
-
-/// The sealed contents of one bundle, read one after another.
-pub(crate) struct Contents {
-    file: Option<Arc<dyn File>>,
-    offset: u64,
-    buffer: Vec<u8>,
-    start: usize,
-}
-
-impl Contents {
-    /// How much is read at once.
-    const STRIDE: usize = 256 << 10;
-
-    /// Opens the contents of a bundle. A bundle without contents has no file.
-    pub(crate) fn open(vault: &Path, files: &dyn Files, index: u64) -> io::Result<Self> {
-        let file = durable::open_existing(files, &content_path(vault, index), Open::Read)?;
-        Ok(Self { file, offset: 0, buffer: Vec::new(), start: 0 })
-    }
-
-    /// The next `length` bytes, if there are as many.
-    pub(crate) fn take(&mut self, length: usize) -> io::Result<Option<&[u8]>> {
-        if self.buffer.len().saturating_sub(self.start) < length {
-            self.fill(length)?;
-        }
-        let end = self.start.saturating_add(length);
-        let found = self.buffer.get(self.start..end);
-        if found.is_some() {
-            self.start = end;
-            self.offset = self.offset.saturating_add(length as u64);
-        }
-        Ok(found)
-    }
-
-    /// Passes over the next `length` bytes without reading them.
-    pub(crate) fn skip(&mut self, length: u64) {
-        self.offset = self.offset.saturating_add(length);
-        let kept = self.buffer.len().saturating_sub(self.start);
-        let skipped = usize::try_from(length).unwrap_or(usize::MAX).min(kept);
-        self.start = self.start.saturating_add(skipped);
-    }
-
-    /// Where the next content begins.
-    pub(crate) const fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// The length of the file.
-    pub(crate) fn length(&self) -> io::Result<u64> {
-        self.file.as_ref().map_or(Ok(0), |file| file.len())
-    }
-
-    fn fill(&mut self, length: usize) -> io::Result<()> {
-        self.start = 0;
-        let left = usize::try_from(self.length()?.saturating_sub(self.offset)).unwrap_or(usize::MAX);
-        self.buffer.resize(length.max(Self::STRIDE).min(left), 0);
-        let filled = match &self.file {
-            Some(file) => durable::read_full(&**file, &mut self.buffer, self.offset)?,
-            None => 0,
-        };
-        self.buffer.truncate(filled);
-        Ok(())
-    }
 }

@@ -9,19 +9,21 @@
 
 use std::{path::Path, sync::Arc};
 
-use ephor_base::{Seq, cbor, files::Files};
+use ephor_base::{Seq, cbor};
 use ephor_record::{Damage, Entry, Fact, Finding, ScanError, minimum::Begin};
 use ephor_signatures::Signatures;
 use ephor_tlog::{
     Checkpoint, EntryProof, Head, KnownLog, Tile, VerifierKeys, checkpoint,
+    note::MAX_NOTE_BYTES,
     proof::{self, MakeError, file::NotAProof},
     tile::{Kind, WIDTH, bundle},
 };
 
 use crate::{
-    durable, history, offline,
+    history, offline,
     offline::CheckError,
     published::{Published, finding},
+    source::{self, TileSource},
 };
 
 /// What a file of changes is at most.
@@ -102,19 +104,19 @@ fn steps(known: &VerifierKeys, changes: &[Change]) -> Vec<(Option<Head>, Verifie
 ///
 /// # Errors
 /// [`ScanError`] if something published cannot be read.
-pub fn changes(chain: &Path, files: &Arc<dyn Files>) -> Result<Vec<Change>, ScanError> {
-    let size = crate::marks::read_published(chain, &**files)?.map_or(0, |(_, published)| published.head.size);
+pub fn changes(source: &Arc<dyn TileSource>) -> Result<Vec<Change>, ScanError> {
+    let size = source::checkpoint(&**source)?.map_or(0, |(_, published)| published.head.size);
     // Changes that were pruned lead nowhere any more.
-    let minimum = crate::minimum::index_of(chain, &**files)?;
-    let mut published = Published::new(chain, files, size);
+    let minimum = source::first(&**source)?;
+    let mut published = Published::new(source, size);
     let mut changes = Vec::new();
-    for size in history::kept_sizes(chain, &**files)?.into_iter().filter(|kept| (minimum..=size).contains(kept)) {
+    for size in history::kept_sizes(&**source)?.into_iter().filter(|kept| (minimum..=size).contains(kept)) {
         let Some(seq) = size.checked_sub(1).filter(|seq| *seq >= minimum) else { continue };
         let (bytes, entry) = read_entry(&published, seq)?;
         let Some(keys) = named(&entry.fact) else { continue };
-        let path = checkpoint::kept_path(chain, size);
-        let kept = durable::read_file(&**files, &path, checkpoint::MAX_CHECKPOINT_BYTES as u64);
-        let kept = kept.map_err(ScanError::io(&path))?.and_then(|bytes| Checkpoint::parse(&bytes).ok());
+        let name = checkpoint::kept_path(Path::new(""), size);
+        let kept = source.read(&name, MAX_NOTE_BYTES as u64);
+        let kept = kept.map_err(ScanError::io(&source.place(&name)))?.and_then(|bytes| Checkpoint::parse(&bytes).ok());
         // Under the keys that it names it is no change but the confirmation of one.
         let Some(kept) = kept.filter(|kept| kept.check(&keys, &Signatures).is_err()) else { continue };
         let path = proven(proof::inclusion(&mut published, seq, size), seq)?;
@@ -127,8 +129,8 @@ pub fn changes(chain: &Path, files: &Arc<dyn Files>) -> Result<Vec<Change>, Scan
 ///
 /// # Errors
 /// [`ScanError`] if something published cannot be read, or other keys have signed.
-pub fn signers(chain: &Path, files: &Arc<dyn Files>, known: &VerifierKeys) -> Result<VerifierKeys, ScanError> {
-    let Some((_, checkpoint)) = crate::marks::read_published(chain, &**files)? else {
+pub fn signers(source: &Arc<dyn TileSource>, known: &VerifierKeys) -> Result<VerifierKeys, ScanError> {
+    let Some((_, checkpoint)) = source::checkpoint(&**source)? else {
         return Err(ScanError::found("checkpoint", 0, None, Damage::PublishedMissing));
     };
     let wrong = |damage| ScanError::found("checkpoint", 0, Some(checkpoint.head.size), damage);
@@ -136,7 +138,7 @@ pub fn signers(chain: &Path, files: &Arc<dyn Files>, known: &VerifierKeys) -> Re
         Ok(()) => Ok(known.clone()),
         Err(_) if checkpoint.origin != known.origin() => Err(wrong(Damage::Keys)),
         Err(fault) => {
-            let reached = follow(known, &changes(chain, files)?);
+            let reached = follow(known, &changes(source)?);
             let signed = reached.into_iter().find(|keys| checkpoint.check(keys, &Signatures).is_ok());
             signed.ok_or_else(|| wrong(Damage::Signature(fault)))
         }
@@ -192,7 +194,7 @@ fn leads_to(
         return Ok((checkpoint.origin == known.origin()).then(|| known.clone()));
     }
     let head = checkpoint.head;
-    for (named_under, keys) in steps(known, &changes(published.chain(), published.files())?) {
+    for (named_under, keys) in steps(known, &changes(published.source())?) {
         let Some(old) = named_under else { continue };
         if old.size > head.size {
             return Ok(None);

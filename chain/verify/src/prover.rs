@@ -2,11 +2,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    path::Path,
     sync::Arc,
 };
 
-use ephor_base::{Digest, Seq, files::Files};
+use ephor_base::{Digest, Seq};
 use ephor_record::{Damage, ScanError};
 use ephor_tlog::{
     Checkpoint, EntryProof, Tile,
@@ -15,8 +14,8 @@ use ephor_tlog::{
 };
 
 use crate::{
-    marks,
     published::{Published, finding},
+    source::{self, TileSource},
 };
 
 /// How many tiles are kept: one on the way to the entry and one at the right edge, of each of the eight levels.
@@ -58,13 +57,13 @@ pub enum ProveError {
 }
 
 impl Prover {
-    /// Makes proofs under the checkpoint that is published in the folder of a chain; nothing if none is.
+    /// Makes proofs under the checkpoint that a source publishes; nothing if it publishes none.
     ///
     /// # Errors
     /// [`ScanError`] if the checkpoint cannot be read.
-    pub fn open(chain: &Path, files: &Arc<dyn Files>) -> Result<Option<Self>, ScanError> {
-        let Some((_, checkpoint)) = marks::read_published(chain, &**files)? else { return Ok(None) };
-        let published = Published::new(chain, files, checkpoint.head.size);
+    pub fn open(source: &Arc<dyn TileSource>) -> Result<Option<Self>, ScanError> {
+        let Some((_, checkpoint)) = source::checkpoint(&**source)? else { return Ok(None) };
+        let published = Published::new(source, checkpoint.head.size);
         Ok(Some(Self {
             tiles: Tiles { published, kept: VecDeque::new(), nodes: HashMap::new() },
             checkpoint,

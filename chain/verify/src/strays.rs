@@ -18,26 +18,26 @@ use ephor_tlog::{
 };
 
 use crate::{
-    durable,
+    folder,
     published::{Published, finding},
-    scan::unknown,
+    source::TileSource,
 };
 
-/// Looks at everything below the tiles of a log of `size` entries that begins at `minimum`.
-pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64, minimum: u64) -> Result<(), ScanError> {
-    let published = Published::new(chain, files, size);
+/// Looks at everything below the tiles, where the source can list them, of a log of `size` entries that begins at `minimum`.
+pub fn check_tiles(source: &Arc<dyn TileSource>, size: u64, minimum: u64) -> Result<(), ScanError> {
+    let published = Published::new(source, size);
     let mut folders = vec![PathBuf::from(tile::FOLDER)];
     while let Some(folder) = folders.pop() {
-        let path = chain.join(&folder);
-        for name in durable::list(&**files, &path).map_err(ScanError::io(&path))? {
+        let names = source.list(&folder).map_err(ScanError::io(&source.place(&folder)))?;
+        for name in names.unwrap_or_default() {
             let name = folder.join(name);
             match Tile::parse(&name) {
-                Some(tile) if is_below(tile, minimum) => check_below(&published, chain, tile)?,
-                Some(tile) => check_tile(&published, chain, tile)?,
+                Some(tile) if is_below(tile, minimum) => check_below(&published, tile)?,
+                Some(tile) => check_tile(&published, tile)?,
                 None if may_be_folder(&name, folder == Path::new(tile::FOLDER)) => folders.push(name),
                 // A replacement that a crash left half-made.
                 None if name.extension().is_some_and(|end| end == "tmp") => {}
-                None => return Err(unknown(name)),
+                None => return Err(ScanError::unknown(name)),
             }
         }
     }
@@ -45,17 +45,17 @@ pub(crate) fn check_tiles(chain: &Path, files: &Arc<dyn Files>, size: u64, minim
 }
 
 /// Looks at everything below the sealed contents.
-pub(crate) fn check_contents(vault: &Path, files: &dyn Files) -> Result<(), ScanError> {
+pub fn check_contents(vault: &Path, files: &dyn Files) -> Result<(), ScanError> {
     let mut folders = vec![PathBuf::from("content")];
     while let Some(folder) = folders.pop() {
         let path = vault.join(&folder);
-        for name in durable::list(files, &path).map_err(ScanError::io(&path))? {
+        for name in folder::list(files, &path).map_err(ScanError::io(&path))? {
             let number = name.to_str().filter(|name| name.len() == 3 && name.parse::<u16>().is_ok());
             let name = folder.join(&name);
             if may_be_folder(&name, false) && number.is_none() {
                 folders.push(name);
             } else if number.is_none() && name.extension().is_none_or(|end| end != "tmp") {
-                return Err(unknown(Path::new("vault").join(name)));
+                return Err(ScanError::unknown(Path::new("vault").join(name)));
             }
         }
     }
@@ -78,11 +78,11 @@ fn is_below(tile: Tile, minimum: u64) -> bool {
 }
 
 /// A pruning that was interrupted may have left it: then it is what its parent says. Partial ones never count.
-fn check_below(published: &Published, chain: &Path, tile: Tile) -> Result<(), ScanError> {
+fn check_below(published: &Published, tile: Tile) -> Result<(), ScanError> {
     if !tile.is_full() {
         return Ok(());
     }
-    let Some(found) = stray(published, chain, tile)? else { return Ok(()) };
+    let Some(found) = stray(published, tile)? else { return Ok(()) };
     let leaves = match tile.kind {
         Kind::Entries => {
             let entries = bundle::parse(&found, tile.width);
@@ -95,13 +95,13 @@ fn check_below(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sc
     if leaves.map(|leaves| tree::root_of_full(&leaves)) == parent { Ok(()) } else { Err(damaged(tile)) }
 }
 
-fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), ScanError> {
+fn check_tile(published: &Published, tile: Tile) -> Result<(), ScanError> {
     let end = tile.index.saturating_mul(WIDTH).saturating_add(u64::from(tile.width));
     let own = Tile::of(tile.kind, tile.index, published.size());
     if end > count(tile.kind, published.size()) || own == Some(tile) {
         return Ok(());
     }
-    let Some(found) = stray(published, chain, tile)? else { return Ok(()) };
+    let Some(found) = stray(published, tile)? else { return Ok(()) };
     let same = match tile.kind {
         Kind::Entries => {
             let (whole, _) = published.bundle(tile.index)?;
@@ -117,11 +117,11 @@ fn check_tile(published: &Published, chain: &Path, tile: Tile) -> Result<(), Sca
 }
 
 /// What lies in a tile's file. Of a log that is being written it may have been taken away meanwhile.
-fn stray(published: &Published, chain: &Path, tile: Tile) -> Result<Option<Vec<u8>>, ScanError> {
-    let path = chain.join(tile.path());
-    durable::read_file(&**published.files(), &path, 1 << 25).map_err(|error| match error.kind() {
+fn stray(published: &Published, tile: Tile) -> Result<Option<Vec<u8>>, ScanError> {
+    let (name, source) = (tile.path(), published.source());
+    source.read(&name, 1 << 25).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => damaged(tile),
-        _ => ScanError::io(&path)(error),
+        _ => ScanError::io(&source.place(&name))(error),
     })
 }
 

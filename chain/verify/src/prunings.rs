@@ -14,11 +14,11 @@ use ephor_tlog::{
     tile::{Kind, WIDTH},
 };
 
-use crate::{published::Published, read};
+use crate::published::Published;
 
 /// The prunings of a log, as they are met.
 #[derive(Clone, Debug)]
-pub(crate) struct Prunings {
+pub struct Prunings {
     ages: Ages,
     /// Where reading began, and what was known there. Without that, states cannot be compared.
     begin: Option<(u64, Rules)>,
@@ -28,13 +28,13 @@ pub(crate) struct Prunings {
 
 impl Prunings {
     /// Of a log that is read from `begin` on. `before` is the time of the entry before that, if it is known.
-    pub(crate) fn new(begin: u64, before: Option<Timestamp>, rules: Option<Rules>) -> Self {
+    pub fn new(begin: u64, before: Option<Timestamp>, rules: Option<Rules>) -> Self {
         let ages = Ages::new(begin, before, Timestamp(u64::MAX));
         Self { ages, begin: rules.map(|rules| (begin, rules)), met: Vec::new() }
     }
 
     /// Takes the next entry in.
-    pub(crate) fn pass(&mut self, entry: &Entry) -> Result<(), Damage> {
+    pub fn pass(&mut self, entry: &Entry) -> Result<(), Damage> {
         self.ages.pass(entry);
         let Fact::Prune(pruning) = &entry.fact else { return Ok(()) };
         if let Some(age) = self.ages.before(pruning.minimum) {
@@ -50,7 +50,7 @@ impl Prunings {
     }
 
     /// Holds what was met against the tree, and against the entries that were to go, as far as they are still there.
-    pub(crate) fn check(&mut self, published: &Published) -> Result<(), ScanError> {
+    pub fn check(&mut self, published: &Published) -> Result<(), ScanError> {
         let (mut replay, mut state) = (self.begin.clone(), Vec::new());
         for (seq, pruning) in std::mem::take(&mut self.met) {
             let wrong = |what| Finding { seq: Some(seq), ..place(seq, Damage::Pruning(what)) };
@@ -82,9 +82,10 @@ impl Prunings {
 /// Takes the published entries up to `end` in once more.
 fn replay_to(published: &Published, at: &mut u64, rules: &mut Rules, end: u64) -> Result<(), ScanError> {
     while *at < end {
-        for item in read::bundle_items(published, *at, None)? {
-            let seq = item.entry.seq;
-            rules.admit_published(&item.entry).map_err(|rule| place(seq, Damage::Rule(rule)))?;
+        let from = *at;
+        for (entry, _) in published.entries(*at)?.into_iter().filter(|(entry, _)| entry.seq.0 >= from) {
+            let seq = entry.seq;
+            rules.admit_published(&entry).map_err(|rule| place(seq, Damage::Rule(rule)))?;
             *at = at.saturating_add(1);
         }
     }
