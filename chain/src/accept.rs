@@ -221,9 +221,6 @@ impl Home<'_> {
         let (folder, files) = (&self.config.folder, self.files);
         let published = marks::read_published(folder, files)?;
         let Some((_, published)) = published else { return Ok(Trusted::default()) };
-        if scan::is_unpublished(folder, &**files)? {
-            return Ok(Trusted::default());
-        }
         let source = Folder::source(folder, files);
         let mut history = History::new(&source, keys, None);
         history.expect(history::kept_sizes(&*source)?);

@@ -241,9 +241,6 @@ fn look(folder: &Path, keys: &VerifierKeys, files: &dyn Files) -> Result<Option<
 
 /// Up to which size an older backup has tiles and bundles.
 fn known(copy: &Config, files: &Arc<dyn Files>) -> Result<u64, ScanError> {
-    if scan::is_unpublished(&copy.folder, &**files)? {
-        return Ok(0);
-    }
     let published = marks::read_published(&copy.folder, files)?;
     Ok(published.map_or(0, |(_, published)| published.head.size))
 }

@@ -115,7 +115,7 @@ impl Copying<'_> {
         if scan.start.size > size {
             return Ok(None);
         }
-        let tiles = if scan::is_unpublished(chain, &**files)? { 0 } else { size };
+        let tiles = size;
         let mut has = had.size == 0 || had == scan.start;
         if had.size < scan.start.size && had.size > 0 {
             has = scan.earlier(had.size)? == had;

@@ -124,31 +124,18 @@ pub enum OpenError {
         /// What is wrong.
         finding: Finding,
     },
-    /// A newer version of Ephor wrote it. Nothing was written.
+    /// Another version of Ephor wrote it, in a journal format that this one does not have. Nothing was written.
     #[error(
-        "`{path}` is in journal format {found}, and this version of Ephor knows formats up to {known}: upgrade Ephor. \
+        "`{path}` is in journal format {found}, and this version of Ephor has format {known} alone: use the version that wrote it. \
          Nothing was changed"
     )]
-    NewerFormat {
+    OtherFormat {
         /// Which file.
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The newest known here.
+        /// The one that is known here.
         known: u32,
-    },
-    /// An older version of Ephor wrote it, and nothing is added to it in that format. Nothing was written.
-    #[error(
-        "`{path}` is in journal format {found}, and this version of Ephor writes format {written}: run `ephor migrate`. \
-         Nothing was changed"
-    )]
-    OlderFormat {
-        /// Which file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The format that is written here.
-        written: u32,
     },
     /// The clock of the machine cannot be right: no record rests for so long, and none could be put right that believed it.
     /// Nothing was written.

@@ -14,7 +14,7 @@
 //! | … | entries: each a 2-byte length and its canonical CBOR, as in an entry bundle of C2SP tlog-tiles |
 //! | … | sealed contents, in the order of their entries; each entry says how long its content is |
 //! | … | the signed checkpoint of the log with this batch |
-//! | 4 | CRC-32 (IEEE 802.3) of all bytes before it; in a segment of format 1 the 32 bytes of their SHA-256 |
+//! | 4 | CRC-32 (IEEE 802.3) of all bytes before it |
 //!
 //! Entries and contents are in sections of their own so that the public part can be copied out as it is.
 //!
@@ -23,7 +23,6 @@
 
 use ephor_base::Digest;
 
-use crate::segment::Format;
 
 /// Begins each frame.
 pub(crate) const MAGIC: [u8; 8] = *b"EphFrame";
@@ -31,7 +30,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"EphFrame";
 pub(crate) const HEADER: usize = 36;
 /// The most that header, checkpoint and checksum take together.
 pub(crate) const OVERHEAD: u64 =
-    (HEADER + checksum_length(Format::WRITTEN) + ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
+    (HEADER + CHECKSUM + ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
 /// The largest frame that is written and read: what a batch may hold, one record of the largest size on top, and overhead. The
 /// queue takes nothing into a batch that would make it larger.
 pub(crate) const MAX_FRAME: u64 = 32 << 20;
@@ -39,8 +38,6 @@ pub(crate) const MAX_FRAME: u64 = 32 << 20;
 /// The numbers at the beginning of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FrameHeader {
-    /// That of the segment; it is not in the frame.
-    pub(crate) format: Format,
     pub(crate) length: u32,
     pub(crate) first: u64,
     pub(crate) count: u32,
@@ -50,8 +47,8 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// The header in these bytes, if it could be one in a segment of this format.
-    pub(crate) fn parse(format: Format, bytes: &[u8]) -> Option<Self> {
+    /// The header in these bytes, if it could be one.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let (length, rest) = take_u32(rest)?;
         let (first, rest) = rest.split_first_chunk::<8>()?;
@@ -59,13 +56,13 @@ impl FrameHeader {
         let (entries, rest) = take_u32(rest)?;
         let (contents, rest) = take_u32(rest)?;
         let (checkpoint, _) = take_u32(rest)?;
-        let header = Self { format, length, first: u64::from_be_bytes(*first), count, entries, contents, checkpoint };
+        let header = Self { length, first: u64::from_be_bytes(*first), count, entries, contents, checkpoint };
         (u64::from(length) <= MAX_FRAME && header.sum() == Some(u64::from(length))).then_some(header)
     }
 
     fn sum(&self) -> Option<u64> {
         let sections = [self.entries, self.contents, self.checkpoint].map(u64::from);
-        let fixed = (HEADER + checksum_length(self.format)) as u64;
+        let fixed = (HEADER + CHECKSUM) as u64;
         sections.iter().try_fold(fixed, |sum, length| sum.checked_add(*length))
     }
 }
@@ -83,38 +80,29 @@ pub(crate) struct Sections<'a> {
 }
 
 /// The bytes of the checksum at the end.
-const fn checksum_length(format: Format) -> usize {
-    match format {
-        Format::One => 32,
-        Format::Two => 4,
-    }
-}
+const CHECKSUM: usize = 4;
 
 /// Whether these bytes end with the checksum of all before it.
-pub(crate) fn is_whole(format: Format, bytes: &[u8]) -> bool {
-    let Some((body, checksum)) = split(format, bytes) else { return false };
-    match format {
-        Format::One => Digest::of(body).0 == checksum,
-        Format::Two => crc32fast::hash(body).to_be_bytes() == checksum,
-    }
+pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+    split(bytes).is_some_and(|(body, checksum)| crc32fast::hash(body).to_be_bytes() == checksum)
 }
 
-fn split(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    bytes.split_at_checked(bytes.len().checked_sub(checksum_length(format))?)
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM)?)
 }
 
 /// Takes a frame apart.
 pub(crate) fn sections<'a>(header: &FrameHeader, bytes: &'a [u8]) -> Option<Sections<'a>> {
-    let (body, _) = split(header.format, bytes)?;
+    let (body, _) = split(bytes)?;
     let (entries, rest) = body.get(HEADER..)?.split_at_checked(header.entries as usize)?;
     let (contents, checkpoint) = rest.split_at_checked(header.contents as usize)?;
     Some(Sections { entries, contents, checkpoint })
 }
 
-/// Builds the frame of a batch, in the format that is written. Nothing if it would be larger than a frame may be.
+/// Builds the frame of a batch, as it is written. Nothing if it would be larger than a frame may be.
 pub(crate) fn build(first: u64, count: usize, entries: &[u8], contents: &[u8], checkpoint: &[u8]) -> Option<Vec<u8>> {
     let sections = [entries, contents, checkpoint];
-    let fixed = HEADER + checksum_length(Format::WRITTEN);
+    let fixed = HEADER + CHECKSUM;
     let length = sections.iter().try_fold(fixed, |sum, section| sum.checked_add(section.len()))?;
     if length as u64 > MAX_FRAME {
         return None;

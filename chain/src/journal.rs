@@ -17,7 +17,7 @@ use crate::{
     durable,
     frame::{self, FrameHeader},
     scan::End,
-    segment::{self, Format, SegmentHeader},
+    segment::{self, SegmentHeader},
 };
 
 /// Disk is reserved in steps of this many bytes. Each step costs the file system an allocation; a clean stop gives back
@@ -58,7 +58,7 @@ impl Journal {
         let folder = segment::folder(chain);
         durable::make_folder(&**files, chain)?;
         durable::make_folder(&**files, &folder)?;
-        let empty = SegmentHeader { format: Format::WRITTEN, origin, before: Head::empty() };
+        let empty = SegmentHeader { origin, before: Head::empty() };
         let (file, reserved) = draft(&**files, &folder, &empty, STEP)?;
         enter(&**files, &folder, &empty)?;
         let (files, chain, offset) = (Arc::clone(files), chain.to_owned(), segment::HEADER as u64);
@@ -95,7 +95,7 @@ impl Journal {
         let (reserved, primed) = (offset, offset);
         let mut begun = [0; frame::HEADER];
         folder::read_full(&*file, &mut begun, segment::HEADER as u64)?;
-        let opening = FrameHeader::parse(end.format, &begun).map_or(0, |frame| u64::from(frame.entries));
+        let opening = FrameHeader::parse(&begun).map_or(0, |frame| u64::from(frame.entries));
         Ok(Self { files, chain, origin, segment_bytes, file, first, offset, reserved, primed, earlier, opening })
     }
 
@@ -187,7 +187,7 @@ impl Journal {
     pub(crate) fn rotate(&mut self, before: Head) -> io::Result<u64> {
         let folder = segment::folder(&self.chain);
         let ahead = self.ahead();
-        let header = SegmentHeader { format: Format::WRITTEN, origin: self.origin, before };
+        let header = SegmentHeader { origin: self.origin, before };
         let (file, reserved) = match draft(&*self.files, &folder, &header, ahead) {
             Ok(drafted) => drafted,
             Err(error) if durable::is_full(&error) => return Ok(0),

@@ -20,7 +20,6 @@
 //! - What is recorded, the rules of it and what it amounts to is the crate `ephor-record`.
 //! - [`segment`], `frame`: the format of the journal. That of checkpoints, tiles and proofs is the crate `ephor-tlog`;
 //!   `press` writes what is published in it. What is published is read, verified and proven by the crate `ephor-verify`.
-//!   [`migrate()`]: older formats.
 //! - `docs/chain-format.md`: all of it, for another reader; what changes here changes there.
 //! - `scan`: the one reader of the journal, which [`read()`], [`verify()`] and opening share; `marks`: what is torn and what
 //!   is damage. [`verify()`] holds the journal against what is published, and that against the keys.
@@ -52,7 +51,6 @@ pub mod keys;
 pub mod log;
 mod manifest;
 mod marks;
-pub mod migrate;
 pub mod minimum;
 mod open;
 pub mod order;
@@ -88,7 +86,6 @@ pub use in_use::InUse;
 pub use intent::{Durable, Intent, IntentRecord};
 pub use keys::{KeyError, SigningKeys};
 pub use log::{Config, Log, MAX_CONTENT_BYTES, Usage};
-pub use migrate::{MigrateError, Migrated, migrate};
 pub use open::what_stands;
 pub use order::Order;
 pub use protection::Protection;

@@ -21,17 +21,16 @@ use crate::{
     keys::SigningKeys,
     log::Config,
     marks::{self, Marks},
-    migrate, minimum,
+    minimum,
     press::Press,
-    publisher::{Begin, Places, Publisher, Recycle, Signed},
+    publisher::{Begin, Places, Publisher, Signed},
     queue::{Hold, Offer, Queue, Reserve, STOP_RESERVE},
     quota::Quota,
     recovered::{self, Recovered},
     restore,
     rotation::Signers,
     scan::{self, End, Scan},
-    segment::{self, Format},
-    vault::{Vault, VaultKey},
+        vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };
 
@@ -113,9 +112,7 @@ pub(crate) fn open(
     let named = vault.name();
     let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
     restore::check_restored(world.config, &**world.files)?;
-    check_migrated(world.config, &**world.files)?;
     let looked = look(world.config, world.files, keys.verifier())?;
-    check_format(&looked.scan)?;
     let clock = clock(&world, &looked)?;
     let fresh = looked.scan.tree.size() == 0;
     if fresh && before.is_none() {
@@ -130,7 +127,7 @@ pub(crate) fn open(
     }
     let torn = looked.torn;
     let rules = looked.scan.rules.clone();
-    let mut writer = prepare(&world, keys, vault, (looked, clock), Recycle::Segments)?;
+    let mut writer = prepare(&world, keys, vault, (looked, clock))?;
     let records = first_records(&rules, writer.keys.verifier(), version, torn, named, before);
     let head = write_first(&mut writer, &records)?;
     writer.publish(false).map_err(full_or_io("publishing the chain"))?;
@@ -142,29 +139,6 @@ pub(crate) fn open(
         (queue.quota, queue.publisher) = (quota, Some(Arc::clone(&writer.publisher)));
     }
     Ok((writer, recovered(&rules, torn, head)))
-}
-
-/// Goes on with a chain of an older format in a segment of the one that is written, which begins with a snapshot, and
-/// publishes everything. The old segments stay.
-pub(crate) fn carry_over(world: World<'_>, keys: Signers, vault: Arc<VaultKey>) -> Result<(), OpenError> {
-    let vault = Arc::new(Vault::new(&world.config.vault, vault, Arc::clone(world.files)));
-    let looked = look(world.config, world.files, keys.verifier())?;
-    let keys = signing(keys, &looked)?;
-    let stopped = looked.scan.rules.stopped();
-    let clock = clock(&world, &looked)?;
-    let mut writer = prepare(&world, keys, vault, (looked, clock), Recycle::Nothing)?;
-    make_room(&mut writer, STEP)?;
-    let shared = Arc::clone(&writer.shared);
-    let mut batch = {
-        let mut queue = shared.lock();
-        queue.snapshot_due = true;
-        let taken = queue.take(&[], Reserve::None, (shared.clock.now(), shared.clock.monotonic()));
-        taken.map_err(|_| AppendError::from(Arc::new(Failure::Bug)))?;
-        std::mem::take(&mut queue.batch)
-    };
-    writer.commit(&mut batch).map_err(|failure| AppendError::from(Arc::new(failure)))?;
-    writer.journal.trim().map_err(io("trimming the journal"))?;
-    writer.publish(stopped).map_err(full_or_io("publishing the chain"))
 }
 
 /// The keys of the home that are in force.
@@ -190,32 +164,6 @@ pub(crate) fn is_other_vault(rules: &Rules, name: Digest) -> bool {
     rules.vault().is_some_and(|named| named != name)
 }
 
-/// A migration that was interrupted while it moved segments is to be finished first.
-fn check_migrated(config: &Config, files: &dyn Files) -> Result<(), OpenError> {
-    let left = folder::list(files, &migrate::aside(&config.folder)).map_err(io("reading what is aside"))?;
-    if left.is_empty() {
-        return Ok(());
-    }
-    let old = scan::formats(&config.folder, files)?.into_iter().find(|(_, format)| *format != Format::WRITTEN);
-    old.map_or(Ok(()), |(first, format)| Err(older(first, format)))
-}
-
-fn older(first: u64, format: Format) -> OpenError {
-    OpenError::OlderFormat {
-        path: Path::new("journal").join(segment::name(first)),
-        found: format.number(),
-        written: segment::FORMAT_VERSION,
-    }
-}
-
-/// Nothing is added to a segment in another format than the one that is written.
-fn check_format(scan: &Scan) -> Result<(), OpenError> {
-    match scan.end() {
-        Some(End { first, format, .. }) if *format != Format::WRITTEN => Err(older(*first, *format)),
-        _ => Ok(()),
-    }
-}
-
 /// There was a journal, and it is gone together with everything that was held against it.
 pub(crate) fn journal_missing() -> Finding {
     Finding { file: PathBuf::from("journal"), offset: 0, seq: None, damage: Damage::JournalMissing }
@@ -227,7 +175,6 @@ fn prepare(
     keys: SigningKeys,
     vault: Arc<Vault>,
     (looked, clock): (Looked, RecordClock),
-    recycle: Recycle,
 ) -> Result<Writer, OpenError> {
     let Config { folder, head: head_path, segment_bytes, publish_every, .. } = world.config;
     let Looked { scan, torn, head: pinned, published, last, changes, .. } = looked;
@@ -251,7 +198,7 @@ fn prepare(
     let journal = journal.map_err(full_or_io("opening the journal"))?;
     let pruned = scan.rules.pruned();
     let (from, size) = (scan.start.size, head.size);
-    let begin = Begin { from, published, size, last: scan.rules.time(), changes, pruned, recycle };
+    let begin = Begin { from, published, size, last: scan.rules.time(), changes, pruned };
     let places = Places { chain: folder.clone(), vault: world.config.vault.clone() };
     let publisher = Publisher::new(files, places, pin, *publish_every, Arc::clone(&world.clock), begin, press);
     let publisher = publisher.map_err(io("tidying the chain folder"))?;
@@ -259,7 +206,7 @@ fn prepare(
     // A segment that begins without a snapshot could not be the oldest.
     queue.snapshot_due = journal.is_empty() && journal.first() > 0;
     // Nor does a pruning go on before the journal begins behind it.
-    queue.snapshot_due |= recycle == Recycle::Segments && pruned.is_some_and(|pruned| from < pruned.index);
+    queue.snapshot_due |= pruned.is_some_and(|pruned| from < pruned.index);
     let shared = Shared::new(queue, Arc::clone(&world.clock), Arc::clone(&world.random), vault);
     let publisher = Arc::new(publisher);
     let (shared, keys) = (Arc::new(shared), Arc::new(keys));
@@ -392,7 +339,7 @@ impl From<ScanError> for OpenError {
                     finding: Finding { file: Minimum::FILE.into(), offset: 0, seq: Some(Seq(entry)), damage },
                 }
             }
-            ScanError::NewerFormat { path, found, known } => Self::NewerFormat { path, found, known },
+            ScanError::OtherFormat { path, found, known } => Self::OtherFormat { path, found, known },
             ScanError::Io { path, source } => Self::Io { doing: format!("reading `{}`", path.display()), source },
         }
     }

@@ -106,7 +106,6 @@ struct Shop {
     press: Option<Press>,
     /// The hour of the last kept checkpoint.
     kept: Option<u64>,
-    recycle: Recycle,
 }
 
 /// Where publishing begins.
@@ -123,15 +122,6 @@ pub(crate) struct Begin {
     pub(crate) changes: Vec<Signed>,
     /// Where the log begins, as the record has it.
     pub(crate) pruned: Option<Minimum>,
-    pub(crate) recycle: Recycle,
-}
-
-/// What is taken away of the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Recycle {
-    /// The segments of which everything is published.
-    Segments,
-    Nothing,
 }
 
 impl Publisher {
@@ -145,7 +135,7 @@ impl Publisher {
         press: Press,
     ) -> io::Result<Self> {
         press.tidy(begin.from, begin.size)?;
-        let shop = Shop { press: Some(press), kept: begin.last.map(hour), recycle: begin.recycle };
+        let shop = Shop { press: Some(press), kept: begin.last.map(hour) };
         Ok(Self {
             files: Arc::clone(files),
             places,
@@ -386,7 +376,7 @@ impl Publisher {
     fn prune(&self, shop: &Shop) -> io::Result<()> {
         let Some(due) = self.lock().pruned else { return Ok(()) };
         let done = due.index <= self.pruned() || due.record.0 >= self.published();
-        if done || shop.recycle == Recycle::Nothing {
+        if done {
             return Ok(());
         }
         let segments = folder::list(&*self.files, &segment::folder(&self.places.chain))?;
@@ -486,10 +476,8 @@ impl Publisher {
         let Some(press) = &shop.press else { return Ok(()) };
         let cleared = press.clear(last, size)?;
         self.taken_away.fetch_add(cleared, Ordering::Relaxed);
-        if shop.recycle == Recycle::Segments {
-            let bytes = press.recycle(size)?;
-            self.recycled.fetch_add(bytes, Ordering::Relaxed);
-        }
+        let bytes = press.recycle(size)?;
+        self.recycled.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::{
     durable,
     frame::{self, FrameHeader, Sections},
     marks,
-    segment::{self, BadHeader, Format, SegmentHeader},
+    segment::{self, BadHeader, SegmentHeader},
 };
 
 /// How much is read at once where only zeros are expected.
@@ -71,8 +71,6 @@ pub(crate) enum Tail {
 pub(crate) struct End {
     /// The sequence it begins at.
     pub(crate) first: u64,
-    /// How its frames are written.
-    pub(crate) format: Format,
     /// Where the next frame goes.
     pub(crate) offset: u64,
     /// The length of the file.
@@ -88,8 +86,6 @@ pub(crate) struct Scan {
     next_segment: usize,
     current: Option<Current>,
     origin: Option<Digest>,
-    /// Of the segments so far.
-    format: Format,
     /// What lies before the oldest segment.
     published: Published,
     /// The log before the oldest segment.
@@ -103,7 +99,6 @@ pub(crate) struct Scan {
 
 struct Current {
     first: u64,
-    format: Format,
     name: PathBuf,
     file: Arc<dyn File>,
     length: u64,
@@ -135,7 +130,6 @@ impl Scan {
             next_segment: 0,
             current: None,
             origin: None,
-            format: Format::One,
             published,
             start,
             tree,
@@ -213,21 +207,19 @@ impl Scan {
         let path = self.chain.join(&name);
         let file = self.files.open(&path, Open::Read).map_err(ScanError::io(&path))?;
         let length = file.len().map_err(ScanError::io(&path))?;
-        let format = self.check_header(first, &name, &*file)?;
-        self.current = Some(Current { first, format, name, file, length, offset: segment::HEADER as u64 });
+        self.check_header(first, &name, &*file)?;
+        self.current = Some(Current { first, name, file, length, offset: segment::HEADER as u64 });
         Ok(true)
     }
 
-    /// Checks that a segment follows here; says in which format it is.
-    fn check_header(&mut self, first: u64, name: &Path, file: &dyn File) -> Result<Format, ScanError> {
+    /// Checks that a segment follows here.
+    fn check_header(&mut self, first: u64, name: &Path, file: &dyn File) -> Result<(), ScanError> {
         let damaged = |damage| Finding { file: name.to_owned(), offset: 0, seq: Some(Seq(self.tree.size())), damage };
         let mut bytes = [0; segment::HEADER];
         folder::read_full(file, &mut bytes, 0).map_err(ScanError::io(name))?;
         let header = SegmentHeader::parse(&bytes).map_err(|bad| match bad {
             BadHeader::Damaged => damaged(Damage::Header).into(),
-            BadHeader::Newer(found) => {
-                ScanError::NewerFormat { path: name.to_owned(), found, known: segment::FORMAT_VERSION }
-            }
+            BadHeader::Other(found) => other_format(name, found),
         })?;
         let expected = self.tree.size();
         if header.before.size != expected || first != expected {
@@ -241,18 +233,15 @@ impl Scan {
         if header.before != self.head() || self.origin.is_some_and(|origin| origin != header.origin) {
             return Err(damaged(Damage::Foreign).into());
         }
-        if header.format < self.format {
-            return Err(damaged(Damage::OlderFormat).into());
-        }
-        (self.origin, self.format) = (Some(header.origin), header.format);
-        Ok(header.format)
+        self.origin = Some(header.origin);
+        Ok(())
     }
 
     /// Looks at what stands at the current offset.
     fn find(&self) -> Result<Found, ScanError> {
         let Some(current) = &self.current else { return Ok(Found::Nothing) };
         let io = || ScanError::io(&current.name);
-        match read_frame(current.format, &*current.file, current.offset).map_err(io())? {
+        match read_frame(&*current.file, current.offset).map_err(io())? {
             Some((header, bytes)) => Ok(Found::Frame(header, bytes)),
             None if only_zeros(&*current.file, current.offset).map_err(io())? => Ok(Found::Nothing),
             None => Ok(Found::Broken),
@@ -262,7 +251,7 @@ impl Scan {
     /// Whether a whole frame follows a broken one.
     fn goes_on(&self) -> Result<bool, ScanError> {
         let Some(current) = &self.current else { return Ok(false) };
-        frame_follows(current.format, &*current.file, current.offset).map_err(ScanError::io(&current.name))
+        frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))
     }
 
     /// Whether no segment follows the one that is read.
@@ -273,10 +262,10 @@ impl Scan {
     /// Finishes a segment. Only the last one may end in something broken.
     fn leave(&mut self, tail: Tail) {
         let last = self.is_last();
-        let Some(Current { first, format, offset, length, .. }) = self.current.take() else { return };
+        let Some(Current { first, offset, length, .. }) = self.current.take() else { return };
         self.used = self.used.saturating_add(offset);
         if last {
-            self.end = Some(End { first, format, offset, length, tail });
+            self.end = Some(End { first, offset, length, tail });
         }
     }
 
@@ -376,29 +365,21 @@ fn list(chain: &Path, files: &dyn Files) -> Result<Vec<u64>, ScanError> {
     Ok(segments)
 }
 
-/// Whether the chain is one of format 1 of which nothing was ever published. A newer format than this one is an error.
-pub(crate) fn is_unpublished(chain: &Path, files: &dyn Files) -> Result<bool, ScanError> {
-    let old = formats(chain, files)?.iter().any(|(_, format)| *format == Format::One);
-    let names = folder::list(files, chain).map_err(ScanError::io(chain))?;
-    Ok(old && !names.iter().any(|name| name == Path::new(tile::FOLDER)))
-}
-
-/// The segments of a chain with their formats, oldest first. Those whose headers are damaged are named where they are read.
-pub(crate) fn formats(chain: &Path, files: &dyn Files) -> Result<Vec<(u64, Format)>, ScanError> {
-    let mut formats = Vec::new();
+/// Refuses a journal of another format, by name. Headers that are damaged are named where they are read.
+pub(crate) fn check_format(chain: &Path, files: &dyn Files) -> Result<(), ScanError> {
     for first in list(chain, files)? {
         let name = Path::new("journal").join(segment::name(first));
         let path = chain.join(&name);
         let bytes = durable::read_start(files, &path, segment::HEADER).map_err(ScanError::io(&path))?;
-        match SegmentHeader::parse(&bytes) {
-            Ok(header) => formats.push((first, header.format)),
-            Err(BadHeader::Newer(found)) => {
-                return Err(ScanError::NewerFormat { path: name, found, known: segment::FORMAT_VERSION });
-            }
-            Err(BadHeader::Damaged) => {}
+        if let Err(BadHeader::Other(found)) = SegmentHeader::parse(&bytes) {
+            return Err(other_format(&name, found));
         }
     }
-    Ok(formats)
+    Ok(())
+}
+
+fn other_format(name: &Path, found: u32) -> ScanError {
+    ScanError::OtherFormat { path: name.to_owned(), found, known: segment::FORMAT_VERSION }
 }
 
 /// How many entries are published. It must be as many as lie before the journal, or more.
@@ -416,28 +397,27 @@ fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u6
 
 /// The frame at `offset`, if there is one with a right checksum.
 pub(crate) fn read_frame(
-    format: Format,
     file: &dyn File,
     offset: u64,
 ) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
     let mut start = [0; frame::HEADER];
     folder::read_full(file, &mut start, offset)?;
-    let Some(header) = FrameHeader::parse(format, &start) else { return Ok(None) };
+    let Some(header) = FrameHeader::parse(&start) else { return Ok(None) };
     let end = offset.saturating_add(u64::from(header.length));
     if end > file.len()? {
         return Ok(None);
     }
     let mut bytes = vec![0; header.length as usize];
     let filled = folder::read_full(file, &mut bytes, offset)?;
-    let whole = filled == bytes.len() && frame::is_whole(format, &bytes);
+    let whole = filled == bytes.len() && frame::is_whole(&bytes);
     Ok(whole.then_some((header, bytes)))
 }
 
 /// How many bytes a frame at `offset` would have, if one can begin there.
-fn claim(format: Format, file: &dyn File, offset: u64) -> std::io::Result<u64> {
+fn claim(file: &dyn File, offset: u64) -> std::io::Result<u64> {
     let mut start = [0; frame::HEADER];
     folder::read_full(file, &mut start, offset)?;
-    Ok(FrameHeader::parse(format, &start).map_or(0, |header| u64::from(header.length)))
+    Ok(FrameHeader::parse(&start).map_or(0, |header| u64::from(header.length)))
 }
 
 /// Whether nothing but zeros follows `offset`.
@@ -459,7 +439,7 @@ fn only_zeros(file: &dyn File, mut offset: u64) -> std::io::Result<bool> {
 ///
 /// What looks like frames and claims more bytes together than there are cannot have been written by a node that was cut off: it
 /// lies over itself. It counts as a frame, so that this reads each byte about twice however the file was made.
-fn frame_follows(format: Format, file: &dyn File, offset: u64) -> std::io::Result<bool> {
+fn frame_follows(file: &dyn File, offset: u64) -> std::io::Result<bool> {
     let mut bytes = vec![0; STRIDE];
     let mut start = offset.saturating_add(1);
     let mut left = file.len()?.saturating_sub(offset);
@@ -470,9 +450,9 @@ fn frame_follows(format: Format, file: &dyn File, offset: u64) -> std::io::Resul
                 continue;
             }
             let at = start.saturating_add(position as u64);
-            let claimed = claim(format, file, at)?;
+            let claimed = claim(file, at)?;
             left = match left.checked_sub(claimed) {
-                Some(left) if claimed == 0 || read_frame(format, file, at)?.is_none() => left,
+                Some(left) if claimed == 0 || read_frame(file, at)?.is_none() => left,
                 _ => return Ok(true),
             };
         }
@@ -530,7 +510,7 @@ mod tests {
     fn what_follows_a_broken_frame_is_found_behind_something_that_looks_like_one() {
         let header = framed(5000)[..frame::HEADER].to_vec();
         let torn = [vec![1; 100], header.clone(), vec![2; 10_000]].concat();
-        let search = |bytes: Vec<u8>| frame_follows(Format::WRITTEN, &Metered(bytes, AtomicU64::new(0)), 0).unwrap();
+        let search = |bytes: Vec<u8>| frame_follows(&Metered(bytes, AtomicU64::new(0)), 0).unwrap();
         assert!(!search(torn.clone()));
         assert!(search([torn, framed(300)].concat()));
     }
@@ -541,7 +521,7 @@ mod tests {
         let bytes = [header.repeat(40_000), vec![3; 1 << 21]].concat();
         let length = bytes.len() as u64;
         let file = Metered(bytes, AtomicU64::new(0));
-        assert!(frame_follows(Format::WRITTEN, &file, 0).unwrap());
+        assert!(frame_follows(&file, 0).unwrap());
         let read = file.1.load(Ordering::Relaxed);
         assert!(read < 4 * length, "{read} bytes of {length}");
     }
@@ -552,6 +532,6 @@ mod tests {
         let fixed = framed(0).len();
         assert!(frame::build(0, 1, &[], &vec![0; most - fixed + 1], &[]).is_none());
         let largest = framed(most - fixed);
-        assert!(FrameHeader::parse(Format::WRITTEN, &largest).is_some());
+        assert!(FrameHeader::parse(&largest).is_some());
     }
 }

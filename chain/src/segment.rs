@@ -15,9 +15,7 @@
 //! | 32 | SHA-256 of the 96 bytes before it |
 //!
 //! Magic, version and digest stay where they are in every version, so that a changed byte is never taken for a newer
-//! version.
-//!
-//! Format 1 differs in one thing: a frame of it ends in a SHA-256 instead of a CRC-32. It is read, and never written.
+//! version. There is one format; what another one wrote is refused by its number.
 
 use std::path::{Path, PathBuf};
 
@@ -26,46 +24,14 @@ use ephor_tlog::Head;
 
 /// Begins each segment.
 pub(crate) const MAGIC: [u8; 8] = *b"EphorLog";
-/// The format written here, and the newest that is read.
-pub const FORMAT_VERSION: u32 = Format::Two.number();
+/// The format that is written and read here.
+pub const FORMAT_VERSION: u32 = 2;
 /// Bytes of the header.
 pub(crate) const HEADER: usize = 128;
-
-/// A version of the format that is read here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Format {
-    /// Frames end in a SHA-256.
-    One,
-    /// Frames end in a CRC-32.
-    Two,
-}
-
-impl Format {
-    /// The one that is written.
-    pub(crate) const WRITTEN: Self = Self::Two;
-
-    /// As a header has it.
-    pub(crate) const fn number(self) -> u32 {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-        }
-    }
-
-    const fn of(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::One),
-            2 => Some(Self::Two),
-            _ => None,
-        }
-    }
-}
 
 /// What a segment says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentHeader {
-    /// How its frames are written.
-    pub(crate) format: Format,
     /// The SHA-256 of the origin line.
     pub(crate) origin: Digest,
     /// The log before it: its size is the sequence of the first entry here.
@@ -75,13 +41,14 @@ pub(crate) struct SegmentHeader {
 /// Why a header cannot be used.
 pub(crate) enum BadHeader {
     Damaged,
-    Newer(u32),
+    /// It is of another format.
+    Other(u32),
 }
 
 impl SegmentHeader {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&self.format.number().to_be_bytes());
+        bytes.extend_from_slice(&FORMAT_VERSION.to_be_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&self.before.size.to_be_bytes());
         bytes.extend_from_slice(&[0; 8]);
@@ -94,11 +61,10 @@ impl SegmentHeader {
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BadHeader> {
         let version = Self::version(bytes).ok_or(BadHeader::Damaged)?;
-        if version > FORMAT_VERSION {
-            return Err(BadHeader::Newer(version));
+        if version != FORMAT_VERSION {
+            return Err(BadHeader::Other(version));
         }
-        let format = Format::of(version).ok_or(BadHeader::Damaged)?;
-        Self::fields(format, bytes).filter(|header| header.to_bytes() == bytes).ok_or(BadHeader::Damaged)
+        Self::fields(bytes).filter(|header| header.to_bytes() == bytes).ok_or(BadHeader::Damaged)
     }
 
     fn version(bytes: &[u8]) -> Option<u32> {
@@ -107,11 +73,11 @@ impl SegmentHeader {
         (Digest::of(content).0 == *digest).then_some(u32::from_be_bytes(*version))
     }
 
-    fn fields(format: Format, bytes: &[u8]) -> Option<Self> {
+    fn fields(bytes: &[u8]) -> Option<Self> {
         let size = u64::from_be_bytes(bytes.get(16..24)?.try_into().ok()?);
         let origin = Digest(bytes.get(32..64)?.try_into().ok()?);
         let root = Digest(bytes.get(64..96)?.try_into().ok()?);
-        Some(Self { format, origin, before: Head { size, root } })
+        Some(Self { origin, before: Head { size, root } })
     }
 }
 

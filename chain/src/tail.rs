@@ -18,7 +18,7 @@ use ephor_verify::folder;
 use crate::{
     frame,
     scan::read_frame,
-    segment::{self, Format, SegmentHeader},
+    segment::{self, SegmentHeader},
 };
 
 /// A batch as it goes from the journal to the published part.
@@ -56,7 +56,6 @@ pub(crate) struct Tail {
 /// Where in which segment.
 #[derive(Clone)]
 struct Place {
-    format: Format,
     file: Arc<dyn File>,
     offset: u64,
 }
@@ -76,8 +75,8 @@ impl Tail {
     /// The next batch; nothing at the end of what is written.
     pub(crate) fn next(&mut self) -> io::Result<Option<Handed>> {
         loop {
-            let Some(Place { format, file, offset }) = self.current.clone() else { return Ok(None) };
-            let Some((header, bytes)) = read_frame(format, &*file, offset)? else {
+            let Some(Place { file, offset }) = self.current.clone() else { return Ok(None) };
+            let Some((header, bytes)) = read_frame(&*file, offset)? else {
                 // A segment of this name follows, or this was the end.
                 let next = self.segment(self.at)?;
                 if offset == segment::HEADER as u64 || next.is_none() {
@@ -87,7 +86,7 @@ impl Tail {
                 continue;
             };
             let next = offset.saturating_add(bytes.len() as u64);
-            self.current = Some(Place { format, file, offset: next });
+            self.current = Some(Place { file, offset: next });
             let end = header.first.saturating_add(u64::from(header.count));
             if end <= self.at {
                 continue;
@@ -106,9 +105,8 @@ impl Tail {
         let Some(file) = folder::open_existing(&*self.files, &path, Open::Read)? else { return Ok(None) };
         let mut bytes = [0; segment::HEADER];
         folder::read_full(&*file, &mut bytes, 0)?;
-        let header = SegmentHeader::parse(&bytes);
-        let header = header.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a segment's header is damaged"))?;
-        Ok(Some(Place { format: header.format, file, offset: segment::HEADER as u64 }))
+        SegmentHeader::parse(&bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a segment's header is damaged"))?;
+        Ok(Some(Place { file, offset: segment::HEADER as u64 }))
     }
 }
 

@@ -158,8 +158,8 @@ fn attempt(
     let minimum = source::minimum(&*source)?;
     let mut marks = Marks::new(folder, files, against.head.clone())?;
     let total = marks.promised();
-    let unpublished = scan::is_unpublished(folder, &**files)?;
-    if let Some(published) = marks.checkpoint().filter(|_| !unpublished) {
+    scan::check_format(folder, &**files)?;
+    if let Some(published) = marks.checkpoint() {
         history.expect(kept);
         history.start(against.from, minimum, published)?;
         history.run(published, |entries| progress(Progress { entries, total, bytes: 0 }))?;

@@ -94,8 +94,6 @@ pub(crate) enum Command {
     /// Read, verify, prove and keep the signed record.
     #[command(subcommand)]
     Chain(Chain),
-    /// Bring a home of an older version of Ephor to the format that is written here. It may be run again at any time.
-    Migrate(Migrate),
     /// Ask the gate without running anything.
     #[command(subcommand)]
     Gate(Gate),
@@ -105,13 +103,6 @@ pub(crate) enum Command {
     /// Enrol operators with credentials and roles of their own.
     #[command(subcommand)]
     Operator(Operator),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Migrate {
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Subcommand, Debug)]

@@ -7,7 +7,6 @@ mod chain;
 mod dead;
 mod gate;
 mod inspect;
-mod migrate;
 mod operator;
 mod plan;
 mod policy;
@@ -82,7 +81,6 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Backup(args) => backup::backup(&home, &args),
         Command::Restore(args) => backup::restore(&home, &args),
         Command::Chain(args) => chain::chain(&home, args),
-        Command::Migrate(args) => migrate::migrate(&home, &args),
         Command::Gate(args) => gate::gate(args),
         Command::Policy(args) => policy::policy(&home, args),
         Command::Operator(args) => runtime(1)?.block_on(operator::operator(&home, args)),

@@ -40,7 +40,7 @@ use crate::{
     terminal,
 };
 
-pub(crate) use boot::{accept_loss, migrate_chain};
+pub(crate) use boot::accept_loss;
 pub(crate) use restoring::{Restored, restore};
 pub(crate) use upkeep::Upkeep;
 

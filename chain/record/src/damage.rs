@@ -58,9 +58,6 @@ pub enum Damage {
     /// The segment continues another history.
     #[error("this segment continues another history")]
     Foreign,
-    /// The segment is in an older format than the one before it. A log never goes back.
-    #[error("this segment is in an older format than the one before it")]
-    OlderFormat,
     /// The bytes of a batch were changed, or are cut short.
     #[error("this batch was changed or is cut short")]
     Batch,
@@ -194,17 +191,17 @@ pub enum ScanError {
         /// What the system said.
         source: io::Error,
     },
-    /// It was written by a newer version of Ephor.
+    /// Another version of Ephor wrote it, in a journal format that this one does not have. Nothing was written.
     #[error(
-        "`{path}` is in journal format {found}, and this version of Ephor knows formats up to {known}: upgrade Ephor. \
+        "`{path}` is in journal format {found}, and this version of Ephor has format {known} alone: use the version that wrote it. \
          Nothing was changed"
     )]
-    NewerFormat {
+    OtherFormat {
         /// Which file.
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The newest known here.
+        /// The one that is known here.
         known: u32,
     },
 }

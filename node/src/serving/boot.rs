@@ -12,7 +12,6 @@ use ephor_chain::{
     Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, SigningKeys, Space,
     accept::{Accepted, accept},
     disk::Disk,
-    migrate::{Migrated, migrate},
     quota,
     restore::is_restoring,
     state::{Progress, StateError},
@@ -515,20 +514,6 @@ impl Node {
         self.kernel.stop().await;
         self.log.clone().close().await.context("the chain was not closed")
     }
-}
-
-/// Brings the chain of a home to the format that is written here. The home is locked.
-pub(crate) fn migrate_chain(
-    home: &Home,
-    protection: &Arc<Protection>,
-    progress: impl FnMut(Verified),
-) -> anyhow::Result<Migrated> {
-    let (files, random): (Arc<dyn Files>, Arc<dyn Random>) = (Arc::new(Disk), Arc::new(SystemRandom));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    refuse_restoring(home, &*files)?;
-    let Keys { signing, vault, .. } = Keys::open(home, &*files, &*random, protection)?;
-    let config = ChainConfig::in_home(home.path());
-    Ok(migrate(&config, signing, Arc::new(vault), &files, clock, random, progress)?)
 }
 
 /// Gives up a quarantined chain, keeps it aside, and begins a new one that names it. The home is locked.

@@ -77,7 +77,6 @@ fn an_error_is_one_object_of_one_shape_whatever_the_command() {
     for chain in ["log", "stat", "key"] {
         told(&["chain", chain, "--json"], "no_chain", json!("ephor run"), 1);
     }
-    told(&["migrate", "--json"], "no_chain", json!("ephor run"), 1);
     told(&["backup", "elsewhere", "--json"], "no_chain", json!("ephor run"), 1);
     told(&["ps", "--json", "--nothing"], "usage", Value::Null, 2);
     told(&["approve", "--json"], "usage", Value::Null, 2);
@@ -88,7 +87,6 @@ fn an_error_is_one_object_of_one_shape_whatever_the_command() {
     told(&["dead", "replay", "7", "--json"], "failed", json!("ephor dead drop 7"), 1);
     told(&["dead", "show", "7", "--json"], "refused", Value::Null, 1);
     told(&["approve", "99", "--json"], "failed", json!("ephor tickets"), 1);
-    told(&["migrate", "--json"], "in_use", json!("ephor ps"), 1);
     told(&["precedents", "revoke", "99", "--json"], "failed", json!("ephor precedents"), 1);
     up.signal(Signal::TERM);
     up.ended().succeeded();

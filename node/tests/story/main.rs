@@ -22,7 +22,6 @@ mod generations;
 mod keep;
 mod looking;
 mod main_job;
-mod migrate;
 mod openai;
 mod operators;
 mod paths;
