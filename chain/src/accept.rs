@@ -41,7 +41,7 @@ use crate::{
     read::read,
     restore,
     rotation::{KeyFile, Signers},
-    scan::{self, Scan},
+    scan::Scan,
     vault::{Vault, VaultKey},
     verify::{self as verifier, Against, verify},
 };

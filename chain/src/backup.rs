@@ -24,7 +24,7 @@ use crate::{
     head::PinnedHead,
     log::Config,
     manifest::{self, Manifest},
-    marks, scan,
+    marks,
     verify::{Against, verify},
 };
 

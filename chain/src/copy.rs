@@ -34,7 +34,7 @@ use crate::{
     log::Config,
     marks, minimum, press,
     pruner::Below,
-    scan::{self, Scan},
+    scan::Scan,
     segment, vault,
 };
 

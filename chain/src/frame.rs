@@ -21,7 +21,6 @@
 //! The checksum tells a torn frame from a whole one, and nothing more. What protects from people is the signed root and the
 //! commitments under it, and that there is one form only of everything else: those cover every byte.
 
-use ephor_base::Digest;
 
 
 /// Begins each frame.

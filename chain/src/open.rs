@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -10,12 +10,11 @@ use ephor_base::{Clock, Digest, Random, Seq, files::Files};
 use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Record, Rules, ScanError, Standing, Subject};
 use ephor_signatures::Signatures;
 use ephor_tlog::{Head, VerifierKeys};
-use ephor_verify::folder;
 
 use crate::{
     clock::RecordClock,
     durable,
-    error::{AppendError, Failure, OpenError},
+    error::{AppendError, OpenError},
     head::{HeadFile, PinnedHead},
     journal::{Journal, STEP},
     keys::SigningKeys,
@@ -29,7 +28,7 @@ use crate::{
     recovered::{self, Recovered},
     restore,
     rotation::Signers,
-    scan::{self, End, Scan},
+    scan::Scan,
         vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };

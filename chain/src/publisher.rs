@@ -373,7 +373,7 @@ impl Publisher {
 
     /// Takes away what lies below where the record has the log begin, as soon as that record is published and the journal
     /// begins behind it.
-    fn prune(&self, shop: &Shop) -> io::Result<()> {
+    fn prune(&self, _shop: &Shop) -> io::Result<()> {
         let Some(due) = self.lock().pruned else { return Ok(()) };
         let done = due.index <= self.pruned() || due.record.0 >= self.published();
         if done {

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use ephor_base::Digest;
-use ephor_chain::{OpenError, Private, Vault};
+use ephor_chain::{OpenError, Vault};
 use ephor_record::{Content, Entry, Fact, ScanError, entry::ENTRY_VERSION};
 
 use crate::common::{World, block_on, memory::Memory, message, tag};

@@ -15,7 +15,6 @@ use ephor_chain::{
     quota,
     restore::is_restoring,
     state::{Progress, StateError},
-    verify::Progress as Verified,
 };
 use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Gate, Registry, sensitive::may_hold_secrets};

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::Arc,
 };
 
@@ -34,7 +34,7 @@ fn used() -> (Place, String) {
 
 /// The file of a home's public keys.
 fn keys(place: &Place) -> String {
-    let keys = place.root().join("public");
+    let keys = place.root().join("as-published");
     fs::write(&keys, place.run(&["chain", "key"]).succeeded().stdout).unwrap();
     keys.display().to_string()
 }
@@ -229,7 +229,7 @@ fn a_log_is_verified_from_a_checkpoint_that_was_kept() {
 #[test]
 fn what_is_published_is_verified_without_the_journal_in_a_folder_and_behind_a_web_server() {
     let (place, keys) = used();
-    let public = place.root().join("public");
+    let public = place.root().join("as-published");
     copy(&place.home.join("chain"), &public);
     fs::remove_dir_all(public.join("journal")).unwrap();
     let server = Server::of(&public);
@@ -261,16 +261,16 @@ fn what_is_published_is_verified_without_the_journal_in_a_folder_and_behind_a_we
 
 /// A web server of another project, with the files of one folder.
 struct Server {
-    child: std::process::Child,
+    child: Child,
     url: String,
 }
 
 impl Server {
     fn of(folder: &Path) -> Self {
-        let mut python = std::process::Command::new("python3");
+        let mut python = Command::new("python3");
         python.args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory"]).arg(folder);
-        let piped = std::process::Stdio::piped;
-        let mut child = python.stdout(piped()).stderr(std::process::Stdio::null()).spawn().expect("python3 is there");
+        let piped = Stdio::piped;
+        let mut child = python.stdout(piped()).stderr(Stdio::null()).spawn().expect("python3 is there");
         let mut line = String::new();
         let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut out, &mut line).unwrap();
