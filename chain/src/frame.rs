@@ -21,15 +21,12 @@
 //! The checksum tells a torn frame from a whole one, and nothing more. What protects from people is the signed root and the
 //! commitments under it, and that there is one form only of everything else: those cover every byte.
 
-
-
 /// Begins each frame.
 pub(crate) const MAGIC: [u8; 8] = *b"EphFrame";
 /// Bytes before the sections.
 pub(crate) const HEADER: usize = 36;
 /// The most that header, checkpoint and checksum take together.
-pub(crate) const OVERHEAD: u64 =
-    (HEADER + CHECKSUM + ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
+pub(crate) const OVERHEAD: u64 = (HEADER + CHECKSUM + ephor_tlog::checkpoint::MAX_CHECKPOINT_BYTES) as u64;
 /// The largest frame that is written and read: what a batch may hold, one record of the largest size on top, and overhead. The
 /// queue takes nothing into a batch that would make it larger.
 pub(crate) const MAX_FRAME: u64 = 32 << 20;

@@ -1,10 +1,6 @@
 //! Opening a chain: look at everything, decide, and only then write.
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use ephor_base::{Clock, Digest, Random, Seq, files::Files};
 use ephor_record::{Damage, Fact, Finding, Follows, Minimum, Record, Rules, ScanError, Standing, Subject};
@@ -29,7 +25,7 @@ use crate::{
     restore,
     rotation::Signers,
     scan::Scan,
-        vault::{Vault, VaultKey},
+    vault::{Vault, VaultKey},
     writer::{Shared, Writer, origin_digest},
 };
 

@@ -396,10 +396,7 @@ fn published_size(chain: &Path, files: &Arc<dyn Files>, first: u64) -> Result<u6
 }
 
 /// The frame at `offset`, if there is one with a right checksum.
-pub(crate) fn read_frame(
-    file: &dyn File,
-    offset: u64,
-) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
+pub(crate) fn read_frame(file: &dyn File, offset: u64) -> std::io::Result<Option<(FrameHeader, Vec<u8>)>> {
     let mut start = [0; frame::HEADER];
     folder::read_full(file, &mut start, offset)?;
     let Some(header) = FrameHeader::parse(&start) else { return Ok(None) };

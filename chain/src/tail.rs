@@ -105,7 +105,8 @@ impl Tail {
         let Some(file) = folder::open_existing(&*self.files, &path, Open::Read)? else { return Ok(None) };
         let mut bytes = [0; segment::HEADER];
         folder::read_full(&*file, &mut bytes, 0)?;
-        SegmentHeader::parse(&bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a segment's header is damaged"))?;
+        SegmentHeader::parse(&bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a segment's header is damaged"))?;
         Ok(Some(Place { file, offset: segment::HEADER as u64 }))
     }
 }

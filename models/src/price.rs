@@ -38,25 +38,26 @@ pub struct BadPrice(f64);
 /// From which day the prices of the list are.
 pub const LISTED_ON: &str = "2026-11-21";
 
-/// List prices of OpenAI's chat models on the day [`LISTED_ON`], cached input not deducted. A name counts with a date after it too.
-const LIST: &[(&str, Price)] = &[
-    ("gpt-5.2", dollars(175, 1_400)),
-    ("gpt-5.1", dollars(125, 1_000)),
-    ("gpt-5", dollars(125, 1_000)),
-    ("gpt-5-mini", dollars(25, 200)),
-    ("gpt-5-nano", dollars(5, 40)),
-    ("gpt-4.1", dollars(200, 800)),
-    ("gpt-4.1-mini", dollars(40, 160)),
-    ("gpt-4.1-nano", dollars(10, 40)),
-    ("gpt-4o", dollars(500, 1_500)),
-    ("gpt-4o-mini", dollars(15, 60)),
-    ("gpt-4-turbo", dollars(1_000, 3_000)),
-    ("gpt-4", dollars(3_000, 6_000)),
-    ("gpt-3.5-turbo", dollars(150, 200)),
-    ("o1", dollars(1_500, 6_000)),
-    ("o3", dollars(200, 800)),
-    ("o3-mini", dollars(110, 440)),
-    ("o4-mini", dollars(110, 440)),
+/// List prices of OpenAI's chat models on the day [`LISTED_ON`], cached input not deducted, and the most tokens each may be asked to
+/// write. A name counts with a date after it too.
+const LIST: &[(&str, Price, u64)] = &[
+    ("gpt-5.2", dollars(175, 1_400), 128_000),
+    ("gpt-5.1", dollars(125, 1_000), 128_000),
+    ("gpt-5", dollars(125, 1_000), 128_000),
+    ("gpt-5-mini", dollars(25, 200), 128_000),
+    ("gpt-5-nano", dollars(5, 40), 128_000),
+    ("gpt-4.1", dollars(200, 800), 32_768),
+    ("gpt-4.1-mini", dollars(40, 160), 32_768),
+    ("gpt-4.1-nano", dollars(10, 40), 32_768),
+    ("gpt-4o", dollars(500, 1_500), 16_384),
+    ("gpt-4o-mini", dollars(15, 60), 16_384),
+    ("gpt-4-turbo", dollars(1_000, 3_000), 4_096),
+    ("gpt-4", dollars(3_000, 6_000), 8_192),
+    ("gpt-3.5-turbo", dollars(150, 200), 4_096),
+    ("o1", dollars(1_500, 6_000), 100_000),
+    ("o3", dollars(200, 800), 100_000),
+    ("o3-mini", dollars(110, 440), 100_000),
+    ("o4-mini", dollars(110, 440), 100_000),
 ];
 
 /// From US cents for a million tokens.
@@ -90,14 +91,13 @@ impl Price {
     /// overdrawn because a price is not known.
     #[must_use]
     pub fn listed(model: &str) -> Self {
-        let known = LIST.iter().find(|(name, _)| model.strip_prefix(name).is_some_and(is_date));
-        known.map_or_else(Self::highest, |(_, price)| *price)
+        known(model).map_or_else(Self::highest, |(_, price, _)| *price)
     }
 
     /// The highest price of the list, in each direction.
     #[must_use]
     pub fn highest() -> Self {
-        LIST.iter().fold(Self::FREE, |highest, (_, price)| Self {
+        LIST.iter().fold(Self::FREE, |highest, (_, price, _)| Self {
             input: highest.input.max(price.input),
             cached: highest.cached.max(price.cached),
             output: highest.output.max(price.output),
@@ -112,6 +112,15 @@ impl Price {
         let millionths: u128 = parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price)).sum();
         u64::try_from(millionths.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
+}
+
+/// The most tokens that `model` may be asked to write, where the list says: it refuses a request for more.
+pub(crate) fn most_output(model: &str) -> Option<u64> {
+    known(model).map(|(_, _, most)| *most)
+}
+
+fn known(model: &str) -> Option<&'static (&'static str, Price, u64)> {
+    LIST.iter().find(|(name, ..)| model.strip_prefix(name).is_some_and(is_date))
 }
 
 /// Nothing, or `-2024-08-06`.

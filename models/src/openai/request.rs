@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::value::Value;
 
 use super::{fence, names::Names};
+use crate::price::most_output;
 
 /// What a server understands, as far as servers differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +121,9 @@ struct ToolFunction<'a> {
 
 /// The body of the request for `task`.
 pub(crate) fn body(task: &ModelTask, names: &Names, dialect: Dialect) -> Vec<u8> {
-    let limit = |which| (dialect.limit == which).then_some(task.max_output_tokens);
+    // A listed model refuses a request for more than it can write.
+    let most = most_output(&task.model.name).map_or(task.max_output_tokens, |most| most.min(task.max_output_tokens));
+    let limit = |which| (dialect.limit == which).then_some(most);
     let request = Request {
         model: &task.model.name,
         messages: task.messages.iter().map(|message| wire_message(message, names)).collect(),
@@ -254,5 +257,23 @@ mod tests {
         assert!(!DIALECT.after("unknown field `stream_options`").unwrap().usage_in_stream);
         assert_eq!(DIALECT.after("max_tokens is too large: 9999"), None);
         assert_eq!(DIALECT.after("no such model"), None);
+    }
+
+    #[test]
+    fn a_listed_model_is_asked_for_no_more_than_it_can_write() {
+        let mut task = task("openai", "gpt-x", "", 1);
+        task.max_output_tokens = 16_384;
+        for (model, most) in [
+            ("gpt-3.5-turbo", 4_096),
+            ("gpt-4-turbo-2024-04-09", 4_096),
+            ("gpt-4", 8_192),
+            ("gpt-4o", 16_384),
+            ("gpt-5", 16_384),
+            ("some-other", 16_384),
+        ] {
+            task.model.name = model.to_owned();
+            let wire: Value = serde_json::from_slice(&body(&task, &Names::new(&[]), DIALECT)).unwrap();
+            assert_eq!(wire["max_tokens"], most, "{model}");
+        }
     }
 }

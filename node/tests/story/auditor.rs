@@ -34,7 +34,7 @@ fn used() -> (Place, String) {
 
 /// The file of a home's public keys.
 fn keys(place: &Place) -> String {
-    let keys = place.root().join("as-published");
+    let keys = place.root().join("public");
     fs::write(&keys, place.run(&["chain", "key"]).succeeded().stdout).unwrap();
     keys.display().to_string()
 }
@@ -255,7 +255,9 @@ fn what_is_published_is_verified_without_the_journal_in_a_folder_and_behind_a_we
     let ran = place.run(&["chain", "verify", &nowhere, "--key", &keys]);
     assert!(ran.stdout.contains("the published checkpoint is missing"), "{}", ran.stdout);
     drop(server);
-    place.run(&["chain", "verify", "http://127.0.0.1:9/", "--key", &keys]).failed(&["nothing is known about the chain"]);
+    place
+        .run(&["chain", "verify", "http://127.0.0.1:9/", "--key", &keys])
+        .failed(&["nothing is known about the chain"]);
     place.run(&["chain", "verify", "http://example.com/log", "--key", &keys]).failed(&["is not encrypted"]);
 }
 

@@ -64,10 +64,7 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
 }
 
 /// Where a chain is published of which there is nothing else: a URL, or a copied folder without a journal.
-fn published_alone(
-    directory: Option<&Path>,
-    files: &Arc<dyn Files>,
-) -> anyhow::Result<Option<Arc<dyn TileSource>>> {
+fn published_alone(directory: Option<&Path>, files: &Arc<dyn Files>) -> anyhow::Result<Option<Arc<dyn TileSource>>> {
     let Some(directory) = directory else { return Ok(None) };
     let text = directory.to_str().unwrap_or_default();
     if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
