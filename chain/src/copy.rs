@@ -100,7 +100,7 @@ impl Copying<'_> {
     /// Nothing if more was published meanwhile than it knew of.
     fn cut(&self, had: Head) -> Result<Option<Cut>, ScanError> {
         let (chain, files) = (&self.from.folder, self.files);
-        let minimum = minimum::load(chain, &files)?;
+        let minimum = minimum::load(chain, files)?;
         let published = marks::read_published(chain, files)?;
         let size = published.as_ref().map_or(0, |(_, published)| published.head.size);
         marks::load_head(&self.from.head, &**files)?;

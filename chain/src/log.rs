@@ -292,7 +292,7 @@ impl Log {
     /// Looks at what stands: holds, dead letters, schedules. What was recorded counts, also while it is not on the disk.
     /// The log goes on meanwhile.
     pub fn standing<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        let standing = Arc::clone(&self.handle.shared.lock().rules.standing());
+        let standing = Arc::clone(self.handle.shared.lock().rules.standing());
         look(&standing)
     }
 

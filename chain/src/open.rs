@@ -76,7 +76,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
         last = Some(batch);
     }
     let torn = marks.judge(&scan, keys)?;
-    Minimum::check(minimum::load(&config.folder, &files)?, scan.rules.pruned())?;
+    Minimum::check(minimum::load(&config.folder, files)?, scan.rules.pruned())?;
     if head.is_none() && scan.tree.size() > 0 {
         return Err(ScanError::found("head", 0, None, Damage::HeadMissing));
     }

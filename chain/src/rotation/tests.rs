@@ -85,7 +85,7 @@ fn a_checkpoint_signed_by_another_generation_than_the_one_in_force_is_found() {
     check(&old).unwrap();
     check(&new).unwrap();
     let (mut at, mut turns) = (segment::HEADER, Vec::new());
-    while let Some(header) = bytes.get(at..).and_then(|rest| FrameHeader::parse(rest)) {
+    while let Some(header) = bytes.get(at..).and_then(FrameHeader::parse) {
         let end = at + header.length as usize;
         let sections = frame::sections(&header, bytes.get(at..end).unwrap()).unwrap();
         let checkpoint = Checkpoint::parse(sections.checkpoint).unwrap();

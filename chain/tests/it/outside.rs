@@ -98,8 +98,7 @@ fn no_file_can_be_changed_or_taken_away_unseen() {
     for lists in [true, false] {
         let whole = Public::new(lists);
         // What no source lists and no checkpoint needs is looked for in a folder alone.
-        let counts =
-            |name: &Path| lists || !name.starts_with("checkpoints") && !name.iter().any(|part| is_partial(part));
+        let counts = |name: &Path| lists || !name.starts_with("checkpoints") && !name.iter().any(is_partial);
         for (name, bytes) in whole.files.iter().filter(|(name, _)| counts(name)) {
             for at in [0, bytes.len() / 2, bytes.len() - 1] {
                 let mut other = whole.clone();
