@@ -201,7 +201,7 @@ pub enum ScanError {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The one that is known here.
+        /// The one known here.
         known: u32,
     },
 }
