@@ -100,8 +100,7 @@ impl Kernel {
             }
         }
         self.release_before().await;
-        // A client that asks for dead letters first is told of these; a log that fails says so at once to the caller that records
-        // next.
+        // A client that asks for dead letters first is told of these; a log that fails says so at once to the caller that records next.
         if let Err(error) = self.door().log().flush().await {
             tracing::error!(%error, "what the boot before left is not settled on the disk");
         }

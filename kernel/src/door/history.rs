@@ -501,7 +501,7 @@ impl Session {
             origin::of((case.call, tool, arguments), harms, plan.planned(), self.conduct.spent(), &self.table);
         let digest = call_digest(name, arguments);
         if permitted {
-            // What a person permitted for want of a plan is done of the one that is made later.
+            // What a person permitted for want of a plan is done of the one made later.
             let unplanned = matches!(plan, PlanOf::Missing).then(|| Call { id: case.call, tool, arguments }.taken());
             self.conduct.permitted(case.call, digest, origins.step.or(unplanned));
             if let (true, Ask::Tool(ToolAsk::Known { keeps: Some(bytes), .. })) = (harms.reversible, ask) {

@@ -54,7 +54,7 @@ pub(crate) struct Serving {
     within: Option<CallId>,
     /// Who answers for the session. Kept, so that a call that outlives its session still ends on the record.
     operator: Option<OperatorId>,
-    /// How what is recorded reaches the session; the same for one that is over.
+    /// How what is recorded reaches the session; the same for a session that is over.
     link: Link,
     /// The session is not come back to before this call has ended.
     _under_way: UnderWay,
@@ -364,7 +364,7 @@ impl Serving {
     ) -> Result<Answered, Refusal> {
         let (intent, reserved) = (durable.receipt().seq, reservation.amount());
         let (reach, until) = (self.reach(asked), self.until(asked));
-        // Whatever the law said when it was decided: nothing begins under one that is over.
+        // Whatever the law said when it was decided: nothing begins under a law that is over.
         let digest = self.link.veil.as_deref().map(|veil| digest_of(veil, &task)).unwrap_or(asked.digest);
         let it = For { caller: &self.caller, task, digest, reach: reach.clone(), until };
         let Some(permit) = Permit::make(verdict, self.door.gate().digest(), durable, it) else {

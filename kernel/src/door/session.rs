@@ -319,8 +319,7 @@ impl Session {
     /// Labels the parts of a message.
     pub(crate) fn enter_parts(&mut self, gate: &Gate, from: Option<SessionId>, parts: &[Part]) -> Vec<SpanId> {
         let label = |kind| match (from, kind) {
-            // Whatever the parts say of themselves, no person has typed them here, and what that session was shown is not known
-            // here.
+            // Whatever the parts say of themselves, no person has typed them here, and what that session was shown is not known here.
             (Some(_), _) => Label::new(Source::Peer, Integrity::Untrusted, Confidentiality::Confidential),
             (None, PartKind::Typed | PartKind::Vouched | PartKind::Plan) => {
                 Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)

@@ -38,8 +38,7 @@ enum End {
 
 impl Serving {
     /// The answer that an attempt waits for which was begun before: by an incarnation that is over, or by a node. Nothing,
-    /// if it waits for none. An answer is to the file that was there when it was asked for: where another is by now, there is no
-    /// answer.
+    /// if it waits for none. An answer is to the file that was there when it was asked for: where another is by now, there is no answer.
     pub(super) async fn parked(&self, asked: &mut Asked) -> Result<Option<Answer>, Refusal> {
         let parked = |session: &mut Session| session.parked(asked.call, asked.attempt).cloned();
         let Some(parked) = self.door.with_session(self.caller.session, parked).flatten() else { return Ok(None) };
