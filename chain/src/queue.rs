@@ -421,7 +421,7 @@ impl Queue {
     }
 
     /// Whether the writer has to hear of what was taken: the batch is due, or its time to wait begins. What only rides along does
-    /// not disturb it.
+    /// not disturb the writer.
     pub(crate) fn is_news(&mut self) -> bool {
         !std::mem::replace(&mut self.batch.told, true) || self.is_due()
     }
