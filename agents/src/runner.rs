@@ -45,7 +45,7 @@ struct Agent {
 enum Break {
     /// The turn ends, with a reply that says so.
     Turn(Interrupt),
-    /// The process stops. The turn stays as it stands on the record, for whoever goes on with it.
+    /// The process stops. The turn stays as it stands on the record, for the process that goes on with it.
     Stop,
 }
 
@@ -58,7 +58,7 @@ impl Agent {
             self.process.enter(TurnState::Idle);
             match self.process.receive().await {
                 Incoming::Stop => return Ok(()),
-                // It is linked to nobody and monitors nobody.
+                // It is linked to no process and monitors none.
                 Incoming::Exit(_) => {}
                 Incoming::Message(envelope) => {
                     let calls = self.errands.take(envelope.id).await;

@@ -34,13 +34,13 @@ impl Default for TurnLimits {
 const MAX_RETRIES: u32 = 2;
 /// The wait before the first repeat; each later one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait that a provider may ask for. Nobody sits and waits for longer; the failure says how long it is.
+/// The longest wait that a provider may ask for. No person sits and waits for longer; the failure says how long it is.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Something that stops a turn from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interrupt {
-    /// The person, or whoever stops the process.
+    /// The person, or the caller that stops the process.
     Cancelled,
     /// The time is up.
     TimeUp,

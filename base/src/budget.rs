@@ -37,7 +37,7 @@ pub struct Budget {
     #[cbor(n(5), with = "sparse", has_nil)]
     #[serde(with = "counted")]
     pub children: u64,
-    /// How many generations there may be below. Nobody uses it up: a child has one less than its parent.
+    /// How many generations there may be below. It is not used up: a child has one less than its parent.
     #[cbor(n(6), with = "sparse", has_nil)]
     #[serde(with = "counted")]
     pub depth: u64,

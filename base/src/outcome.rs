@@ -18,7 +18,7 @@ pub enum Outcome {
     /// It was stopped before it finished. Part of its effect may have happened.
     #[n(2)]
     Cancelled,
-    /// The node died in between: nobody knows whether the effect happened.
+    /// The node died in between: whether the effect happened is not known.
     #[n(3)]
     Indeterminate,
 }
@@ -62,7 +62,7 @@ pub struct ModelAnswer {
     /// The tools it wants called, in order.
     #[n(1)]
     pub tool_uses: Vec<ToolUse>,
-    /// How it ended. Of one that is not complete no tool is called, so it names none.
+    /// How it ended. Of an incomplete one no tool is called, so it names none.
     #[cbor(n(2), decode_with = "AnswerEnd::decode_any")]
     pub end: AnswerEnd,
     /// The tokens it took.
@@ -138,7 +138,7 @@ pub struct Usage {
     #[cbor(n(3), with = "sparse", has_nil)]
     #[serde(default)]
     pub cached: u64,
-    /// Those of `output` that nobody is shown.
+    /// Those of `output` that are not shown.
     #[cbor(n(4), with = "sparse", has_nil)]
     #[serde(default)]
     pub reasoning: u64,
@@ -274,7 +274,7 @@ failure_kinds! {
     Trap = 13, "trap", "Trap", Never;
     /// The driver panicked: a bug of ours.
     Crashed = 14, "crashed", "Crash of the driver", Never;
-    /// The channel is gone: the reply was recorded and nobody took it.
+    /// The channel is gone: the reply was recorded and not taken.
     Undelivered = 15, "undelivered", "Not delivered", Never;
     /// The workspace is gone, or cannot be opened.
     Workspace = 16, "workspace", "No workspace", Never;

@@ -186,7 +186,7 @@ impl Reach {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Whether a call changes or sends anything, so that its critical arguments must come from someone trusted.
+    /// Whether a call changes or sends anything, so that its critical arguments must come from a trusted source.
     #[n(0)]
     pub consequential: bool,
     /// The most confidential context from which it may be called.
@@ -311,8 +311,8 @@ pub struct Paging {
     pub next: Option<String>,
 }
 
-/// What a second run of a call does. Of one that was cut off nobody knows whether it took effect, so only what is harmless twice is
-/// made again by itself; of any other the model is told, and decides.
+/// What a second run of a call does. Of one that was cut off it is not known whether it took effect, so only what is harmless twice
+/// is made again by itself; of any other the model is told, and decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, Encode, Decode)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]

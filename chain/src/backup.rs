@@ -1,7 +1,7 @@
 //! Backs a home up: a copy of its record at one head, verified, which can be brought up to date later.
 //!
 //! The copy is laid out as a home is. It does not hold the keys that sign the chain: a restored home signs under keys of its
-//! own, so that nobody can sign a second history from a copy. What is full and known to be whole in an older backup of the
+//! own, so that no holder of a copy can sign a second history from it. What is full and known to be whole in an older backup of the
 //! same log is not copied again. The long part of that leaves the older backup as it is; only while journal, checkpoint and
 //! head are exchanged, and the result is verified, the folder has no manifest and is no backup.
 
@@ -75,7 +75,7 @@ pub enum BackupError {
     #[error("`{0}` is neither empty nor a backup of this log: name another folder")]
     Foreign(PathBuf),
     /// The folder holds a backup of a later or of another history of this log. Nothing was written. Either the home was set
-    /// back, or somebody signed a second history.
+    /// back, or a holder of its keys signed a second history.
     #[error(
         "`{folder}` holds a backup of {size} entries that are not in the chain of this home: keep it, and name another folder"
     )]

@@ -209,8 +209,8 @@ impl Copying<'_> {
         self.copy(&of(self.from), &of(self.to), Some(contents))
     }
 
-    /// Copies the keys of the sessions, and then which sessions were erased, so that whoever goes on from the copy gives none of
-    /// those a key again; says which files that are, below the vault.
+    /// Copies the keys of the sessions, and then which sessions were erased, so that a home that goes on from the copy gives none
+    /// of those a key again; says which files that are, below the vault.
     pub(crate) fn copy_sessions(&self) -> Result<Vec<PathBuf>, ScanError> {
         let mut copied = Vec::new();
         for name in sessions(&self.from.vault, &["", "keys"], &**self.files)? {
@@ -249,7 +249,7 @@ impl Copying<'_> {
                 return Ok(true);
             }
         }
-        // Half erased, or damaged. What nobody can read is not put over what an older backup may have.
+        // Half erased, or damaged. What cannot be read is not put over what an older backup may have.
         Ok(true)
     }
 

@@ -22,9 +22,9 @@ use rustix::{
 pub enum Whose {
     /// Part of a chain, or of a copy of one. Anybody may have written it, since what it holds is verified. Never a link.
     Chain,
-    /// Part of a home: of this user or root, and nobody else may write it. Never a link.
+    /// Part of a home: of this user or root, and no other user may write it. Never a link.
     Home,
-    /// A secret of this user: nobody else may read it, or write its folder. Neither is a link.
+    /// A secret of this user: no other user may read it, or write its folder. Neither is a link.
     Secret,
     /// A file that a person named. It may be a link, and anybody's.
     Named,
@@ -79,7 +79,7 @@ fn open_at(at: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<OwnedFd
     }
 }
 
-/// The folder of a secret, which only its owner can write. In a folder as `/tmp`, nobody takes away another's file.
+/// The folder of a secret, which only its owner can write. In a folder as `/tmp`, no user takes away another's file.
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -104,7 +104,7 @@ fn is_ours(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw() || stat.st_uid == 0
 }
 
-/// Nobody else may do what is `kept`, nor write. A group of this user's own is nobody else.
+/// No other user may do what is `kept`, nor write. A group of this user's own is no other user.
 fn check_owner(stat: &Stat, kept: Mode) -> io::Result<()> {
     let denied = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if !is_ours(stat) {

@@ -129,8 +129,8 @@ impl Descent {
         }
     }
 
-    /// The sessions that came out of `session`, in the order of their ids. Over and above what it said: whoever was told by one of
-    /// them counts too, at whatever time.
+    /// The sessions that came out of `session`, in the order of their ids. Over and above what it said: a session that was told by
+    /// one of them counts too, at whatever time.
     pub(crate) fn of(&self, session: SessionId) -> Vec<SessionId> {
         let (mut found, mut todo) = (BTreeSet::new(), vec![session]);
         while let Some(next) = todo.pop() {

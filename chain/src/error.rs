@@ -134,7 +134,7 @@ pub enum OpenError {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The one that is known here.
+        /// The one known here.
         known: u32,
     },
     /// The clock of the machine cannot be right: no record rests for so long, and none could be put right that believed it.

@@ -5,7 +5,7 @@
 //! again and waited for, so that a power cut loses little.
 //!
 //! The file has three slots of 256 bytes, each a line of text at the beginning of a page of its own: a write that is torn, or a page
-//! that cannot be read any more, takes one slot with it. Slot 0 takes the writes that nobody waits for; slots 1 and
+//! that cannot be read any more, takes one slot with it. Slot 0 takes the writes that no caller waits for; slots 1 and
 //! 2 take turns at the others. Whatever a crash tears, one slot that was waited for is whole. The newest whole slot
 //! counts. After a sync that failed the file is made anew. The line says `running` or `stopped`: after a clean stop nothing
 //! may follow the end of the journal.
@@ -193,7 +193,7 @@ impl HeadFile {
         synced
     }
 
-    /// The newest slot never has a smaller head than an older one: whoever publishes may come with a head that the writer
+    /// The newest slot never has a smaller head than an older one: the publisher may come with a head that the writer
     /// has left behind.
     fn next(&self, open: &mut Pinning, head: Head, stopped: bool) -> PinnedHead {
         if head.size >= open.head.size {

@@ -1,4 +1,4 @@
-//! Sessions that somebody uses: their keys stay in memory, and no pruning takes their beginnings away.
+//! Sessions in use: their keys stay in memory, and no pruning takes their beginnings away.
 
 use std::{io, sync::Arc};
 

@@ -29,7 +29,7 @@ pub struct IntentRecord {
 }
 
 impl IntentRecord {
-    /// Whom it concerns. The verdict must concern the same.
+    /// What it concerns. The verdict must concern the same.
     #[must_use]
     pub fn subject(&self) -> Subject {
         Subject {

@@ -224,8 +224,8 @@ impl Log {
         }
     }
 
-    /// Uses a session: as long as this is there, its key stays in memory, and no pruning takes its beginning away. Whoever takes
-    /// a session up asks for this first and reads then.
+    /// Uses a session: as long as this is there, its key stays in memory, and no pruning takes its beginning away. A caller that
+    /// takes a session up asks for this first and reads then.
     ///
     /// # Errors
     /// [`AppendError`] if the keys cannot be used any more.
@@ -321,7 +321,7 @@ impl Log {
     }
 
     /// Resolves when something was refused because of the quota and nothing more can begin; never, if there is no quota.
-    /// Whoever runs the log should end then: only what was begun is still taken.
+    /// The process that runs the log should end then: only what was begun is still taken.
     pub fn full(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let full = self.handle.shared.lock().quota.as_ref().map(|quota| Arc::clone(&quota.full));
         async move {
@@ -353,7 +353,7 @@ impl Log {
             let queue = self.handle.shared.lock();
             (queue.head.size, queue.rules.pruned())
         };
-        // What the record calls pruned may be there for a moment, and whoever reads must not build on it.
+        // What the record calls pruned may be there for a moment, and a reader must not build on it.
         let from = Seq(pruned.map_or(0, |pruned| pruned.index));
         Entries::open(&self.handle.config.folder, &self.handle.files).from(from).up_to(size)
     }
@@ -450,7 +450,7 @@ async fn take_stop(shared: &Shared) -> Result<(), AppendError> {
     }
 }
 
-/// Puts whoever asks among those who wait for the next batch.
+/// Puts the caller among those who wait for the next batch.
 pub(crate) fn wait(queue: &mut Queue) -> Waiting {
     let (waiter, waiting) = oneshot::channel();
     queue.batch.waiters.push(waiter);

@@ -8,10 +8,10 @@
 //!   between a stop and the trimming.
 //! - The **published checkpoint** replaces its predecessor atomically, so a damaged one is damage. A missing one is
 //!   damage as soon as there is more than the first batch: it is published before the second is written.
-//! - The **pinned head** is made before the journal, so it is missing only if somebody took it. A verifier that is
+//! - The **pinned head** is made before the journal, so it is missing only if it was taken away. A verifier that is
 //!   given none checks without it, and then cannot notice a log that was cut back together with its checkpoint.
 //! - What lies **before the oldest segment** is published; tiles and checkpoint must agree with the segment on it.
-//! - A **missing segment** shows as a gap, at the end as a journal shorter than the marks. A file that nobody writes
+//! - A **missing segment** shows as a gap, at the end as a journal shorter than the marks. A file that the chain does not write
 //!   there is a finding too: a segment under another name is a lost segment.
 //! - `*.tmp` files of ours are half-made replacements. They never count.
 

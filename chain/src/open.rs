@@ -88,7 +88,7 @@ pub(crate) fn look(config: &Config, files: &Arc<dyn Files>, keys: &VerifierKeys)
     Ok(Looked { scan, torn, head, published: marks.published(), last, signers, changes })
 }
 
-/// What stands in a chain that nobody writes, as opening it would find it. Nothing is written.
+/// What stands in a chain that no process writes, as opening it would find it. Nothing is written.
 ///
 /// # Errors
 /// [`ScanError`]: the chain is not whole, or cannot be read.
@@ -154,7 +154,7 @@ fn clock(world: &World<'_>, looked: &Looked) -> Result<RecordClock, OpenError> {
     RecordClock::begin(last, now).ok_or(OpenError::Clock { now: now.0, last })
 }
 
-/// Whether the record names another vault key. What is sealed under one that somebody else put there is theirs to read.
+/// Whether the record names another vault key. What is sealed under a key that an intruder put there is the intruder's to read.
 pub(crate) fn is_other_vault(rules: &Rules, name: Digest) -> bool {
     rules.vault().is_some_and(|named| named != name)
 }

@@ -1,7 +1,7 @@
 //! What has to keep to the order of the record.
 //!
 //! A state that follows from the record must change in the order in which entries get their places, or it cannot be made
-//! again from them. Whoever keeps such a state takes part at the very moment a place is given.
+//! again from them. The keeper of such a state takes part at the very moment a place is given.
 
 use ephor_base::{Receipt, Timestamp};
 use ephor_record::Record;

@@ -3,7 +3,7 @@
 //! A locked file is `ephor locked key 1` and a line feed, then, big-endian, the memory in KiB (4 bytes), the passes (4) and
 //! the lanes (4) of Argon2id (RFC 9106, version 0x13), its 16-byte salt, a 24-byte nonce, and the XChaCha20-Poly1305 of the
 //! file as it would be unlocked; then the SHA-256 of all that. What comes before the nonce is authenticated beside it. The
-//! SHA-256 tells a file that was changed by accident from a wrong passphrase; somebody who changes it on purpose can make
+//! SHA-256 tells a file that was changed by accident from a wrong passphrase; an attacker who changes it on purpose can make
 //! the one look like the other, and gains nothing.
 //!
 //! While the passphrase is being changed, a file holds both forms, old and new, and opens with either; see [`relock`].
@@ -98,7 +98,7 @@ enum Shut {
 }
 
 impl Protection {
-    /// None: whoever can read the file has the key.
+    /// None: a process that can read the file has the key.
     #[must_use]
     pub fn none() -> Self {
         Self::default()

@@ -1,8 +1,8 @@
 //! The pruner: takes away what lies below the minimum of a log, once the record and the published minimum say so.
 //!
-//! Below the minimum go the bundles, the tiles of level 0, the sealed contents, and the kept checkpoints, whose roots nobody
-//! could compute any more. Tiles of the other levels stay: with them everything that is left can still be proven. Interrupted
-//! anywhere, it goes on where it was; what it leaves behind never counts.
+//! Below the minimum go the bundles, the tiles of level 0, the sealed contents, and the kept checkpoints, whose roots could not be
+//! computed any more. Tiles of the other levels stay: with them everything that is left can still be proven. Interrupted anywhere,
+//! it goes on where it was; what it leaves behind never counts.
 
 use std::{
     io,

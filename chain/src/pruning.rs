@@ -38,14 +38,14 @@ use crate::{
     writer::Shared,
 };
 
-/// What somebody wants to be pruned.
+/// What the caller wants to be pruned.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wish {
     /// Keep entries for longer than the configuration says.
     pub keep: Option<Retention>,
     /// Keep entries of this time and later.
     pub before: Option<Timestamp>,
-    /// The sessions that somebody has open, whenever they were last talked in.
+    /// The sessions that are open, whenever they were last talked in.
     pub open: Vec<SessionId>,
 }
 

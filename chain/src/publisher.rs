@@ -2,7 +2,7 @@
 //!
 //! The writer hands its batches over in memory. When that would be too much it lets go of them, and they are read back from
 //! the journal. A round writes what is new, waits for all of it at once, replaces the checkpoint, pins the head, and only
-//! then takes away what nobody needs any more. An error in a round is no error of the log: the next one begins again at what
+//! then takes away what is not needed any more. An error in a round is no error of the log: the next one begins again at what
 //! is published, and the head is made durable all the same. While rounds fail, so many bytes may wait and no more: then the log
 //! takes only what ends something.
 
@@ -100,7 +100,7 @@ struct Due {
     asked: Vec<oneshot::Sender<io::Result<()>>>,
 }
 
-/// What whoever publishes works with.
+/// What the publisher works with.
 struct Shop {
     /// None after an error: what it had in memory may not be what is in the files.
     press: Option<Press>,
@@ -255,7 +255,7 @@ impl Publisher {
     pub(crate) fn ask(&self) -> oneshot::Receiver<io::Result<()>> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
-        // Nobody is left to answer once the thread ends; whoever asks then learns it by the reply being dropped.
+        // No thread answers once this one ends; a caller that asks then learns it by the reply being dropped.
         if !state.ending {
             state.asked.push(reply);
         }
@@ -280,7 +280,7 @@ impl Publisher {
     }
 
     fn run(&self) {
-        // However this thread ends, nobody waits for it any more.
+        // However this thread ends, no caller waits for it any more.
         let _ended = Ended(self);
         // Opening has just published, so the first wait is a whole one.
         while self.pause() {
@@ -299,7 +299,7 @@ impl Publisher {
                 state.latest = state.latest.take().or(signed);
             }
             for reply in asked {
-                // Nobody who has gone away needs an answer.
+                // A caller that has gone away needs no answer.
                 let _ = reply.send(done.as_ref().copied().map_err(|error| error.kind().into()));
             }
         }
@@ -334,7 +334,7 @@ impl Publisher {
         }
     }
 
-    /// Waits for something to publish, or somebody who asks for it.
+    /// Waits for something to publish, or for a caller that asks for it.
     fn next(&self) -> Option<Due> {
         let idle = |state: &mut State| state.latest.is_none() && state.asked.is_empty() && !state.ending;
         let mut state = self.work.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);

@@ -43,7 +43,7 @@ const BATCH_BYTES: u64 = 4 << 20;
 /// be room for the largest record, or for a pruning, which repeats it.
 const SNAPSHOT_BYTES: u64 = 12 << 20;
 
-/// How long a record that nobody waits for may stay in memory alone.
+/// How long a record that no caller waits for may stay in memory alone.
 const LINGER: Duration = Duration::from_millis(100);
 
 /// Who waits for a batch.
@@ -65,10 +65,10 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// Tells whoever waits for it that nothing comes of it.
+    /// Tells the caller that waits for it that nothing comes of it.
     pub(crate) fn refuse(self, failure: &Arc<Failure>) {
         let why = Arc::clone(failure).into();
-        // Whoever has gone away needs no answer.
+        // A caller that has gone away needs no answer.
         match self {
             Self::Room(_, reply) => drop(reply.send(Err(why))),
             Self::Key(_, reply) | Self::Find(_, reply) => drop(reply.send(Err(why))),
@@ -420,8 +420,8 @@ impl Queue {
         !self.batch.waiters.is_empty() || self.batch.bytes() >= BATCH_BYTES || ending
     }
 
-    /// Whether the writer has to hear of what was taken: the batch is due, or its time to wait begins. What only rides
-    /// along disturbs nobody.
+    /// Whether the writer has to hear of what was taken: the batch is due, or its time to wait begins. What only rides along does
+    /// not disturb the writer.
     pub(crate) fn is_news(&mut self) -> bool {
         !std::mem::replace(&mut self.batch.told, true) || self.is_due()
     }

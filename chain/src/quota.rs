@@ -158,7 +158,7 @@ impl Quota {
 }
 
 /// Whether a record is taken however much there is: it ends something that was taken before, a node says it of itself when it
-/// starts, or it must not wait: keys that may be lost, what somebody wants forgotten, and what makes room.
+/// starts, or it must not wait: keys that may be lost, what an operator wants forgotten, and what makes room.
 pub(crate) const fn is_always_taken(subject: &Subject, fact: &Fact) -> bool {
     match fact {
         Fact::Outcome { .. }
@@ -196,8 +196,8 @@ fn given_back(publisher: &Publisher) -> u64 {
     publisher.recycled().saturating_add(publisher.taken_away())
 }
 
-/// Whether a chain that nobody has opened has room for anything to begin. Nothing is written, so a node that is started again and
-/// again does not fill what is left with its boots. What cannot be read is left to whoever opens the chain.
+/// Whether a chain that no process has opened has room for anything to begin. Nothing is written, so a node that is started again
+/// and again does not fill what is left with its boots. What cannot be read is left to the process that opens the chain.
 ///
 /// # Errors
 /// [`AppendError::Quota`] says what is full, and where.

@@ -51,7 +51,7 @@ pub struct Entries {
     files: Arc<dyn Files>,
     vault: Option<Arc<Vault>>,
     opened: Opened,
-    /// Whose contents are opened; everybody's, if nobody is named.
+    /// The sessions whose contents are opened; all, if none is named.
     of: Option<BTreeSet<SessionId>>,
     source: Source,
     items: std::vec::IntoIter<Item>,

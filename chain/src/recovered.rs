@@ -25,7 +25,7 @@ pub struct Recovered {
     pub next_ticket: TicketId,
     /// The intents that had no outcome. Each has one now: indeterminate, all of its reservation used, no content.
     pub indeterminate: Vec<Seq>,
-    /// What stands: holds, dead letters, schedules, and the messages that nobody answered.
+    /// What stands: holds, dead letters, schedules, and the messages that were not answered.
     pub standing: Standing,
     /// The head, with the records of this boot.
     pub head: Head,

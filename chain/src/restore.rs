@@ -32,7 +32,7 @@ use crate::{
 
 /// Says in a home that it is being restored, and from which copy.
 const NOTE: &str = "restoring";
-/// What may lie in an empty home: the lock of whoever restores it.
+/// What may lie in an empty home: the lock of the process that restores it.
 const LOCK: &str = "lock";
 
 /// A home was not restored, or not wholly.

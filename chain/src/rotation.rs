@@ -129,7 +129,7 @@ impl KeyFile {
             let before = folder::open_existing(files, &self.path, Open::Write)?;
             files.rename(&self.next(), &self.path)?;
             files.sync_folder(durable::parent(&self.path))?;
-            // Whoever has the old keys could sign another history up to here.
+            // A thief of the old keys could sign another history up to here.
             before.map_or(Ok(()), |before| durable::wipe(&*before, random))
         };
         settle().map_err(|source| KeyError::Io { path: self.path.clone(), source })
@@ -176,7 +176,7 @@ impl Log {
             };
             let (named, waiter) = log::take(&shared, &[&record], Reserve::None, also).await?;
             log::settled(waiter).await?;
-            // The same words under the new keys: whoever is given those finds a checkpoint that they have signed.
+            // The same words under the new keys: a verifier that is given those finds a checkpoint that they have signed.
             let (_, waiter) = log::take(&shared, &[&record], Reserve::None, log::wait).await?;
             log::settled(waiter).await?;
             log::first(named).map(|Receipt { seq, .. }| seq)

@@ -254,7 +254,7 @@ impl Scan {
         frame_follows(&*current.file, current.offset).map_err(ScanError::io(&current.name))
     }
 
-    /// Whether no segment follows the one that is read.
+    /// Whether no segment follows the one being read.
     const fn is_last(&self) -> bool {
         self.next_segment >= self.segments.len()
     }

@@ -1,8 +1,8 @@
 //! The signer: makes the two signatures of a checkpoint beside one another.
 //!
 //! To make and check both takes longer than a quick disk takes for a batch, and everyone who waits for the batch waits for
-//! it. So a thread of its own does Ed25519 while whoever asks does ML-DSA-65. If the machine is too busy for the thread to
-//! have begun by then, whoever asks does both.
+//! it. So a thread of its own does Ed25519 while the caller does ML-DSA-65. If the machine is too busy for the thread to
+//! have begun by then, the caller does both.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ struct Desk {
 enum State {
     /// There is nothing to sign.
     Idle,
-    /// Somebody wants this signed, and nobody has begun.
+    /// A caller wants this signed, and no thread has begun.
     Ordered(Order),
     /// The thread is at it.
     Begun,
@@ -102,7 +102,7 @@ impl Desk {
         }
     }
 
-    /// The signature that was ordered. Makes it here if nobody has begun.
+    /// The signature that was ordered. Makes it here if no thread has begun.
     fn fetch(&self) -> Result<SignatureLine, Failure> {
         let mut state = self.lock();
         loop {

@@ -102,7 +102,7 @@ pub enum Reason {
     /// They are damaged, or the system would not read or write them.
     #[error("they were broken: {0}")]
     Broken(String),
-    /// Somebody wanted it.
+    /// The caller wanted it.
     #[error("it was asked for")]
     Asked,
 }

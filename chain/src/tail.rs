@@ -1,4 +1,4 @@
-//! Reads batches back from the journal, as they were written, for whoever has to publish them.
+//! Reads batches back from the journal, as they were written, for the publisher.
 //!
 //! It checks nothing but the checksums of the frames: what stands there was written by this process, or checked when the
 //! chain was opened.

@@ -44,7 +44,7 @@ const TAG: usize = 16;
 /// Bytes of the file of a session's key: the mark, the key as it is wrapped, and a SHA-256.
 pub(crate) const SESSION_FILE: usize = SESSION_MARK.len() + NONCE + KEY + TAG + 32;
 
-/// Whether these bytes are the whole file of a session's key, and not one that is being overwritten.
+/// Whether these bytes are the whole file of a session's key, and not one being overwritten.
 pub(crate) fn is_key_file(bytes: &[u8]) -> bool {
     durable::open_envelope(SESSION_MARK, bytes).is_some()
 }
@@ -156,7 +156,7 @@ pub struct Vault {
 #[derive(Default)]
 struct Kept {
     users: usize,
-    /// Its key, once somebody needed it.
+    /// Its key, once it was needed.
     key: Option<Arc<SessionKey>>,
     /// It was erased meanwhile.
     gone: bool,
@@ -281,7 +281,7 @@ impl Vault {
         Ok(found.map_err(|source| VaultError::Io { session, source })?.is_some())
     }
 
-    /// Destroys what is left of the keys of sessions, and keys of erased sessions that somebody has put back.
+    /// Destroys what is left of the keys of sessions, and keys of erased sessions that were put back.
     pub(crate) fn destroy_all(&self, sessions: &BTreeSet<SessionId>, random: &dyn Random) -> io::Result<()> {
         let is_there =
             |path: &PathBuf| folder::open_existing(&*self.files, path, Open::Read).map(|file| file.is_some());
@@ -326,7 +326,7 @@ impl Vault {
         [self.keys(), self.folder.clone()].iter().try_for_each(|folder| self.files.sync_folder(folder))
     }
 
-    /// Somebody begins to use a session.
+    /// Begins a use of a session.
     pub(crate) fn begin_use(&self, session: SessionId) -> io::Result<()> {
         let mut in_use = self.in_use()?;
         let kept = in_use.entry(session).or_default();
@@ -334,7 +334,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Somebody has done with a session. With the last its key goes.
+    /// Ends a use of a session. With the last its key goes.
     pub(crate) fn end_use(&self, session: SessionId) {
         let Ok(mut in_use) = self.in_use() else { return };
         if let Entered::Occupied(mut kept) = in_use.entry(session) {
@@ -345,12 +345,12 @@ impl Vault {
         }
     }
 
-    /// The sessions that somebody uses.
+    /// The sessions in use.
     pub(crate) fn used(&self) -> io::Result<BTreeSet<SessionId>> {
         Ok(self.in_use()?.keys().copied().collect())
     }
 
-    /// A panic under this lock says that nobody knows which keys are gone.
+    /// After a panic under this lock it is not known which keys are gone.
     fn in_use(&self) -> io::Result<MutexGuard<'_, BTreeMap<SessionId, Kept>>> {
         self.in_use.lock().map_err(|_| io::Error::other("a bug: a thread panicked over the keys; start the node again"))
     }
@@ -388,7 +388,7 @@ impl Vault {
     }
 
     fn read(&self, session: SessionId) -> Result<Option<SessionKey>, VaultError> {
-        // Whatever somebody has put back.
+        // Whatever was put back.
         if self.is_erased(session)? {
             return Ok(None);
         }
@@ -419,7 +419,7 @@ impl SessionKey {
         Self(fresh(random))
     }
 
-    /// What digests private things of this session, for whoever uses it.
+    /// What digests private things of this session, for the caller that uses it.
     pub(crate) fn veil(&self, used: InUse) -> Veil {
         Veil::new(self.0.expose(), Some(used))
     }

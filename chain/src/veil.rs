@@ -1,8 +1,8 @@
 //! Digests of private things in the public part of the record.
 //!
-//! A plain digest of a short text gives it away to whoever tries all short texts. So what is private is digested under a
-//! key that comes from the session's: HMAC-SHA256 (RFC 2104). Whoever may open the session's content can make the digest
-//! again; once the session is erased nobody can, and guessing tells nothing.
+//! A plain digest of a short text gives it away to a reader who tries all short texts. So what is private is digested under a
+//! key that comes from the session's: HMAC-SHA256 (RFC 2104). A reader who may open the session's content can make the digest
+//! again; once the session is erased no reader can, and guessing tells nothing.
 
 use ephor_base::{Digest, Secret};
 use hmac::{Hmac, Mac as _};

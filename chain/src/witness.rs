@@ -1,6 +1,6 @@
 //! A witness (C2SP tlog-witness): it cosigns the checkpoints of logs it knows, and only ones that continue what it saw last.
 //!
-//! Requests and answers are bytes; whoever owns a wire puts them on it. What was seen last of each log is on the disk before a
+//! Requests and answers are bytes; the owner of a wire puts them on it. What was seen last of each log is on the disk before a
 //! cosignature leaves, and a lock of that log is held from the check until then, so that of two requests at once one comes
 //! after the other. A witness whose store is damaged or gone does not open: one that forgot would cosign a second history.
 //!

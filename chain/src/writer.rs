@@ -35,8 +35,8 @@ use crate::{
 pub(crate) struct Shared {
     queue: Mutex<Queue>,
     work: Condvar,
-    /// The writer sleeps, or is about to. It says so while it holds the queue, so whoever changed the queue after that
-    /// sees it, and everyone else is spared a call of the system.
+    /// The writer sleeps, or is about to. It says so while it holds the queue, so a thread that changed the queue after that sees
+    /// it, and everyone else is spared a call of the system.
     resting: AtomicBool,
     /// A batch was taken, so there is room in the next.
     pub(crate) turn: Notify,
@@ -77,7 +77,7 @@ impl Shared {
         slept.unwrap_or_else(stopped)
     }
 
-    /// Ends the log and tells everyone who waits. Nothing is taken from here on, so whoever made it fail is told last.
+    /// Ends the log and tells everyone who waits. Nothing is taken from here on, so the caller that made it fail is told last.
     fn fail(&self, failure: Failure) -> Arc<Failure> {
         tracing::error!(%failure, "the chain has stopped");
         let failure = Arc::new(failure);
@@ -89,7 +89,7 @@ impl Shared {
         refuse(batch, &failure);
         chores.into_iter().for_each(|chore| chore.refuse(&failure));
         if let Some(closer) = closer {
-            // Whoever has gone away needs no answer.
+            // A caller that has gone away needs no answer.
             let _ = closer.send(Err(Arc::clone(&failure).into()));
         }
         self.turn.notify_waiters();
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// A queue of which nobody knows any more what it holds.
+/// A queue whose contents are not known any more.
 fn stopped(mut queue: MutexGuard<'_, Queue>) -> MutexGuard<'_, Queue> {
     if !matches!(queue.phase, Phase::Failed(_)) {
         queue.phase = Phase::Failed(Arc::new(Failure::Bug));
@@ -198,7 +198,7 @@ impl Writer {
                 if let Some(successor) = batch.successor.take() {
                     self.keys = Arc::new(*successor);
                 }
-                // Nobody who has gone away needs an answer.
+                // A caller that has gone away needs no answer.
                 batch.waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(head))));
                 self.prepare(batch.charged).map_err(|failure| self.shared.fail(failure))
             }
@@ -210,7 +210,7 @@ impl Writer {
         }
     }
 
-    /// Makes disk ready for batches like this one, while nobody waits for it.
+    /// Makes disk ready for batches like this one, while no caller waits for it.
     fn prepare(&mut self, batch: u64) -> Result<(), Failure> {
         let wanted = batch.saturating_mul(2).max(STEP / 2);
         let short = {
@@ -218,7 +218,7 @@ impl Writer {
             matches!(queue.phase, Phase::Open) && queue.room < wanted
         };
         if short && let Err(Undone::Failed(failure)) = self.make_room(wanted) {
-            // On a full disk whoever needs the room is told.
+            // On a full disk the caller that needs the room is told.
             return Err(failure);
         }
         self.journal.prime().map_err(|source| Failure::Io { doing: "preparing the journal", source })
@@ -318,7 +318,7 @@ impl Writer {
                 (Err(Arc::clone(&failure).into()), Err(failure))
             }
         };
-        // Nobody who has gone away needs an answer.
+        // A caller that has gone away needs no answer.
         let _ = reply.send(answer);
         failed
     }
@@ -342,8 +342,8 @@ impl Writer {
         Ok(by)
     }
 
-    /// The record says that they are gone, and nothing stands behind it before they are. So whoever opens the log after a crash
-    /// finds in the last batch what is left to destroy, and no snapshot has to repeat it.
+    /// The record says that they are gone, and nothing stands behind it before they are. So the process that opens the log after a
+    /// crash finds in the last batch what is left to destroy, and no snapshot has to repeat it.
     fn destroy_keys(&self, sessions: &[SessionId]) -> Result<(), Failure> {
         let (vault, random) = (&self.shared.vault, &*self.shared.random);
         let destroyed = sessions.iter().try_for_each(|session| vault.destroy(*session, random));

@@ -1,4 +1,4 @@
-//! The constitution: what is permitted, deferred or denied, whoever asks. Cedar policies, checked against a schema.
+//! The constitution: what is permitted, deferred or denied, whichever principal asks. Cedar policies, checked against a schema.
 //!
 //! Each policy has an `@id`, which is its name in reasons. A `permit` permits, a `forbid` denies, and a `forbid` with
 //! `@decision("defer")` asks a person, and with `@quorum("2")` beside it two different ones. What no policy permits is denied. A policy that cannot be evaluated denies: Cedar

@@ -18,7 +18,7 @@ use crate::{
 const NEW_TOOL: u16 = 100;
 /// Novelty that untrusted content in the turn adds: what is done after it may not be what was asked for.
 const TAINTED: u16 = 100;
-/// Security of a call with a critical argument that nobody trusted has said.
+/// Security of a call with a critical argument that no trusted source has said.
 const UNTRUSTED: u16 = 500;
 
 /// What is known of a call besides its arguments.

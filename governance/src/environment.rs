@@ -37,7 +37,7 @@ impl Environment {
         })
     }
 
-    /// How much less the risk and the novelty of a call count here that is a step of the plan: someone asked for it. Where either is
+    /// How much less the risk and the novelty of a call count here that is a step of the plan: it was asked for. Where either is
     /// [`LARGE`] or more, nothing less.
     #[must_use]
     pub const fn relief(self) -> PerMille {

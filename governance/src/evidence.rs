@@ -13,7 +13,7 @@
 //! step multiplies by a likelihood ratio whose expectation under the null in force at that call is at most 1, and which
 //! null that is was fixed before the call; so it is still a non-negative supermartingale under the composite null "each
 //! call was bad with probability at most the p0 of its time", and Ville's inequality still holds. To begin anew instead
-//! would let whoever edits the configuration, or is talked into it, launder a seat: only an approver ends an alarm.
+//! would let an operator who edits the configuration, or is talked into it, launder a seat: only an approver ends an alarm.
 //!
 //! Wealth is a whole number of 2⁻⁴⁸, always rounded against alarm, so that it is the same on every machine. An alarm
 //! stays: what was unlikely does not become likely by waiting.
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 const ONE: u64 = 1 << 48;
 /// 1/α: false alarms in at most one honest history of a thousand.
 const ALARM: u64 = 1000;
-/// The null where nobody says otherwise, per mille.
+/// The null where no other is set, per mille.
 pub const DEFAULT_P0: u16 = 250;
 /// The nulls that there can be, per mille.
 pub const P0: std::ops::RangeInclusive<u16> = 1..=900;

@@ -55,7 +55,7 @@ pub struct Case<'a> {
     pub ruled: Option<Ruled>,
     /// How many different people in office have permitted exactly this. Counts only if it was ruled to permit.
     pub approvers: u32,
-    /// What somebody who is still in office has ruled before, for this seat and this time.
+    /// What a person who is still in office has ruled before, for this seat and this time.
     pub precedent: Option<&'a Precedent>,
 }
 
@@ -118,9 +118,9 @@ pub enum Ruled {
     Permit,
     /// It may not.
     Refuse,
-    /// Nobody answered in time.
+    /// No person answered in time.
     Expired,
-    /// Nobody is there who could be asked.
+    /// No person is there who could be asked.
     NobodyToAsk,
     /// The turn was cancelled, or the caller let go, before anyone answered.
     Withdrawn,
@@ -351,7 +351,7 @@ impl Gate {
         if registration.paths.iter().any(strays) {
             deny("path-leaves-the-workspace");
         }
-        // A list of paths, or an object that holds one, would be looked at by nobody.
+        // A list of paths, or an object that holds one, would not be looked at.
         let opaque = |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
         if registration.paths.iter().any(opaque) {
             deny("path-is-not-a-text");
@@ -438,7 +438,7 @@ impl Gate {
     }
 }
 
-/// Does somebody trusted say what the call does?
+/// Does a trusted source say what the call does?
 fn origin_reasons(turn: &TurnState, tool: &Tool, origins: &Origins, give: &mut impl FnMut(Decision, &str)) {
     let before = [Rule::NoPlan, Rule::Plan].contains(&origins.rule) && origins.step.is_none();
     for finding in origins.findings.iter().filter(|finding| !finding.trusted && !before) {

@@ -9,8 +9,8 @@
 //! Where to go next: [`gate`] asks the branches in order. [`constitution`] is the law, in Cedar; [`policy`] the operator's will,
 //! [`registry`] the tools, [`effects`] what a call may do, [`origin`] the three rules on where its arguments come from: clean
 //! context, [`plan`], [`literals`]. [`scope`] is what the turn needs, [`spans`] what it has read, [`datum`] the values in that,
-//! [`pasted`] what of a message nobody typed, [`sensitive`] which files are more than files, [`evidence`] the conduct of a seat, [`precedent`] what was ruled before.
-//! [`mod@replay`] decides a foreign trace.
+//! [`pasted`] what of a message no person typed, [`sensitive`] which files are more than files, [`evidence`] the conduct of a seat,
+//! [`precedent`] what was ruled before. [`mod@replay`] decides a foreign trace.
 
 pub mod constitution;
 pub mod datum;

@@ -68,7 +68,7 @@ pub struct Origins {
     pub rule: Rule,
     /// The arguments that matter.
     pub findings: Vec<Finding>,
-    /// The step of the plan that the call takes, of this plan or of one that is made later.
+    /// The step of the plan that the call takes, of this plan or of one made later.
     pub step: Option<Use>,
     /// Whether nothing is asked of its origin.
     pub permits: bool,

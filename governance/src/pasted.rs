@@ -1,7 +1,7 @@
 //! Where what a person typed ends, and pasting begins.
 //!
 //! What was typed steers an agent, and what was pasted into it was written by others. No word of a text says which is which, so its form
-//! does: brackets that a terminal puts around a paste, fences, and a length that nobody types. Where that cuts off more than was
+//! does: brackets that a terminal puts around a paste, fences, and a length that no person types. Where that cuts off more than was
 //! pasted, a person is asked once more than needed; it never cuts off less than the rules say.
 
 use std::ops::Range;

@@ -182,8 +182,8 @@ impl Tool {
         })
     }
 
-    /// Whether the argument `name` has to come from someone trusted: one that is listed, or says where something goes. One that the schema
-    /// of an acting tool does not name does too: nobody has said that it does no harm.
+    /// Whether the argument `name` has to come from a trusted source: it is listed, or says where something goes. One that
+    /// the schema of an acting tool does not name does too: nothing says that it does no harm.
     #[must_use]
     pub fn is_critical(&self, name: &str) -> bool {
         let listed = self.registration.consequential.iter().any(|own| own == name || own == ALL);
@@ -201,7 +201,7 @@ impl Tool {
         self.is_critical(name) || self.registration.paths.iter().any(|path| path == name || path == ALL)
     }
 
-    /// Whether a call of it changes or sends anything, or has an argument that has to come from someone trusted.
+    /// Whether a call of it changes or sends anything, or has an argument that has to come from a trusted source.
     #[must_use]
     pub fn acts(&self) -> bool {
         self.registration.flow.consequential || !self.registration.consequential.is_empty()

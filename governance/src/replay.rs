@@ -225,7 +225,7 @@ impl Replay {
         });
         self.court = Some((gate, who));
         self.took_place(call, &decided, called.clone());
-        // What was denied did not run: whatever is said to have come of it is nobody's.
+        // What was denied did not run: whatever is said to have come of it is no tool's.
         let ran = decided.verdict.decision != Decision::Deny;
         self.calls.insert(id.clone(), Called { tool: called.filter(|_| ran).map(|(tool, _)| tool), carried });
         Ok(answer(id, decided))
@@ -245,7 +245,7 @@ impl Replay {
         }
     }
 
-    /// The gate over the tools so far. Whoever takes it puts it back.
+    /// The gate over the tools so far. The caller that takes it puts it back.
     fn court(&mut self) -> Result<(Gate, Principal), String> {
         if let Some(court) = self.court.take() {
             return Ok(court);
@@ -271,7 +271,7 @@ impl Replay {
         let text = content.as_ref().map(text_of).unwrap_or_default();
         let label = |integrity, confidentiality| Label::new(Source::Tool, integrity, confidentiality);
         let Some((tool, confidential)) = tool else {
-            // Nobody registered what wrote this.
+            // What wrote this is not registered.
             self.turn.taint();
             self.spans.enter(label(Integrity::Untrusted, Confidentiality::Confidential), &text);
             return Ok(());

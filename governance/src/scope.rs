@@ -85,7 +85,7 @@ impl TurnState {
         }
     }
 
-    /// Takes away what is not in `scope` as well, whoever says so: it vouches for nothing.
+    /// Takes away what is not in `scope` as well, whatever says so: it vouches for nothing.
     pub fn narrow(&mut self, scope: Scope) {
         self.scope = Some(match self.scope.take() {
             None => scope,

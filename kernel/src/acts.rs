@@ -25,12 +25,12 @@ const URGENT: Duration = Duration::from_millis(20);
 /// The longest note of an act, in bytes. It is public for good, and not a place for much.
 pub const MAX_NOTE: usize = 1024;
 
-/// Whom an act is for.
+/// What an act is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// Every agent, and every one to come.
     All,
-    /// Whoever has this seat.
+    /// The process in this seat, whichever it is.
     Seat(Seat),
     /// This process.
     Pid(Pid),
@@ -43,7 +43,7 @@ pub struct Act {
     pub operator: OperatorId,
     /// What is done.
     pub signal: Signal,
-    /// To whom.
+    /// To what.
     pub target: Target,
     /// Whether to everything below as well. With [`Target::All`] it always is.
     pub tree: bool,
@@ -66,7 +66,7 @@ pub struct Acted {
 /// An act was not done. Nothing changed, unless it says otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotDone {
-    /// There is nobody such. The caller's fault.
+    /// There is no such process. The caller's fault.
     #[error("there is no process {0}")]
     NoProcess(Pid),
     /// There is no such seat. The caller's fault.
@@ -78,7 +78,7 @@ pub enum NotDone {
     /// The seat is one that only supervises: what is meant is what lies below it. The caller's fault.
     #[error("`{0}` only supervises; `--tree` means everything below it")]
     Supervises(Seat),
-    /// The seat went while its limit was recorded, which concerns nobody now.
+    /// The seat went while its limit was recorded, which concerns no process now.
     #[error("the seat `{0}` is gone; its new limit stands at entry {1} and concerns nobody")]
     Gone(Seat, Seq),
     /// The node itself is stopped in another way. The caller's fault.
@@ -100,7 +100,7 @@ struct Place {
 }
 
 impl Kernel {
-    /// Suspends, resumes, stops or kills. What was begun is finished, also if whoever wants it does not wait for it.
+    /// Suspends, resumes, stops or kills. What was begun is finished, also if the caller does not wait for it.
     ///
     /// # Errors
     /// [`NotDone`]: nothing changed.
@@ -134,7 +134,7 @@ impl Kernel {
 
     /// Gives a seat the limit that `change` makes of the one it has, and lets it go on if its budget was spent. What it has used
     /// stays used, and no limit goes beyond that of a seat above. Of two changes at once the second sees what the first made. What was
-    /// begun is finished, also if whoever wants it does not wait for it.
+    /// begun is finished, also if the caller does not wait for it.
     ///
     /// # Errors
     /// [`NotDone`]
@@ -228,7 +228,7 @@ impl Kernel {
             }
             Target::Seat(seat) => Place { seat: seat.clone(), pid: None, tree },
         };
-        // Whoever names the supervisor of a session means its agent, except to kill.
+        // An operator who names the supervisor of a session means its agent, except to kill.
         place.tree |= act.signal != Signal::Kill && self.is_group(&place.seat);
         let agents = Seat::root("node").child("agents");
         let is_all = place.seat == Seat::root("node") && place.tree;
@@ -320,7 +320,7 @@ impl Kernel {
         Acted { seat: place.seat, recorded: Ok(seq), sessions }
     }
 
-    /// Tells whoever watches a session what holds it now.
+    /// Tells the watcher of a session what holds it now.
     fn tell(&self, session: SessionId) {
         let held = self.door().with_session(session, |session| session.seat.clone());
         let held = held.and_then(|seat| self.door().holds.on(&seat));
@@ -368,7 +368,7 @@ impl Door {
     }
 }
 
-/// Nobody does it any more: the node's threads are going.
+/// It is not done any more: the node's threads are going.
 fn cut_off<T>() -> Result<T, NotDone> {
     Err(NotDone::Chain("the node is going".to_owned()))
 }

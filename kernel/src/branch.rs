@@ -169,7 +169,7 @@ impl Branch {
     }
 
     /// Asks it to stop its children, the last started first, and then itself; gives what it exited with. What follows is for
-    /// its own supervisor to decide. `None` if nobody fills the seat.
+    /// its own supervisor to decide. `None` if no process fills the seat.
     pub async fn stop(&self) -> Option<ExitReason> {
         self.0.stop().await
     }

@@ -1,4 +1,4 @@
-//! What is shown of a process beyond its row: whom it waits for, what it may do, whom it has to do with.
+//! What is shown of a process beyond its row: what it waits for, what it may do, what it has to do with.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     kernel::{Kernel, ProcessInfo},
 };
 
-/// Whom a process waits for.
+/// What a process waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
     /// An operator, who suspended or stopped it, or has to raise its budget.
@@ -32,11 +32,11 @@ pub enum WaitsFor {
 pub struct Inspected {
     /// Its row.
     pub process: ProcessInfo,
-    /// Whom it waits for, if for anybody.
+    /// What it waits for, if for anything.
     pub waits_for: Option<WaitsFor>,
     /// What it may ask of the door; nothing where it has no session.
     pub rights: Option<Rights>,
-    /// Whom it has to do with.
+    /// What it has to do with.
     pub related: Related,
     /// Whether a turn is under way.
     pub is_in_turn: bool,
@@ -47,7 +47,7 @@ pub struct Inspected {
 }
 
 impl Kernel {
-    /// Whom a process waits for, given the calls in flight.
+    /// What a process waits for, given the calls in flight.
     #[must_use]
     pub fn waits_for(&self, process: &ProcessInfo, flights: &[Flight]) -> Option<WaitsFor> {
         if let Some(hold) = self.held(&process.seat).filter(|_| self.is_agent(&process.seat)) {

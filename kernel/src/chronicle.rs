@@ -55,7 +55,7 @@ impl Host for Chronicle {
         }))
     }
 
-    /// Those of a session that is being closed are left for whoever closes it, and those of a node that stops for the next
+    /// Those of a session that is being closed are left for the task that closes it, and those of a node that stops for the next
     /// boot.
     fn undelivered(&self, seat: &Seat, session: Option<SessionId>, messages: Vec<Envelope>) {
         if self.door.stopping.load(Ordering::SeqCst) {
@@ -82,7 +82,7 @@ impl Host for Chronicle {
         }
     }
 
-    /// The supervisor of a session ends its turn before it goes, so that nobody waits in vain.
+    /// The supervisor of a session ends its turn before it goes, so that no client waits in vain.
     fn gives_up(&self, supervisor: &Process<Self>) -> Option<Later<()>> {
         let session = supervisor.session()?;
         let is_in_turn = self.door.with_session(session, |session| {
@@ -116,7 +116,7 @@ async fn put(door: &Door, lines: Vec<Line>) -> Result<(), String> {
     Ok(())
 }
 
-/// The sessions whose group has ended: nobody is there any more who would start their agents again.
+/// The sessions whose group has ended: no supervisor is there any more that would start their agents again.
 fn over(news: &[News<Chronicle>]) -> Vec<SessionId> {
     let ended = news.iter().filter(|one| matches!(one.what(), What::Exited(_)) && one.seat().name() != AGENT);
     ended.filter_map(News::session).collect()
@@ -162,7 +162,7 @@ impl Storm {
         if storm.restarts.len() < STORM { Self::default() } else { storm }
     }
 
-    /// One line for whoever runs the node; what each died of is on the record.
+    /// One line for the person who runs the node; what each died of is on the record.
     fn log(&self) {
         if let Some(restart) = self.restarts.first() {
             let (restarts, reason) = (self.restarts.len(), &restart.reason);
@@ -194,7 +194,7 @@ impl Storm {
     }
 }
 
-/// Whether it is news of what serves a client: that comes and goes with whoever looks, and is on no record.
+/// Whether it is news of what serves a client: that comes and goes with the client that looks, and is on no record.
 fn is_of_client(one: &News<Chronicle>) -> bool {
     let is_service = one.supervisor().is_some_and(|supervisor| supervisor.as_str() == SERVICES);
     is_service && one.seat().name().starts_with(CLIENT)
@@ -233,7 +233,7 @@ fn line(one: &News<Chronicle>) -> Option<Line> {
     Some(Line::Record(Box::new(Record { subject, fact, content })))
 }
 
-/// How the end of an agent is told to whoever watches it.
+/// How the end of an agent is told to its watcher.
 const fn ended(reason: &ExitReason) -> &'static str {
     match reason {
         // Only an operator kills an agent that is then started again.

@@ -50,7 +50,7 @@ pub struct Roster {
     pub operators: Vec<(OperatorId, Credential)>,
 }
 
-/// Enrols the holder of `key` as the first owner under `name`, if nobody was ever enrolled in this log.
+/// Enrols the holder of `key` as the first owner under `name`, if no operator was ever enrolled in this log.
 ///
 /// # Errors
 /// [`NotDecreed`].
@@ -114,7 +114,7 @@ impl Kernel {
         Roster { origin: origin(log).unwrap_or_default(), latest, operators }
     }
 
-    /// What `operator` may do now; nothing for whoever is not in office.
+    /// What `operator` may do now; nothing if they are not in office.
     #[must_use]
     pub fn role(&self, operator: OperatorId) -> Option<Role> {
         self.door().role(operator)

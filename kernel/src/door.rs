@@ -183,7 +183,7 @@ pub struct Door {
     pub(crate) ongoing: Arc<ongoing::Ongoing>,
     /// Held while a seat gets another limit, or is held because its budget is spent.
     pub(crate) limiting: tokio::sync::Mutex<()>,
-    /// Called when the group of a session has ended, whoever ended it.
+    /// Called when the group of a session has ended, whatever ended it.
     over: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
     /// Called when a panic has left a session half changed.
     broken: OnceLock<Box<dyn Fn(SessionId) + Send + Sync>>,
@@ -213,7 +213,7 @@ pub(crate) struct Link {
     /// Digests what is private for the public part of the record. None for a session that is gone.
     veil: Option<Arc<Veil>>,
     inbox: Arc<Inbox>,
-    /// Whoever sends a message has this, so that they stand on the record in the order in which they are read.
+    /// The sender of a message has this, so that messages stand on the record in the order in which they are read.
     sending: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -228,7 +228,7 @@ impl Link {
         log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: Some(under), among: None }))
     }
 
-    /// As [`Link::log`], for what somebody sends who has to be in office: it takes that only while they still are.
+    /// As [`Link::log`], for what an operator sends who has to be in office: it takes that only while they still are.
     fn log_among(&self, log: &Log, at: Option<u64>, among: Option<Among>) -> Log {
         log.in_order(Arc::new(Following { inbox: self.inbox.clone(), at, under: None, among }))
     }
@@ -363,7 +363,7 @@ impl Door {
         link.log(self.log(), None).append(record).await
     }
 
-    /// What an operator may do now; nothing for whoever is not in office.
+    /// What an operator may do now; nothing if they are not in office.
     pub(crate) fn role(&self, operator: OperatorId) -> Option<Role> {
         self.log().standing(|standing| standing.operators().role(operator))
     }
@@ -396,7 +396,7 @@ impl Door {
         &*self.parts.clock
     }
 
-    /// What whoever waits for a time waits on: here, and in every process.
+    /// What every wait for a time waits on: here, and in every process.
     pub(crate) fn timers(&self) -> &Timers {
         &self.parts.timers
     }
@@ -461,7 +461,7 @@ impl Door {
 
     pub(crate) fn close_session(&self, id: SessionId) {
         let opened = self.sessions().remove(&id);
-        // Somebody may be looking at it just now, and its seat is free all the same.
+        // Another thread may be looking at it just now, and its seat is free all the same.
         drop(opened.and_then(|opened| ephor_runtime::lock::enter(&opened.warrant).take()));
         self.ongoing.changed();
     }
@@ -496,7 +496,7 @@ impl Door {
         self.sessions().get(&id).map(|opened| opened.link.clone())
     }
 
-    /// Waits until nobody else is sending to the session; its messages are recorded and put into its mailbox one after another.
+    /// Waits until no other caller is sending to the session; its messages are recorded and put into its mailbox one after another.
     pub(crate) async fn sending(&self, session: SessionId) -> Result<OwnedMutexGuard<()>, NotAccepted> {
         let link = self.link(session).ok_or(NotAccepted::NoSession(session))?;
         Ok(link.sending.lock_owned().await)
@@ -528,8 +528,8 @@ impl Door {
         Ok(Envelope { id, session, operator, accepted, seq: receipt.seq, spans })
     }
 
-    /// Records a message whose parts become the next spans of its session. What fires by itself is sent while whoever it is sent for may
-    /// send, and not behind their dismissal on the record.
+    /// Records a message whose parts become the next spans of its session. What fires by itself is sent while the operator it is
+    /// sent for may send, and not behind their dismissal on the record.
     async fn record_message(
         &self,
         session: SessionId,
@@ -596,7 +596,7 @@ impl Door {
         match ruling.statement.on {
             RulingOn::Tools(_) => self.rule_on_tools(&ruling).await.map(|()| 0),
             RulingOn::Ticket(id) => {
-                // A task of its own: whoever leaves meanwhile leaves no ticket open that the record has closed.
+                // A task of its own: a caller that leaves meanwhile leaves no ticket open that the record has closed.
                 let door = self.clone();
                 let ruled = tokio::spawn(async move { door.rule_on_ticket(id, &ruling).await });
                 ruled.await.unwrap_or_else(|error| Err(BadRuling::Chain(error.to_string())))
@@ -637,7 +637,7 @@ impl Door {
         precedents::pattern(asked, tool, (said.decision, always), self.log().time()).map(Some)
     }
 
-    /// Records that nobody answered a ticket, and closes it; nothing, if somebody did.
+    /// Records that no person answered a ticket, and closes it; nothing, if one did.
     pub(crate) async fn unanswered(&self, id: TicketId, ruled: Ruled) -> Result<Option<Answer>, AppendError> {
         let Some(claim) = self.tickets.claim(id).await else { return Ok(None) };
         let (subject, policy) = (asked_by(&claim.question), claim.question.verdict.policy);
@@ -647,7 +647,7 @@ impl Door {
         Ok(Some(answer))
     }
 
-    /// Records that nobody answered a ticket that was asked under the law `policy`, and how that came.
+    /// Records that no person answered a ticket that was asked under the law `policy`, and how that came.
     pub(crate) async fn note_unanswered(
         &self,
         id: TicketId,
@@ -733,7 +733,7 @@ fn asked_by(question: &Question) -> Subject {
     Subject { session, seat, call, ..Subject::default() }
 }
 
-/// How the record calls what came of a ticket that nobody answered.
+/// How the record calls what came of a ticket that no person answered.
 const fn how(ruled: Ruled) -> &'static str {
     match ruled {
         Ruled::NobodyToAsk => "nobody-to-ask",

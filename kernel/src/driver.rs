@@ -168,7 +168,7 @@ impl Preview {
         (Self(sender), receiver)
     }
 
-    /// Shows `item`. If nobody watches, nothing happens.
+    /// Shows `item`. If there is no watcher, nothing happens.
     pub async fn show(&self, item: PreviewItem) {
         // A watcher that left is no reason to stop working.
         let _gone: Result<(), _> = self.0.send(item).await;

@@ -1,7 +1,7 @@
 //! What keeps seats from acting, while the kernel runs.
 //!
 //! A call passes here right before its intent is recorded, and what it was let through with is kept until that is on the
-//! disk. Whoever suspends a seat waits for those, so that on the record no intent of the seat stands behind its suspension.
+//! disk. A suspension of a seat waits for those, so that on the record no intent of the seat stands behind its suspension.
 
 use std::{
     collections::BTreeSet,
@@ -24,9 +24,9 @@ impl<F: Fn(&Seat, bool) + Send + Sync> Told for F {}
 pub(crate) struct Holds {
     state: Mutex<State>,
     told: OnceLock<Box<dyn Told>>,
-    /// Counts what changed, for whoever waits.
+    /// Counts what changed, for the tasks that wait.
     changes: watch::Sender<u64>,
-    /// Counts the calls that have passed, for whoever waits for them: nobody else is woken by each call.
+    /// Counts the calls that have passed, for the tasks that wait for them: no other task is woken by each call.
     passed: watch::Sender<u64>,
 }
 

@@ -290,7 +290,7 @@ impl Kernel {
     }
 
     /// Opens a session and starts its agent under a supervisor of its own, so that one agent that crashes too often
-    /// takes nobody with it. A session that nobody waits for any more when it is open is closed again.
+    /// takes no other with it. A session that no caller waits for any more when it is open is closed again.
     ///
     /// # Errors
     /// [`NotStarted`]
@@ -413,7 +413,7 @@ impl Kernel {
         self.deliver(session, Sent { scope: Some(scope), ..Sent::default() }, parts).await
     }
 
-    /// As [`Kernel::send`], also for what no person sent just now. What is accepted is put into the mailbox, also if whoever sent it
+    /// As [`Kernel::send`], also for what no person sent just now. What is accepted is put into the mailbox, also if its sender
     /// does not wait for that.
     pub(crate) async fn deliver(
         &self,
@@ -466,14 +466,14 @@ impl Kernel {
         self.door().gate().digest()
     }
 
-    /// Stops a session's agent and forgets the session. A turn under way is cancelled first. What was begun is finished, also
-    /// if whoever wants it does not wait for it.
+    /// Stops a session's agent and forgets the session. A turn under way is cancelled first. What was begun is finished, also if
+    /// the caller does not wait for it.
     pub async fn close_session(&self, session: SessionId) {
         let kernel = self.clone();
         let _cut_off: Option<()> = whole(async move { kernel.put_away(session).await }).await;
     }
 
-    /// The same, by somebody who waits for it.
+    /// The same, for a caller that waits for it.
     pub(crate) async fn put_away(&self, session: SessionId) {
         let Some(home) = self.sessions().remove(session) else { return };
         self.door().with_session(session, |session| session.left = Some(Vec::new()));
@@ -484,8 +484,8 @@ impl Kernel {
         self.abandon(session, &home.group, home.agent.seat()).await;
     }
 
-    /// The group of a session has ended. If nobody closed the session, as when the group or a supervisor above it was killed, it is
-    /// over: what is owed an answer is dead, and whoever watches hears that nothing comes any more.
+    /// The group of a session has ended. If the session was not closed, as when the group or a supervisor above it was killed, it
+    /// is over: what is owed an answer is dead, and its watcher hears that nothing comes any more.
     async fn lost(&self, session: SessionId) {
         // What a node leaves that stops in good order is for the next boot.
         if self.door().stopping.load(Ordering::SeqCst) {
@@ -506,7 +506,7 @@ impl Kernel {
         self.door().release(home.group.seat()).await;
         let why = if gave_up { "its agent crashed too often" } else { "the supervisor of its agent was killed" };
         let why = format!("session {session} is over: {why}; `ephor dead` has what was not answered");
-        // Whoever is told looks at once.
+        // A watcher that is told looks at once.
         if let Err(error) = self.door().log().flush().await {
             tracing::error!(%session, %error, "what a session left that is over is not settled on the disk");
         }
@@ -557,7 +557,7 @@ impl Kernel {
 
     /// What a session did not answer are dead letters.
     async fn bury_rest(&self, session: SessionId, seat: &Seat) {
-        // Whoever takes the turn ends it: from here on no reply does.
+        // The task that takes the turn ends it: from here on no reply does.
         let rest = self.door().with_session(session, |session| (session.turn.take(), session.left.take()));
         let (turn, left) = rest.unwrap_or_default();
         let turn = turn.map(|turn| Lost { message: turn.message, accepted: turn.accepted, session });
@@ -585,7 +585,7 @@ impl Kernel {
         self.0.runtime.processes().iter().any(|resident| resident.seat == *seat)
     }
 
-    /// Kills whoever is in `seat`, or only the process `pid` of it, and with `tree` everybody below as well. Of the whole
+    /// Kills the process in `seat`, or only the process `pid` of it, and with `tree` everybody below as well. Of the whole
     /// node, the agents.
     pub(crate) fn kill_at(&self, seat: &Seat, pid: Option<Pid>, tree: bool) {
         let all = *seat == Seat::root(NODE_NAME);
@@ -609,7 +609,7 @@ impl Kernel {
         }
     }
 
-    /// Whom a process has to do with.
+    /// What a process has to do with.
     pub(crate) fn related(&self, pid: Pid) -> Related {
         self.0.runtime.related(pid)
     }

@@ -18,7 +18,7 @@ mod tests;
 
 /// The accounts of all seats, by seat. It finds purses and makes none but the first. A node has one, which only its door can reach.
 ///
-/// A seat has one account for as long as the node runs. When its purse is gone the account is closed; whoever fills the
+/// A seat has one account for as long as the node runs. When its purse is gone the account is closed; the process that fills the
 /// seat next goes on with it, so that what was used is neither forgotten nor booked twice.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<HashMap<Seat, Arc<Node>>>);
@@ -63,7 +63,7 @@ pub struct Purse {
     _place: Option<Reservation>,
 }
 
-/// Budget set aside. Settle it; one that is dropped counts as used in full, so that nothing leaks out.
+/// Budget set aside. Settle it; a dropped one counts as used in full, so that nothing leaks out.
 #[derive(Debug)]
 pub struct Reservation {
     /// None where nothing was set aside.
@@ -93,7 +93,7 @@ struct State {
 }
 
 impl Ledger {
-    /// The purse of a root: the one that is carved from nothing.
+    /// The purse of a root: the one carved from nothing.
     ///
     /// # Errors
     /// [`NotCarved::Taken`]: there is one.
@@ -101,7 +101,7 @@ impl Ledger {
         self.enter(seat, None, limit, None)
     }
 
-    /// Opens the account of a seat that nobody fills.
+    /// Opens the account of a seat that no process fills.
     fn enter(
         self: &Arc<Self>,
         seat: Seat,
@@ -249,7 +249,7 @@ impl Node {
         if state.closed {
             Budget::ZERO.covers(amount)?;
         }
-        // Depth is nobody's to use up.
+        // Depth cannot be used up.
         let left = Budget { depth: u64::MAX, ..state.given.minus(&state.used).minus(&state.reserved) };
         left.covers(amount)?;
         let reserved = state.reserved.plus(amount)?;
@@ -270,7 +270,7 @@ impl Node {
             state.begun = true;
             match state.used.plus(used) {
                 Ok(sum) => state.used = sum,
-                // What was set aside left room for it. An account that nobody can count in any more gives nothing.
+                // What was set aside left room for it. An account that cannot be counted in any more gives nothing.
                 Err(_) => state.closed = true,
             }
             drop(state);
@@ -317,7 +317,7 @@ impl Reservation {
         self.used
     }
 
-    /// What nobody can use up: it is given back when this is dropped.
+    /// What cannot be used up: it is given back when this is dropped.
     const fn lent(mut self) -> Self {
         self.used = Budget::ZERO;
         self

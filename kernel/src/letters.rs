@@ -155,7 +155,7 @@ impl Kernel {
     /// Delivers a dead letter into an open session, as a new message; it is dead no more.
     ///
     /// # Errors
-    /// [`NotRaised`]: it is dead still, or somebody else was quicker.
+    /// [`NotRaised`]: it is dead still, or another caller was quicker.
     pub async fn replay(
         &self,
         operator: OperatorId,
@@ -174,7 +174,7 @@ impl Kernel {
     /// Sends a message, with what is pinned for its turn, because a schedule was due at the instant `at`. That instant is used up by it.
     ///
     /// # Errors
-    /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before, or whoever the session
+    /// [`NotAccepted`]: nothing was recorded. [`NotAccepted::Again`] if the instant was used up before, or the operator the session
     /// is for may not send any more.
     pub async fn fire(
         &self,

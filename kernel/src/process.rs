@@ -42,7 +42,7 @@ pub enum Incoming {
 
 /// The handle of one incarnation: its PID and everything it may do. Not `Clone`: it is the identity.
 ///
-/// One at a time takes from its mailbox: whoever takes a message has begun its turn before another looks.
+/// One at a time takes from its mailbox: a task that takes a message has begun its turn before another looks.
 pub struct Process(runtime::Process<Chronicle>, tokio::sync::Mutex<()>);
 
 impl Process {
@@ -66,7 +66,7 @@ impl Process {
         match incoming {
             runtime::Incoming::Stop => Incoming::Stop,
             runtime::Incoming::Exit(signal) => Incoming::Exit(signal),
-            // Nobody waits for an answer here: what a process says to another goes through the door.
+            // No process waits for an answer here: what a process says to another goes through the door.
             runtime::Incoming::Message(envelope) | runtime::Incoming::Request(envelope, _) => {
                 self.door().begin_turn(&envelope);
                 Incoming::Message(envelope)
@@ -133,7 +133,7 @@ impl Process {
         self.0.sleep(time).await;
     }
 
-    /// Tells whoever watches that the turn entered `state`.
+    /// Tells the watcher that the turn entered `state`.
     pub fn enter(&self, state: TurnState) {
         if let Some(session) = self.0.session().filter(|_| self.0.is_live()) {
             let _is_watched: bool = self.door().watchers().show(session, Seen::State { state });

@@ -1,7 +1,7 @@
 //! A question to a person, and the one form in which it is shown.
 //!
-//! The door renders a question once, from the call itself. Whoever is asked sees that text and nothing else, and an answer is
-//! bound to its digest. It fits a terminal of 80 columns and 24 lines whatever a model has written: long values are cut in the
+//! The door renders a question once, from the call itself. The person who is asked sees that text and nothing else, and an answer
+//! is bound to its digest. It fits a terminal of 80 columns and 24 lines whatever a model has written: long values are cut in the
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{

@@ -1,5 +1,5 @@
 //! Schedules, as far as the kernel keeps them: on the record, each instant used up once. When they are due is the
-//! business of whoever reads cron expressions.
+//! business of the code that reads cron expressions.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What someone who watches a session gets to see while it works.
+//! What the watcher of a session gets to see while it works.
 
 mod ring;
 
@@ -141,9 +141,9 @@ pub struct Watchers(Mutex<HashMap<SessionId, Watcher>>);
 
 #[derive(Debug)]
 enum Watcher {
-    /// Somebody is there.
+    /// A watcher is there.
     Here { ring: Ring, answers: bool },
-    /// Nobody is, and the session goes on. Operators answer from elsewhere.
+    /// None is, and the session goes on. Operators answer from elsewhere.
     Left,
 }
 
@@ -156,7 +156,7 @@ impl Watchers {
         subscription
     }
 
-    /// Shows `seen` to whoever watches `session`; says whether someone does.
+    /// Shows `seen` to the watcher of `session`; says whether there is one.
     pub fn show(&self, session: SessionId, seen: Seen) -> bool {
         match self.watchers().get(&session) {
             Some(Watcher::Here { ring, .. }) => ring.push(seen),
@@ -164,23 +164,23 @@ impl Watchers {
         }
     }
 
-    /// Shows `seen` to whoever watches `session`, as the last thing, and lets go of them.
+    /// Shows `seen` to the watcher of `session`, as the last thing, and lets go of it.
     pub(crate) fn part(&self, session: SessionId, seen: Seen) {
         let _is_watched = self.show(session, seen);
         self.forget(session);
     }
 
-    /// Lets go of whoever watches `session`.
+    /// Lets go of the watcher of `session`.
     pub(crate) fn forget(&self, session: SessionId) {
         self.watchers().remove(&session);
     }
 
-    /// The session goes on, and nobody watches it.
+    /// The session goes on, and has no watcher.
     pub(crate) fn leave(&self, session: SessionId) {
         self.watchers().insert(session, Watcher::Left);
     }
 
-    /// Whether somebody watches `session` now.
+    /// Whether `session` is watched now.
     pub(crate) fn is_watched(&self, session: SessionId) -> bool {
         let watchers = self.watchers();
         matches!(watchers.get(&session), Some(Watcher::Here { ring, .. }) if ring.is_read())

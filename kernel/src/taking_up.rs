@@ -1,4 +1,4 @@
-//! Sessions that outlive whoever watches them, and the node: taken up again from the record, left alone, and put away.
+//! Sessions that outlive their watcher, and the node: taken up again from the record, left alone, and put away.
 //!
 //! At boot every session that owes an answer is followed on the record by the code with which the door follows it while it
 //! runs, and its agent is started again in its seat. What cannot be followed is given up: its messages are dead letters.
@@ -26,7 +26,7 @@ use crate::{
     whole::{claimed, whole},
 };
 
-/// How long whoever comes back waits for what still ends: a turn may take 5 s to, its agent as long again, and a driver a
+/// How long a client that comes back waits for what still ends: a turn may take 5 s to, its agent as long again, and a driver a
 /// moment.
 const ENDING: Duration = Duration::from_secs(15);
 
@@ -60,7 +60,7 @@ pub enum NotTakenUp {
     NotStarted(#[from] NotStarted),
 }
 
-/// What is there when somebody comes back to a session.
+/// What is there when a client comes back to a session.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attached {
     /// Whether a turn is under way, or a message waits for one.
@@ -100,7 +100,7 @@ impl Kernel {
             }
         }
         self.release_before().await;
-        // Whoever asks for dead letters first is told of these; a log that fails says so at once to whoever records next.
+        // A client that asks for dead letters first is told of these; a log that fails says so at once to the caller that records next.
         if let Err(error) = self.door().log().flush().await {
             tracing::error!(%error, "what the boot before left is not settled on the disk");
         }
@@ -108,7 +108,7 @@ impl Kernel {
     }
 
     /// Comes back to a session: to one that is open, or one that rests on the record and is opened from there, once all that
-    /// was under way for it has ended. Nobody closes it until it is left. If the caller does not wait for it, it is left.
+    /// was under way for it has ended. It is not closed until it is left. If the caller does not wait for it, it is left.
     ///
     /// # Errors
     /// [`NotTakenUp`]: it is not open.
@@ -139,7 +139,7 @@ impl Kernel {
             let again = found.map_err(|why| not_followed(why.to_string()))?;
             self.go_on(again, body).await?;
         }
-        // Whoever closes what nobody watches passes this one over from here on.
+        // The code that closes what has no watcher passes this one over from here on.
         let look = |at: &mut Session| Attached {
             works: at.turn.is_some() || !at.waiting.is_empty(),
             last: at.last.clone(),
@@ -162,14 +162,14 @@ impl Kernel {
         self.door().tickets.page(behind, most, self.policy(), self.door().instant())
     }
 
-    /// Shows whoever watches a session what it asks just now.
+    /// Shows the watcher of a session what it asks just now.
     pub fn ask_again(&self, session: SessionId) {
         for (question, _) in self.questions().into_iter().filter(|(question, _)| question.session == session) {
             let _is_watched: bool = self.door().watchers().show(session, Seen::Deferred(Box::new(question)));
         }
     }
 
-    /// Nobody watches a session any more. One that has nothing to do is closed; any other goes on, and operators answer
+    /// A session has no watcher any more. One that has nothing to do is closed; any other goes on, and operators answer
     /// what it asks. Says whether it goes on.
     pub async fn leave(&self, session: SessionId) -> bool {
         let kernel = self.clone();
@@ -189,7 +189,7 @@ impl Kernel {
         false
     }
 
-    /// Waits until a session has answered everything, and closes it if nobody watches it then.
+    /// Waits until a session has answered everything, and closes it if it has no watcher then.
     pub async fn rest(&self, session: SessionId) {
         let mut settled = self.door().settled.subscribe();
         loop {
@@ -251,7 +251,7 @@ impl Kernel {
             let mut retrial = Retrial::of(sessions.clone());
             for stored in log.entries().only_of(sessions.clone()) {
                 let stored = stored.map_err(|error| error.to_string())?;
-                // Whoever wrote an entry that the reader panics over stops his own session and no start.
+                // An entry that the reader panics over stops its own session and no start.
                 let taken = catch_unwind(AssertUnwindSafe(|| retrial.take(&stored)));
                 if taken.is_err() {
                     retrial.cannot_follow(&stored.entry);
@@ -262,7 +262,7 @@ impl Kernel {
         read.await.map_err(|error| unread(error.to_string()))?.map_err(unread)
     }
 
-    /// Lets a session go on where the record has it. What was begun is finished, also if nobody waits for it.
+    /// Lets a session go on where the record has it. What was begun is finished, also if no caller waits for it.
     async fn go_on(&self, again: TakenUp, body: Arc<dyn Body>) -> Result<(), NotTakenUp> {
         let kernel = self.clone();
         let gone_on = whole(async move { kernel.start_again(again, body).await }).await;
@@ -333,7 +333,7 @@ impl Kernel {
         }
     }
 
-    /// Nobody is there any more who could answer these messages.
+    /// No process is there any more that could answer these messages.
     pub(crate) async fn give_up(&self, session: SessionId, owed: Vec<Unanswered>, why: &NotTakenUp) {
         tracing::warn!(%session, %why, "an unfinished session does not go on");
         let stopped = matches!(why, NotTakenUp::NotStarted(NotStarted::Stopped(_)));
@@ -343,7 +343,7 @@ impl Kernel {
         self.door().bury(None, lost, why).await;
     }
 
-    /// What held sessions that are over holds nobody.
+    /// What held sessions that are over holds no process.
     async fn release_before(&self) {
         let agents = Seat::root(NODE_NAME).child("agents");
         let open = self.open_sessions();
@@ -360,8 +360,8 @@ impl Kernel {
 
 impl Door {
     /// Opens the tickets again that a session waits on, each with the answers it has so far. One whose law or tool is another by
-    /// now has lapsed, also if it was permitted: its call is decided anew, and asked anew if need be. One whose time passed while
-    /// nobody was there counts as refused.
+    /// now has lapsed, also if it was permitted: its call is decided anew, and asked anew if need be. One whose time passed
+    /// meanwhile counts as refused.
     async fn ask_on(&self, session: SessionId, seat: &Seat, parked: Vec<Parked>) -> Result<(), NotStarted> {
         let (law, approvers) = (self.gate().digest(), self.approvers());
         for parked in parked {

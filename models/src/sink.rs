@@ -14,7 +14,7 @@ impl Sink for &Preview {
     }
 }
 
-/// For what nobody watches.
+/// For what has no watcher.
 pub(crate) struct Unseen;
 
 impl Sink for Unseen {

@@ -20,12 +20,12 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
-    /// Somebody has this session open.
+    /// This session is open.
     Open {
         /// Which.
         session: SessionId,
     },
-    /// Somebody talked in this session within the retention.
+    /// This session was talked in within the retention.
     Talked {
         /// Which.
         session: SessionId,

@@ -93,10 +93,10 @@ pub enum Damage {
     /// The keys given are named by the log and have signed nothing of it, so they vouch for nothing.
     #[error("no checkpoint is signed by these keys, so nothing shows that the log which names them is theirs")]
     KeysUnused,
-    /// Nobody can sign what would come next. Found by whoever has to sign.
+    /// What would come next cannot be signed. Found by the process that has to sign.
     #[error("the signing keys are lost, so the log ends here")]
     SigningKeysLost,
-    /// The record names another vault key than the one given. Found by whoever has to seal.
+    /// The record names another vault key than the one given. Found by the process that has to seal.
     #[error("the vault key is not the one that the record names, so what the sessions said cannot be read any more")]
     VaultKey,
     /// `checkpoint` cannot be read.
@@ -201,7 +201,7 @@ pub enum ScanError {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The one that is known here.
+        /// The one known here.
         known: u32,
     },
 }

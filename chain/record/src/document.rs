@@ -21,7 +21,7 @@ impl Fact {
     }
 }
 
-/// A document that is looked for on the record. Whatever the facts are, it is the one that is wanted.
+/// A document that is looked for on the record. Whatever the facts are, it is the wanted one.
 #[derive(Debug)]
 pub struct Wanted {
     digest: Digest,

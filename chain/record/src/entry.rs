@@ -26,7 +26,7 @@ pub struct Entry {
     /// The wall clock when it was sequenced; never before the entry ahead of it.
     #[n(2)]
     pub time: Timestamp,
-    /// Whom it concerns.
+    /// What it concerns.
     #[n(3)]
     pub subject: Subject,
     /// What happened.
@@ -42,7 +42,7 @@ pub struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
 pub struct Commitment {
     /// SHA-256 of a 16-byte random salt and the content. The salt is sealed with the content, so that after erasure
-    /// nobody can guess at it.
+    /// no reader can guess at it.
     #[n(0)]
     pub content: Digest,
     /// SHA-256 of the sealed bytes, so that anyone can see that they are whole.

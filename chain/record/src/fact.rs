@@ -34,7 +34,7 @@ use crate::{
 /// One thing that happened, before it has a place in the chain.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Whom it concerns.
+    /// What it concerns.
     pub subject: Subject,
     /// What an auditor may read.
     pub fact: Fact,
@@ -42,7 +42,7 @@ pub struct Record {
     pub content: Option<Content>,
 }
 
-/// Whom an entry concerns. Everything here is public.
+/// What an entry concerns. Everything here is public.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Encode, Decode)]
 #[cbor(map)]
 pub struct Subject {
@@ -281,7 +281,7 @@ pub enum Fact {
         #[serde(skip_serializing_if = "Option::is_none")]
         registration: Option<Digest>,
     },
-    /// A person answered, or nobody did.
+    /// A person answered, or none did.
     #[n(13)]
     Ruling {
         /// What it answers.
@@ -290,7 +290,7 @@ pub enum Fact {
         /// Whether it lets the action run.
         #[n(1)]
         decision: Decision,
-        /// The operator's Ed25519 signature over the ruling; empty when the ticket expired or nobody could be asked.
+        /// The operator's Ed25519 signature over the ruling; empty when the ticket expired or no person could be asked.
         #[cbor(n(2), with = "minicbor::bytes")]
         #[serde(serialize_with = "hex")]
         signature: Vec<u8>,
@@ -430,7 +430,7 @@ pub enum Fact {
         /// The time zone it is read in, as the IANA names it.
         #[n(2)]
         zone: String,
-        /// What becomes of instants that pass while nobody can act on them.
+        /// What becomes of instants that pass while they cannot be acted on.
         #[n(3)]
         missed: Missed,
     },
@@ -485,7 +485,7 @@ pub enum Fact {
         planned: bool,
     },
     /// A part of a document that other entries name by its digest: a constitution, or the canonical CBOR of a registration.
-    /// Public, because whoever holds verdicts against the law has to read it; nothing that was said to an agent is in it.
+    /// Public, because a verifier that holds verdicts against the law has to read it; nothing that was said to an agent is in it.
     #[n(31)]
     Document {
         /// SHA-256 of the whole.
@@ -590,8 +590,8 @@ pub enum Fact {
         #[serde(serialize_with = "hex")]
         signature: Vec<u8>,
     },
-    /// A schedule is due and is not sent, since whoever made it may not send anything any more. Recorded once, until it fires
-    /// again. Subject: the operator who made it.
+    /// A schedule is due and is not sent, since the operator who made it may not send anything any more. Recorded once, until it
+    /// fires again. Subject: the operator who made it.
     #[n(44)]
     Withheld {
         /// The schedule.

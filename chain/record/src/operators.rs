@@ -94,7 +94,7 @@ pub enum Decree {
         /// Ed25519 public key.
         #[cbor(n(0), with = "minicbor::bytes")]
         key: [u8; 32],
-        /// The operator's name: 1 to 64 of a–z, 0–9, `.`, `_` and `-`; nobody else in office has it.
+        /// The operator's name: 1 to 64 of a–z, 0–9, `.`, `_` and `-`; no other operator in office has it.
         #[n(1)]
         name: String,
         /// What the operator may do.
@@ -215,13 +215,13 @@ impl Operators {
         all.filter(|(_, credential)| credential.role.is_some())
     }
 
-    /// Whether nobody was ever enrolled.
+    /// Whether no operator was ever enrolled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.credentials.is_empty()
     }
 
-    /// What `operator` may do; nothing for whoever is not in office.
+    /// What `operator` may do; nothing if they are not in office.
     #[must_use]
     pub fn role(&self, operator: OperatorId) -> Option<Role> {
         self.credentials.get(&operator)?.role

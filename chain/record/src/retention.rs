@@ -1,16 +1,16 @@
 //! Retention: how long entries stay, and how old they are.
 //!
 //! # Whose time
-//! A clock can be wrong, and whoever sets it can make it wrong, so how old an entry is follows from the record: it is the sum
+//! A clock can be wrong, and can be set wrong on purpose, so how old an entry is follows from the record: it is the sum
 //! over the gaps between the entries behind it, and a gap counts as [`MOST_GAP`] at most. Entries never go back in time,
-//! so a clock that is set back adds nothing. Whoever decides on a pruning counts no time behind its own clock either.
+//! so a clock that is set back adds nothing. The node that decides on a pruning counts no time behind its own clock either.
 //!
 //! # What holds
 //! - One step of the clock, however large, makes an entry at most a week older. Once the clock is right again, not even that
 //!   counts until the time of the step was really reached.
 //! - A clock that is set ahead again and again, with entries in between, makes entries old: 26 steps for 180 days. It
-//!   stands on the record, and cosignatures of witnesses and backups say when it really was. Whoever controls both
-//!   the clock and the node for that long could as well delete the files.
+//!   stands on the record, and cosignatures of witnesses and backups say when it really was. An attacker who controls both the
+//!   clock and the node for that long could as well delete the files.
 //! - A log that rests for longer than a week ages slower than the calendar: entries stay longer, never shorter.
 
 use std::{fmt, str::FromStr, time::Duration};

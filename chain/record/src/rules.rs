@@ -3,14 +3,14 @@
 //! Entries count up without gaps and never go back, neither in time nor in the version of their form. The first is an origin and no other is. Boots count up, and
 //! after a stop only a boot follows. Once a boot has named the vault key, all name the same. An intent stands right behind the permitting verdict it names, in the same batch and
 //! about the same thing. An outcome ends an intent that is still open, under the same subject. A session that was erased
-//! is not erased again and gets no content, as far as whoever reads has read its erasure. What stands fits into a part of a
+//! is not erased again and gets no content, as far as the reader has read its erasure. What stands fits into a part of a
 //! snapshot. New keys are named last in a batch, under the name of the log, and were never
 //! used in it before. A pruning is of published entries that were kept for as long as it says, which is 180 days at least, and
 //! moves the beginning of the log on. The PIDs in a list of restarts grow. What [`crate::standing`] keeps is only taken back
 //! while it stands; only before its first boot does a log that follows another take over what stood there. A snapshot says exactly what the entries before it amount to, and never stands right behind a change
-//! of keys, so that whoever begins with it knows who signed what lies before it.
+//! of keys, so that a reader that begins with it knows who signed what lies before it.
 //!
-//! Whoever begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
+//! A reader that begins in the middle of a log knows nothing of what came before, but perhaps the keys in force there. Until the
 //! next snapshot, only places, times and changes of keys are checked.
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
 /// An intent that has no outcome yet.
 #[derive(Clone, Debug)]
 pub struct OpenIntent {
-    /// Whom it concerns.
+    /// What it concerns.
     pub subject: Subject,
     /// What was reserved for it.
     pub reserved: Budget,
@@ -76,7 +76,7 @@ pub struct Rules {
     pub(crate) used: Used,
     /// The sessions that were erased, as far as this reader has read; their keys are destroyed, or are to be.
     pub(crate) erased: Arc<BTreeSet<SessionId>>,
-    /// Holds, dead letters, schedules. Shared, so that whoever looks at it needs no lock meanwhile.
+    /// Holds, dead letters, schedules. Shared, so that a reader of it needs no lock meanwhile.
     pub(crate) standing: Arc<Standing>,
     /// The keys in force: they sign what comes next. None where that is not known.
     pub(crate) keys: Option<Arc<VerifierKeys>>,
@@ -92,7 +92,7 @@ pub struct Rules {
     known: Known,
     /// The part that comes next of a snapshot that has begun.
     next_part: Option<u32>,
-    /// The snapshot that belongs here, in its parts, once somebody wanted to know it: nothing of it changes between its parts.
+    /// The snapshot that belongs here, in its parts, once a caller wanted to know it: nothing of it changes between its parts.
     due: Option<Arc<[Snapshot]>>,
     /// Where the log begins, as the last pruning has it.
     pub(crate) pruned: Option<Minimum>,

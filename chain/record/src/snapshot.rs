@@ -1,6 +1,6 @@
 //! Snapshots: what the entries so far amount to, as entries of their own.
 //!
-//! Each segment begins with one, so that a log can be opened without its history. Whoever has read the entries before a
+//! Each segment begins with one, so that a log can be opened without its history. A reader that has read the entries before a
 //! snapshot knows what it must say, and holds it against that.
 
 use ephor_base::{Budget, Digest, Seq, SessionId, cbor};
@@ -60,8 +60,8 @@ pub struct Snapshot {
     /// The keys that were in force before, oldest first.
     #[n(7)]
     pub earlier: Vec<Retired>,
-    /// The sessions that were erased, in the order of their ids, where an earlier version wrote it. Nobody who begins here needs
-    /// them: their keys are gone before anything stands behind the erasure, and the vault makes no others.
+    /// The sessions that were erased, in the order of their ids, where an earlier version wrote it. A reader that begins here does
+    /// not need them: their keys are gone before anything stands behind the erasure, and the vault makes no others.
     #[n(8)]
     pub erased: Vec<SessionId>,
     /// Where the log begins, if the last pruning on the record moved that; in each part.
@@ -117,7 +117,7 @@ pub struct Unsettled {
     /// Where it stands.
     #[n(0)]
     pub intent: Seq,
-    /// Whom it concerns.
+    /// What it concerns.
     #[n(1)]
     pub subject: Subject,
     /// What was reserved for it.

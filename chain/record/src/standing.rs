@@ -111,7 +111,7 @@ pub enum Undelivered {
     /// The mailbox was full.
     #[n(0)]
     Full,
-    /// Nobody was there to take it.
+    /// No process was there to take it.
     #[n(1)]
     Nobody,
     /// Its agent crashed more often than its supervisor allows.
@@ -142,7 +142,7 @@ pub struct DeadLetter {
     pub why: Undelivered,
 }
 
-/// What becomes of instants that pass while nobody can act on them.
+/// What becomes of instants that pass while they cannot be acted on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Encode, Decode)]
 #[cbor(index_only)]
 #[serde(rename_all = "snake_case")]
@@ -182,7 +182,7 @@ pub struct Scheduled {
     /// The latest instant that fired or was passed over.
     #[n(7)]
     pub last: Option<Timestamp>,
-    /// Whether it is withheld, since whoever made it may not send anything any more.
+    /// Whether it is withheld, since the operator who made it may not send anything any more.
     #[cbor(n(8), with = "flag", has_nil)]
     #[serde(default, skip_serializing_if = "is_false")]
     pub withheld: bool,
@@ -467,7 +467,7 @@ impl Standing {
             }
             Some(Because::Fire { name, at }) => {
                 self.pass(name, *at)?;
-                // Whoever made it may send again.
+                // The operator who made it may send again.
                 self.schedules.get_mut(name).into_iter().for_each(|schedule| schedule.withheld = false);
             }
         }

@@ -134,7 +134,7 @@ fn fact(entry: &Entry) -> Option<Change> {
     }
 }
 
-/// Whoever asked in this conversation gets no answer any more.
+/// What was asked in this conversation gets no answer any more.
 fn over(entry: &Entry) -> Option<Change> {
     let is_over = matches!(entry.fact, Fact::TurnEnd { .. } | Fact::Dead { .. } | Fact::Erase { .. });
     entry.subject.session.filter(|_| is_over).map(Change::Over)

@@ -15,7 +15,7 @@ use super::{
     store::{Broken, Store},
 };
 
-/// Where projections are kept. Nobody else writes here: whoever holds the lock of the home does.
+/// Where projections are kept. Only the process that holds the lock of the home writes here.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 

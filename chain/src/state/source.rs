@@ -61,7 +61,7 @@ impl Reading {
         Self { folder: folder.to_owned(), files: Arc::clone(files), head }
     }
 
-    /// The chain in `folder` up to its end. Nobody writes it meanwhile. What was published is not read for that.
+    /// The chain in `folder` up to its end. No process writes it meanwhile. What was published is not read for that.
     ///
     /// # Errors
     /// [`ReadError`] if the journal cannot be read to its end.

@@ -187,7 +187,7 @@ impl DoubleEndedIterator for Rows<'_> {
 }
 
 /// Does something in sled. It panics on bytes that it does not expect, where others return an error. Nothing of ours is
-/// half-changed by that: whoever sees [`Broken`] abandons the whole map and makes it again.
+/// half-changed by that: the caller that sees [`Broken`] abandons the whole map and makes it again.
 fn guarded<T>(doing: &str, work: impl FnOnce() -> sled::Result<T>) -> Result<T, Broken> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),

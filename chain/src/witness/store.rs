@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-/// A file that is too long is as damaged as one that is not there.
+/// A file that is too long is as damaged as a missing one.
 fn read(files: &dyn Files, path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     match folder::read_whole(files, path, most) {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(Vec::new())),

@@ -137,7 +137,7 @@ pub fn consistency<S: Subtrees>(source: &mut S, old: u64, new: u64) -> Result<Ve
             start = middle;
         }
     }
-    // Whoever checks knows the old root; it is left out where it stands in the new tree as it is.
+    // The verifier knows the old root; it is left out where it stands in the new tree as it is.
     if start > 0 {
         path.push(range(source, start, end)?);
     }

@@ -211,7 +211,7 @@ impl<'a> History<'a> {
     }
 
     /// Looks for what must be there of changes of keys that the journal, which begins at `journal`, does not hold any more:
-    /// a kept checkpoint by the keys before. Without it nobody who knows only those would know of the new ones.
+    /// a kept checkpoint by the keys before. Without it a verifier that knows only those would not know of the new ones.
     pub fn check_changes(&mut self, journal: u64) -> Result<(), ScanError> {
         let (gone, held) = std::mem::take(&mut self.unkept).into_iter().partition(|(head, _)| head.size <= journal);
         self.unkept = held;

@@ -1,10 +1,10 @@
-//! Who signs a log over time, for whoever knows the keys of one time only.
+//! Who signs a log over time, for a verifier that knows the keys of one time only.
 //!
-//! A [`Change`] is the entry that names the next keys, proven under a checkpoint that the keys before it have signed. Whoever
-//! knows those follows the changes to the keys of today, one after another ([`follow`]). It does not go the other way round:
+//! A [`Change`] is the entry that names the next keys, proven under a checkpoint that the keys before it have signed. A verifier
+//! that knows those follows the changes to the keys of today, one after another ([`follow`]). It does not go the other way round:
 //! that keys name others as their predecessors shows nothing, and what those have signed later shows nothing either.
 //!
-//! Whoever has stolen keys that no longer sign can still sign a change to keys of their own, and show it to somebody who knows
+//! A thief of keys that no longer sign can still sign a change to keys of their own, and show it to a verifier that knows
 //! nothing newer than those. Against that helps what a thief cannot have: a checkpoint, or keys, from after the change.
 
 use std::{path::Path, sync::Arc};
@@ -100,7 +100,7 @@ fn steps(known: &VerifierKeys, changes: &[Change]) -> Vec<(Option<Head>, Verifie
 }
 
 /// The changes of keys that the published part of a chain shows, in its order. What was kept of them is not held against the
-/// log here: each is held by whoever follows it against the keys before it.
+/// log here: a verifier that follows them holds each against the keys before it.
 ///
 /// # Errors
 /// [`ScanError`] if something published cannot be read.

@@ -2,8 +2,8 @@
 //!
 //! A decision looks only at the policies whose scope could match: those for its target, and of these the ones for
 //! anybody, for its seat, its role and its namespace. A policy that is nothing but such a scope says the same of every case
-//! there, and is not evaluated again; Cedar evaluates the others. Where several slices concern whoever asks they are joined
-//! into one, once for all who have the same, as each question to Cedar costs about a microsecond by itself. Permits are
+//! there, and is not evaluated again; Cedar evaluates the others. Where several slices concern the principal that asks they are
+//! joined into one, once for all who have the same, as each question to Cedar costs about a microsecond by itself. Permits are
 //! evaluated apart from forbids, because Cedar names only what decided, and every policy that applies is a reason here.
 
 use std::{
@@ -29,7 +29,7 @@ pub struct Principal {
     entities: Entities,
 }
 
-/// Whom a policy speaks of: anybody, or one entity and what is in it.
+/// Which principals a policy speaks of: any, or one entity and what is in it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Scope(Option<EntityUid>);
 
@@ -77,7 +77,7 @@ struct Target {
     reads: Reads,
 }
 
-/// Where the slices for somebody are: those that there are for anybody, and for the seat, the role and the namespace.
+/// Where the slices for a principal are: those that there are for anybody, and for the seat, the role and the namespace.
 type Places = [Option<usize>; 4];
 
 /// Those of them for one scope of principals, or for several.
@@ -303,7 +303,7 @@ impl Slice {
     }
 }
 
-/// Whom a policy speaks of, and whether it speaks of all who are in that.
+/// Which principals a policy speaks of, and whether it speaks of all who are in that.
 fn scope(policy: &Policy) -> (Scope, bool) {
     let (who, is_met) = match policy.principal_constraint() {
         PrincipalConstraint::Any => (None, true),
@@ -318,7 +318,7 @@ impl Reads {
     /// Every attribute whose name stands in the policy. One too many does no harm; what is not read is not built.
     fn take_in(&mut self, policy: &Policy) {
         let text = policy.to_cedar().unwrap_or_default();
-        // Whoever takes the context whole may read anything in it.
+        // A policy that takes the context whole may read anything in it.
         let whole = text.matches("context").count() != text.matches("context.").count();
         self.0.extend(ATTRIBUTES.into_iter().filter(|name| whole || text.contains(name)));
     }

@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Result<Datum, Unreadable> {
             Event::SequenceStart(..) => built.begin(false)?,
             Event::MappingStart(..) => built.begin(true)?,
             Event::SequenceEnd | Event::MappingEnd => built.end()?,
-            // It would bring in keys that nobody sees.
+            // It would bring in keys that a reader does not see.
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => return Err(refused("a merge key")),
             Event::Scalar(text, ..) if built.wants_a_key() => built.key(&text),
             Event::Scalar(text, ScalarStyle::Plain, ..) => built.value(scalar(&text))?,

@@ -68,7 +68,7 @@ impl Number {
             (Some(comma), Some(point)) if comma < point => grouped(body, ',', '.')?,
             (Some(_), Some(_)) => grouped(body, '.', ',')?,
             (None, Some(_)) if body.matches('.').count() > 1 => grouped(body, '.', ',')?,
-            // Of 1.200 nobody knows whether it is one and a fifth.
+            // Of 1.200 it is not known whether it is one and a fifth.
             (None, Some(point)) if may_be_grouped(body, point) => return None,
             (None, Some(_)) => body.to_owned(),
             (Some(comma), None) => match body.len().checked_sub(comma)? {

@@ -23,7 +23,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// What it takes of a plan that did not decide on it, such as one that is made later: what a clean context did is done.
+    /// What it takes of a plan that did not decide on it, such as one made later: what a clean context did is done.
     #[must_use]
     pub fn taken(&self) -> Use {
         let given = Given::of(self);

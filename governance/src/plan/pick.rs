@@ -42,7 +42,7 @@ pub(super) fn pick<'a>(source: &Source, field: &str, answers: &[&'a Answer]) -> 
     if found.iter().any(|one| one.row.depth != first.row.depth) {
         return None;
     }
-    // Several lists are in the order in which somebody asked for them.
+    // Several lists are in the order in which they were asked for.
     let ordered = answers.iter().all(|one| one.tool() == first.answer.tool() && list_of(one) == list_of(first.answer));
     match &source.pick {
         Pick::Only if found.len() == 1 => Some(Chosen::One(first)),

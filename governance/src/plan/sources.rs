@@ -47,7 +47,7 @@ impl Found {
 
 impl<'a> Sources<'a> {
     /// Who says the value as a whole, so that it may be an argument of this name: `user`, `tool:NAME`; of a list the last of those
-    /// that say its values. None if one of them is nobody's; nobody says an object.
+    /// that say its values. None if one of them is said by none; an object is said by none.
     #[must_use]
     pub fn vouched(&self, tool: &ToolName, name: &str, value: &Value) -> Option<String> {
         let part = |_, part| self.vouched(tool, name, part).map(Some);

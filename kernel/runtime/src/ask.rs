@@ -19,7 +19,7 @@ impl<H: Host> Letter<H> {
         }
     }
 
-    /// The message, unless somebody waits for its answer.
+    /// The message, unless a caller waits for its answer.
     pub(super) fn unasked(self) -> Option<H::Message> {
         match self {
             Self::Message(message) => Some(message),
@@ -29,7 +29,7 @@ impl<H: Host> Letter<H> {
 }
 
 /// The right to answer one request, once. It belongs to the incarnation that was asked: after its end, and once it is
-/// fenced, nobody hears it.
+/// fenced, the asker does not hear it.
 pub struct Reply<H: Host> {
     pub(super) row: Arc<Row<H>>,
     pub(super) pid: Pid,
@@ -37,7 +37,7 @@ pub struct Reply<H: Host> {
 }
 
 impl<H: Host> Reply<H> {
-    /// Answers; false if whoever asked does not wait any more, or this incarnation is over.
+    /// Answers; false if the asker does not wait any more, or this incarnation is over.
     pub fn send(self, answer: H::Message) -> bool {
         self.row.asker(self.pid, self.number).is_some_and(|asker| asker.send(answer).is_ok())
     }
@@ -52,10 +52,10 @@ pub enum Unanswered {
     /// Too many messages wait there already.
     #[error("process {0} has too many messages waiting")]
     Full(Pid),
-    /// It took longer than the caller waits. An answer that comes now is heard by nobody.
+    /// It took longer than the caller waits. An answer that comes now is not heard.
     #[error("process {0} did not answer in time")]
     Late(Pid),
-    /// Whoever asks is over itself.
+    /// The process that asks is over itself.
     #[error("the caller is not there any more")]
     Fenced,
 }

@@ -17,7 +17,7 @@ pub(super) struct Asking<H: Host> {
     answered: VecDeque<(Asker<H>, Answer)>,
 }
 
-/// Somebody who asked.
+/// A caller that asked.
 pub(super) struct Asker<H: Host> {
     /// What is to be started, until the engine gives it a place.
     what: Asked<H>,
@@ -128,7 +128,7 @@ impl<H: Host> Asking<H> {
 
 impl<H: Host> Asker<H> {
     pub(super) fn tell(self, told: Result<Told<H>, Refused>) {
-        // Whoever asked may have left.
+        // The caller may have left.
         let _left: Result<(), _> = self.reply.send(told);
     }
 }

@@ -201,7 +201,7 @@ impl<H: Host> Duty<H> {
         turns
     }
 
-    /// Whoever does not run, and whom nothing will start again, gets no more messages. Of one that does not run while
+    /// A child that does not run, and that nothing will start again, gets no more messages. Of one that does not run while
     /// something else is under way this is not known yet.
     fn dismiss_down(&mut self) {
         for id in std::mem::take(&mut self.exited) {
@@ -292,7 +292,7 @@ impl<H: Host> Duty<H> {
     }
 
     fn with_kid(&self, id: ChildId, act: impl FnOnce(&Row<H>) -> bool) {
-        // One that is gone already reports its exit, or has.
+        // A child that is gone already reports its exit, or has.
         let _was_there = self.kid(id).is_some_and(|kid| act(&kid.row));
     }
 
@@ -403,7 +403,7 @@ impl<H: Host> Duty<H> {
         }
     }
 
-    /// What is not on the record does not happen: whoever was born is over before it began.
+    /// What is not on the record does not happen: a child that was born is over before it began.
     fn untold(&mut self, why: &str) {
         tracing::error!(%why, supervisor = %self.pid, "what happened below a supervisor could not be recorded");
         self.asking.fail(why);
@@ -436,7 +436,7 @@ impl<H: Host> Duty<H> {
 
     /// The supervisor is over: no child outlives it. Gives what is still to be told.
     pub(super) fn abandon(&mut self) -> Vec<Later<Result<(), String>>> {
-        // From here on children report to nobody, and tell of their exits themselves.
+        // From here on children report to no supervisor, and tell of their exits themselves.
         let _was_there = self.row.kill(Some(self.pid));
         let mut orders = Vec::new();
         let _is_stopping = self.row.orders(self.pid, usize::MAX, &mut orders);
@@ -505,7 +505,7 @@ impl<H: Host> Desk for Row<H> {
 }
 
 impl<H: Host> Shared<H> {
-    /// Tells of exits once the births are on the record; if they are not, nobody was there.
+    /// Tells of exits once the births are on the record; if they are not, no child was there.
     fn tell_after(
         self: &Arc<Self>,
         births: Later<Result<(), String>>,
@@ -527,7 +527,7 @@ impl<H: Host> Shared<H> {
 }
 
 impl<H: Host> Kid<H> {
-    /// What whoever asked for it is told.
+    /// What the caller that asked for it is told.
     pub(super) fn started(&self, shared: &Arc<Shared<H>>, id: ChildId) -> Started<H> {
         Started { id, pid: self.pid, address: Address::new(shared.clone(), self.row.clone()) }
     }

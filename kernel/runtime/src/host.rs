@@ -1,4 +1,4 @@
-//! What the runtime asks of whoever it runs for, and what it tells.
+//! What the runtime asks of the host it runs for, and what it tells.
 
 use std::{
     future::Future,
@@ -13,7 +13,7 @@ use ephor_base::{ExitReason, Pid, Seat, SessionId};
 use super::{Process, row::Row};
 use crate::{supervisor::Cause, timers::Timers};
 
-/// Whom the runtime runs for: its clock, its record and its dead letters.
+/// What the runtime runs for: its clock, its record and its dead letters.
 pub trait Host: Send + Sync + Sized + 'static {
     /// What processes send one another.
     type Message: Send + 'static;
@@ -26,11 +26,11 @@ pub trait Host: Send + Sync + Sized + 'static {
         self.timers().now()
     }
 
-    /// Takes what happened below one supervisor, oldest first, and leaves `news` empty. Nobody who was born runs before
-    /// this is done; if it fails, whoever was born is over before it began, with the error as the reason.
+    /// Takes what happened below one supervisor, oldest first, and leaves `news` empty. No process that was born runs before this
+    /// is done; if it fails, each that was born is over before it began, with the error as the reason.
     fn tell(&self, news: &mut Vec<News<Self>>) -> Told;
 
-    /// Nobody will ever take these messages, which were sent to `seat`.
+    /// No process will ever take these messages, which were sent to `seat`.
     fn undelivered(&self, seat: &Seat, session: Option<SessionId>, messages: Vec<Self::Message>);
 
     /// A supervisor has had more restarts than it bears, and all of its children are gone. It exits when this is done.
@@ -45,7 +45,7 @@ pub enum Told {
     Taken,
     /// It could not, for this reason.
     Refused(String),
-    /// It has when this resolves. Whoever is told always waits for it.
+    /// It has when this resolves. The caller always waits for it.
     Later(Later<Result<(), String>>),
 }
 

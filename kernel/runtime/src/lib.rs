@@ -104,7 +104,7 @@ pub enum NotPlanted {
 
 impl<H: Host> Runtime<H> {
     /// A runtime whose first process has the PID `first`, at least 1. A poll that takes longer than `spin` is ended by the
-    /// watchdog; [`SPIN`] suits a node. With [`Duration::MAX`] nobody is watched, as a simulation wants it: the watchdog goes
+    /// watchdog; [`SPIN`] suits a node. With [`Duration::MAX`] no process is watched, as a simulation wants it: the watchdog goes
     /// by the time of the machine.
     #[must_use]
     pub fn new(host: H, first: Pid, spin: Duration) -> Self {
@@ -165,7 +165,7 @@ impl<H: Host> Runtime<H> {
         Ok(Supervision::new(shared.clone(), row))
     }
 
-    /// Whom it runs for.
+    /// The host it runs for.
     #[must_use]
     pub fn host(&self) -> &H {
         &self.0.host
@@ -203,7 +203,7 @@ impl<H: Host> Runtime<H> {
         async move { exit?.await }
     }
 
-    /// Whom a process has to do with.
+    /// What a process has to do with.
     #[must_use]
     pub fn related(&self, pid: Pid) -> Related {
         self.0.related(pid)
@@ -257,12 +257,12 @@ impl<H: Host> Shared<H> {
         async move { if is_there { exit.await.ok() } else { None } }
     }
 
-    /// Nobody will fill a seat again.
+    /// No process will fill a seat again.
     fn close(&self, row: &Row<H>) {
         self.return_messages(row, row.close());
     }
 
-    /// Nobody fills a seat until somebody is told to.
+    /// No process fills a seat until its supervisor is told to start one.
     fn dismiss(&self, row: &Row<H>) {
         self.return_messages(row, row.dismiss());
     }

@@ -1,6 +1,6 @@
 //! Links, monitors, exit trapping and names between processes, as OTP has them: a table and what follows from its changes.
 //!
-//! It starts and stops nothing: what is to happen to whom comes back as [`Signal`]s, for whoever runs the processes. Each
+//! It starts and stops nothing: what is to happen to which process comes back as [`Signal`]s, for the code that runs them. Each
 //! end of a process is told once to each of its links and monitors. An operation costs as much as the process it concerns
 //! has relations, however many processes there are.
 
@@ -27,7 +27,7 @@ pub enum Gone {
 impl Gone {
     /// Whether it takes along who is linked and does not trap exits.
     const fn is_abnormal(&self) -> bool {
-        // OTP's links spare nobody but after `normal`: `shutdown` ends whoever is linked.
+        // OTP's links spare a process only after `normal`: `shutdown` ends what is linked.
         !matches!(self, Self::Exited(ExitReason::Normal))
     }
 
@@ -97,13 +97,13 @@ struct Relations {
 #[derive(Debug, Default)]
 pub struct Links {
     processes: HashMap<Pid, Relations>,
-    /// Who monitors whom.
+    /// Which process monitors which.
     monitors: HashMap<MonitorId, (Pid, Pid)>,
     names: HashMap<Arc<str>, Pid>,
     next_monitor: u64,
 }
 
-/// Whom a process has to do with.
+/// What a process has to do with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Related {
     /// Those it is linked to.
@@ -117,7 +117,7 @@ pub struct Related {
 }
 
 impl Links {
-    /// Whom `pid` has to do with.
+    /// What `pid` has to do with.
     #[must_use]
     pub fn related(&self, pid: Pid) -> Related {
         let Some(relations) = self.processes.get(&pid) else { return Related::default() };
@@ -196,7 +196,7 @@ impl Links {
         (monitor, None)
     }
 
-    /// A monitor that tells nobody of anybody: what one that is over or fenced gets.
+    /// A monitor that tells no process of any: what one gets that is over or fenced.
     pub fn monitor_of_nobody(&mut self) -> MonitorId {
         let monitor = MonitorId(self.next_monitor);
         self.next_monitor += 1;

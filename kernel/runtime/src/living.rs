@@ -24,7 +24,7 @@ use super::{
 };
 use crate::supervisor::ChildId;
 
-/// One incarnation, polled to its end. It reports its own exit, so that nobody has to keep hold of the task.
+/// One incarnation, polled to its end. It reports its own exit, so that nothing has to keep hold of the task.
 pub(super) struct Living<H: Host> {
     shared: Arc<Shared<H>>,
     row: Arc<Row<H>>,
@@ -36,7 +36,7 @@ pub(super) struct Living<H: Host> {
 pub(super) enum Stage<H: Host> {
     /// It is to run this body.
     New(Arc<dyn Body<H>>),
-    /// It is to run this body, and somebody waits for that.
+    /// It is to run this body, and a caller waits for that.
     AskedFor(Box<AskedFor<H>>),
     /// It works.
     Works(Life),
@@ -48,7 +48,7 @@ pub(super) enum Stage<H: Host> {
     Over,
 }
 
-/// Somebody who waits until a child runs. Whatever becomes of it, he is told that it was started.
+/// A caller that waits until a child runs. Whatever becomes of the child, the caller is told that it was started.
 pub(super) struct AskedFor<H: Host> {
     body: Arc<dyn Body<H>>,
     waiting: Option<(Asker<H>, Started<H>)>,
@@ -63,7 +63,7 @@ impl<H: Host> Drop for AskedFor<H> {
 }
 
 impl<H: Host> Stage<H> {
-    /// The same, for somebody who waits until it runs.
+    /// The same, for a caller that waits until it runs.
     pub(super) fn asked_for(self, asker: Asker<H>, started: Started<H>) -> Self {
         match self {
             Self::New(body) => Self::AskedFor(Box::new(AskedFor { body, waiting: Some((asker, started)) })),
@@ -74,7 +74,7 @@ impl<H: Host> Stage<H> {
         }
     }
 
-    /// The body of one that has not begun. Whoever waits for it is told when this poll ends, or takes long.
+    /// The body of one that has not begun. A caller that waits for it is told when this poll ends, or takes long.
     fn body(&mut self) -> Option<Arc<dyn Body<H>>> {
         match std::mem::replace(self, Self::Over) {
             Self::New(body) => Some(body),
@@ -98,7 +98,7 @@ pub(super) struct Ending<H: Host> {
     observers: Observers,
 }
 
-/// Who wants to know of an exit, and what it is. They are told last: whoever waited for the end may close the record.
+/// Who wants to know of an exit, and what it is. They are told last: a caller that waited for the end may close the record.
 pub(super) struct Observers {
     waiting: Vec<oneshot::Sender<ExitReason>>,
     reason: ExitReason,
@@ -113,7 +113,7 @@ impl Observers {
     }
 }
 
-/// Whom the exit is reported to.
+/// Where the exit is reported.
 struct Report<H: Host> {
     supervisor: Arc<Row<H>>,
     parent: Pid,
@@ -125,7 +125,7 @@ impl<H: Host> Living<H> {
         Self { shared, row, pid, stage }
     }
 
-    /// Whoever wakes it does so through its row: a process that never yields holds nobody back whom it has woken.
+    /// It is woken through its row: a process that never yields holds nothing back that it has woken.
     fn work(&mut self) -> Poll<ExitReason> {
         let _station = watchdog::enter(&self.shared.watch, self.pid);
         let waker = waker_ref(&self.row);
@@ -145,7 +145,7 @@ impl<H: Host> Living<H> {
         polled.unwrap_or_else(Poll::Ready)
     }
 
-    /// Ends the incarnation for this reason, unless somebody else has.
+    /// Ends the incarnation for this reason, unless it was ended from elsewhere.
     fn end(&mut self, mut reason: ExitReason) -> Stage<H> {
         let mut telling = Vec::new();
         match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -252,7 +252,7 @@ impl<H: Host> Drop for Living<H> {
 }
 
 impl<H: Host> Shared<H> {
-    /// Takes an incarnation out of the table and tells whoever was related to it; gives which child it was, and
+    /// Takes an incarnation out of the table and tells the processes that were related to it; gives which child it was, and
     /// who waits for its end. `None` if it is out already.
     pub(super) fn bury(&self, row: &Arc<Row<H>>, pid: Pid, reason: &ExitReason) -> Option<(ChildId, Observers)> {
         let left = row.finish(pid)?;
@@ -280,7 +280,7 @@ impl<H: Host> Shared<H> {
         self.tell_all(&mut vec![News { row: row.clone(), pid, what: What::Exited(reason) }])
     }
 
-    /// Tells, where nobody can do anything about it if that fails.
+    /// Tells, where nothing can be done about it if that fails.
     pub(super) fn tell_all(&self, news: &mut Vec<News<H>>) -> Option<Later<Result<(), String>>> {
         if news.is_empty() {
             return None;

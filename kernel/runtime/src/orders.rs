@@ -16,7 +16,7 @@ pub(super) enum Order<H: Host> {
     Ready(ChildId),
     /// A timer that goes behind everything that waits.
     Fired(Timer),
-    /// Somebody asks for something.
+    /// A caller asks for something.
     Asked(Ask<H>),
 }
 

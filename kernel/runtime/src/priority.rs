@@ -1,7 +1,7 @@
 //! Threads that a process does not give back: until they come back they run only when no other thread wants to.
 //!
 //! Of two cores a process that spins takes one for as long as it spins, and nothing can end a thread from outside. But Linux can
-//! have it wait behind all others (`SCHED_IDLE`, sched(7)): it then has what nobody else needs. To come back from there takes
+//! have it wait behind all others (`SCHED_IDLE`, sched(7)): it then has what no other thread needs. To come back from there takes
 //! `CAP_SYS_NICE`, or an `RLIMIT_NICE` that admits a nice value of 0; where a node has neither, its threads stay as they are.
 
 use std::{fs, io, sync::OnceLock, time::Duration};

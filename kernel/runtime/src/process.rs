@@ -16,8 +16,8 @@ use crate::{
     timers::Sleep,
 };
 
-/// The handle of one incarnation. Not `Clone`: it is the identity. Once the incarnation is over or fenced, whoever still
-/// holds it can do nothing with it.
+/// The handle of one incarnation. Not `Clone`: it is the identity. Once the incarnation is over or fenced, its holder can do
+/// nothing with it.
 pub struct Process<H: Host> {
     shared: Arc<Shared<H>>,
     row: Arc<Row<H>>,
@@ -68,7 +68,7 @@ impl<H: Host> Process<H> {
         self.row.session()
     }
 
-    /// Whom the runtime runs for.
+    /// The host that the runtime runs for.
     #[must_use]
     pub fn host(&self) -> &H {
         &self.shared.host
@@ -168,7 +168,7 @@ impl<H: Host> Process<H> {
         answered.ok_or(Unanswered::Late(to))?.map_err(|_| Unanswered::Gone(to))
     }
 
-    // Relations. Of one that is over or fenced they stay as they are.
+    // Relations. Of a process that is over or fenced they stay as they are.
 
     /// Links this process with another: when one exits other than normally, so does the other, unless it traps exits.
     pub fn link(&self, other: Pid) {
@@ -259,7 +259,7 @@ impl<H: Host> Process<H> {
     }
 }
 
-/// A wait for an answer. Whoever stops waiting is not on the other's list any more.
+/// A wait for an answer. A process that stops waiting is not on the other's list any more.
 struct Waits<'a, H: Host> {
     row: &'a Row<H>,
     pid: Pid,

@@ -16,7 +16,7 @@ use crate::{
     supervisor::Kind,
 };
 
-/// Who is related to whom.
+/// Which processes are related to which.
 #[derive(Default)]
 pub(super) struct Relations {
     links: Links,
@@ -57,7 +57,7 @@ impl Groups {
 }
 
 impl<H: Host> Shared<H> {
-    /// Whom a process has to do with.
+    /// What a process has to do with.
     pub(super) fn related(&self, pid: Pid) -> Related {
         self.relations().links.related(pid)
     }
@@ -78,7 +78,7 @@ impl<H: Host> Shared<H> {
         is_there
     }
 
-    /// Enters a process that acts: not one that is fenced, though it is still there.
+    /// Enters a process that acts: not a fenced one, though it is still there.
     fn enter_actor(&self, relations: &mut Relations, row: &Arc<Row<H>>, pid: Pid, room: usize) -> bool {
         row.is_live(pid) && self.enter(relations, Some(row), pid, room)
     }
@@ -91,7 +91,7 @@ impl<H: Host> Shared<H> {
             if pid == other || is_linked || !self.enter_actor(&mut relations, row, pid, 1) {
                 return;
             }
-            // One that is over and has not been told of yet is told of by this link, too.
+            // A process that is over and has not been told of yet is told of by this link, too.
             self.enter(&mut relations, other_row.as_ref(), other, 1);
             relations.links.link(pid, other)
         };

@@ -1,4 +1,4 @@
-//! Tasks beside the processes: calls at the door, and what is put on the record for somebody who is gone.
+//! Tasks beside the processes: calls at the door, and what is put on the record for a process that is gone.
 
 use std::{
     future::Future,
@@ -45,7 +45,7 @@ struct Relayed<F> {
     watch: Option<Arc<Watch>>,
 }
 
-/// The waker of a task. Whoever wakes takes it out, and the task leaves it again when it is polled.
+/// The waker of a task. The thread that wakes takes it out, and the task leaves it again when it is polled.
 #[derive(Default)]
 struct Relay(Mutex<Option<Waker>>);
 

@@ -1,8 +1,8 @@
 //! A row of the process table: one seat and the incarnation that fills it.
 //!
-//! A row belongs to a seat, so that a restart makes none. Whoever speaks for an incarnation names its PID, and is refused
-//! once another fills the seat or nobody does: that is the fence. Every change is made under the row's one lock, and nobody
-//! is woken before it is free again, nor is anything dropped that wakes somebody: whoever is woken may take a row's lock.
+//! A row belongs to a seat, so that a restart makes none. What speaks for an incarnation names its PID, and is refused once another
+//! fills the seat or none does: that is the fence. Every change is made under the row's one lock, and no task is woken before it is
+//! free again, nor is anything dropped that wakes one: a task that is woken may take a row's lock.
 
 mod ports;
 
@@ -30,7 +30,7 @@ use crate::{
     supervisor::{ChildId, Kind},
 };
 
-/// Nobody has this PID.
+/// No process has this PID.
 const NOBODY: u64 = 0;
 
 /// A row.
@@ -79,7 +79,7 @@ const BUSY: u16 = 1 << 7;
 const WAITS: u16 = 1 << 8;
 /// The seat is given up.
 const CLOSED: u16 = 1 << 9;
-/// Nobody is going to fill the seat again by itself.
+/// No process is going to fill the seat again by itself.
 const DISMISSED: u16 = 1 << 10;
 /// What an incarnation cannot do anything under.
 const FENCED: u16 = KILLED | DOOMED | HUNG;
@@ -90,7 +90,7 @@ const OF_SEAT: u16 = SUSPENDED;
 pub(super) enum Look {
     Work,
     End(ExitReason),
-    /// The incarnation was ended by somebody else.
+    /// The incarnation was ended from elsewhere.
     Over,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Left<H: Host> {
     pub(super) is_related: bool,
     pub(super) was_busy: bool,
     pub(super) messages: Vec<H::Message>,
-    /// Whoever made a request hears at once that nobody answers, when this is dropped, and may ask the next one.
+    /// A process that made a request hears at once that none answers, when this is dropped, and may ask the next one.
     pub(super) asked: Vec<(u64, oneshot::Sender<H::Message>)>,
     pub(super) requests: Vec<Letter<H>>,
     pub(super) orders: Vec<Order<H>>,
@@ -115,7 +115,7 @@ pub(super) struct Left<H: Host> {
     pub(super) wakes: Wakes,
 }
 
-/// What waited at a seat that is given up. Whoever asked for something is woken when it is dropped: never under the row's lock.
+/// What waited at a seat that is given up. A caller that asked for something is woken when it is dropped: never under the row's lock.
 pub(super) struct Cleared<H: Host> {
     letters: VecDeque<Letter<H>>,
     asked: Vec<(u64, oneshot::Sender<H::Message>)>,
@@ -201,7 +201,7 @@ impl<H: Host> Row<H> {
         self.kind
     }
 
-    /// Whether somebody may wait for whoever fills the seat next.
+    /// Whether a caller may wait for the process that fills the seat next.
     pub(super) fn is_waited_at(&self) -> bool {
         self.keeps_messages || self.kind == Kind::Supervisor
     }
@@ -286,7 +286,7 @@ impl<H: Host> Row<H> {
         cleared.messages()
     }
 
-    /// Nobody fills the seat until somebody is told to: what waits for it comes back.
+    /// No process fills the seat until its supervisor is told to start one: what waits for it comes back.
     pub(super) fn dismiss(&self) -> Vec<H::Message> {
         let mut inner = self.inner();
         if inner.pid != NOBODY {
@@ -399,7 +399,7 @@ impl<H: Host> Row<H> {
         self.inner().child
     }
 
-    /// Whether somebody fills the seat, or will.
+    /// Whether a process fills the seat, or will.
     pub(super) fn is_open(&self) -> bool {
         self.inner().flags & (CLOSED | DISMISSED) == 0
     }
@@ -439,7 +439,7 @@ impl<H: Host> Row<H> {
     }
 }
 
-/// What a process waits for wakes its row, and that its task. A row that has been told once tells nobody until its task has
+/// What a process waits for wakes its row, and that its task. A row that has been told once tells nothing more until its task has
 /// looked.
 impl<H: Host> ArcWake for Row<H> {
     fn wake_by_ref(row: &Arc<Self>) {
@@ -481,7 +481,7 @@ impl<H: Host> Inner<H> {
         wakes
     }
 
-    /// Whoever waits at the ports is woken by `reader`, or else as the process itself is.
+    /// What waits at the ports is woken by `reader`, or else as the process itself is.
     fn wait(&mut self, reader: Option<&Waker>) {
         match (reader, &mut self.port) {
             (None, None) => {}

@@ -116,7 +116,7 @@ impl<H: Host> SupervisorSpec<H> {
         self.begin.as_ref().map_or(Begin::Runs, |begin| begin())
     }
 
-    /// Whom a supervisor starts that starts now.
+    /// The children of a supervisor that starts now.
     pub(super) fn all_children(&self) -> Cow<'_, [ChildSpec<H>]> {
         match &self.joined {
             None => Cow::Borrowed(&self.children),

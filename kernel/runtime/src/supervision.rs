@@ -102,7 +102,7 @@ impl<H: Host> Supervision<H> {
     }
 
     /// Asks the incarnation that supervises now to stop all of its children and then itself, and waits for its end. What
-    /// follows is for its own supervisor to decide. `None` if nobody fills the seat.
+    /// follows is for its own supervisor to decide. `None` if no process fills the seat.
     pub async fn stop(&self) -> Option<ExitReason> {
         let pid = self.pid()?;
         let exit = self.0.shared.exit_of(&self.0.row, pid);
@@ -165,7 +165,7 @@ impl<H: Host> Address<H> {
         self.row.session()
     }
 
-    /// Whether somebody fills the seat, or will without being told to.
+    /// Whether a process fills the seat, or will without being told to.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.row.is_open()

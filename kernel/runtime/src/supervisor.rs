@@ -1,7 +1,7 @@
 //! The supervisor engine: OTP's `supervisor` as a pure function of events.
 //!
 //! It has no clock and starts nothing itself: [`Supervisor::step`] takes an event with the time it happened and gives
-//! back commands; whoever runs it carries them out, in order. `docs/runtime-semantics.md` states what it does, and a
+//! back commands; the code that runs it carries them out, in order. `docs/runtime-semantics.md` states what it does, and a
 //! differential test holds it against a real Erlang. It never looks through all children for one event: children lie in
 //! a slab and in the order of their start, so that an exit costs the same among ten and among three hundred thousand.
 //!

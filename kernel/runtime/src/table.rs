@@ -33,7 +33,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// A PID that nobody ever had.
+    /// A PID that no process ever had.
     pub(super) fn fresh(&self) -> Pid {
         Pid(self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -71,7 +71,7 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// Hashes a PID. PIDs are counted out by the kernel, so nobody can choose ones that collide.
+/// Hashes a PID. PIDs are counted out by the kernel, so no process can choose ones that collide.
 #[derive(Default)]
 struct Spread(u64);
 

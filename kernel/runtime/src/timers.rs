@@ -1,8 +1,8 @@
 //! Timers: one wheel for whatever waits in a runtime, on the clock it is given.
 //!
 //! [`Wheel`] is pure. [`Timers`] is the one that the processes, the supervisors and the door of a runtime share. What is due is woken
-//! by whoever brings the time, and by no thread that works: by a thread of its own, or in a simulation by whoever moves the clock.
-//! So a process that does not yield holds up no timer of others, and nobody whom a timer woke waits in the slot of its thread.
+//! by the keeper, which brings the time, and by no thread that works: by a thread of its own, or in a simulation by the code that moves
+//! the clock. So a process that does not yield holds up no timer of others, and no task that a timer woke waits in the slot of its thread.
 
 mod wheel;
 
@@ -42,7 +42,7 @@ struct Shared {
 
 struct State {
     wheel: Wheel<Ring>,
-    /// When whoever brings the time comes without being told; none, if he waits to be told.
+    /// When the keeper comes without being told; none, if it waits to be told.
     awaited: Option<Duration>,
     keeper: Keeper,
 }
@@ -50,12 +50,12 @@ struct State {
 /// Who brings the time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeper {
-    /// Whoever owns the timers.
+    /// The owner of the timers.
     Owner,
     /// A thread, from the first timer on.
     Unborn,
     Thread,
-    /// Nobody any more.
+    /// Nothing any more.
     Gone,
 }
 
@@ -186,7 +186,7 @@ impl Shared {
         crate::lock::enter(&self.state)
     }
 
-    /// Whoever brings the time is to look again.
+    /// The keeper is to look again.
     fn call(&self) {
         self.sooner.notify_one();
         self.notified.notify_one();
@@ -220,7 +220,7 @@ impl Shared {
 
     fn tick(&self) -> Option<Duration> {
         loop {
-            // The clock is somebody's own code, and runs under no lock.
+            // The clock is foreign code, and runs under no lock.
             let now = (self.clock)();
             let mut state = self.state();
             let due = state.wheel.step(now);
@@ -232,7 +232,7 @@ impl Shared {
             state.awaited = Some(Duration::ZERO);
             drop(state);
             for ring in due {
-                // Whoever is woken may bring code of his own along, and nobody else is to wait for ever for that.
+                // What is woken may bring code of its own along, and nothing else is to wait for ever for that.
                 if let Err(reason) = contained(|| ring.ring()) {
                     tracing::error!(?reason, "whom a timer woke panicked there");
                 }
@@ -261,7 +261,7 @@ impl Shared {
             if state.keeper == Keeper::Gone {
                 return;
             }
-            // Whoever has set an earlier one since the tick has left it there, and calls from here on.
+            // A thread that has set an earlier one since the tick has left it there, and calls from here on.
             let time = state.awaited.map_or(LONGEST, |next| next.saturating_sub(now).min(LONGEST));
             drop(self.sooner.wait_timeout(state, time));
         }

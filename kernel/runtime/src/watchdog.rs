@@ -7,8 +7,8 @@
 //!
 //! A thread that works in one poll for long runs behind all others until that ends ([`priority`](super::priority)).
 //!
-//! Whom a process wakes is woken when its poll ends, and from here if that takes long: tokio keeps the last who was woken on a
-//! thread for that thread, and nobody else would take him from there.
+//! What a process wakes is woken when its poll ends, and from here if that takes long: tokio keeps the last task that was woken on
+//! a thread for that thread, and no other thread would take it from there.
 
 use std::{
     cell::Cell,
@@ -39,7 +39,7 @@ use super::{
 pub const SPIN: Duration = Duration::from_secs(5);
 /// With so many lost threads there may be none left to work on.
 pub const LOST_THREADS: usize = 2;
-/// The longest time between two looks while processes work, and while none does. In between, somebody who was woken by a
+/// The longest time between two looks while processes work, and while none does. In between, a task that was woken by a
 /// process that does not yield waits no longer than two looks.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// The shortest.
@@ -68,7 +68,7 @@ struct Station {
 /// What a process owes to others when its poll ends, or takes long.
 enum Owed {
     Wake(Waker),
-    /// What answers somebody when it is dropped.
+    /// What answers a caller when it is dropped.
     Answer(Box<dyn Send>),
 }
 
@@ -80,7 +80,7 @@ impl Station {
     /// A poll begins.
     fn begin(&self, pid: Pid) {
         self.pid.store(pid.0, Relaxed);
-        // Whoever sees the turn sees the process.
+        // A thread that sees the turn sees the process.
         self.turn.store(self.turn.load(Relaxed).wrapping_add(1), Release);
     }
 
@@ -240,7 +240,7 @@ pub(super) fn wake(task: Waker) {
     }
 }
 
-/// Drops what answers somebody: now, or if this thread polls a process, when that yields.
+/// Drops what answers a caller: now, or if this thread polls a process, when that yields.
 pub(super) fn answer(answer: Box<dyn Send>) {
     drop(owe(Owed::Answer(answer)));
 }
@@ -348,7 +348,7 @@ impl<H: Host> Shared<H> {
         if !is_first {
             return;
         }
-        // That thread may be the one that waited for timers and sockets. Whoever is woken from here sees to them when it has
+        // That thread may be the one that waited for timers and sockets. A thread that is woken from here sees to them when it has
         // nothing else to do; a supervisor that is woken for nothing looks at its desk and goes back to sleep.
         let row = self.table.row(Pid(station.pid.load(SeqCst)));
         if let Some((supervisor, _)) = row.as_ref().and_then(|row| row.supervisor()) {
@@ -374,7 +374,7 @@ impl<H: Host> Shared<H> {
 
     fn replace(&self, row: &Arc<Row<H>>, pid: Pid) {
         let Some((child, mut observers)) = self.bury(row, pid, &ExitReason::Hung) else { return };
-        // Its children have nobody any more.
+        // Its children have no supervisor any more.
         for (_, orphan) in self.table.all().into_iter().filter(|(_, other)| other.parent() == Some(pid)) {
             orphan.kill(None);
         }

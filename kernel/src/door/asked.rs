@@ -337,7 +337,7 @@ impl Asked {
     }
 }
 
-/// A tool call as it was meant, whoever asked for it.
+/// A tool call as it was meant, from whichever caller.
 pub(crate) struct Meant {
     pub(crate) what: What,
     pub(crate) target: String,

@@ -62,7 +62,7 @@ struct State {
 }
 
 impl Session {
-    /// A call landed. Of a session that is gone nobody looks at it.
+    /// A call landed. Of a session that is gone it is not looked at.
     pub(crate) fn has_landed(&mut self, asked: &Asked, outcome: &Outcome, receipt: Receipt) {
         let (call, action, target) = (asked.call, asked.kind, asked.target.clone());
         if self.landed.len() >= KEPT {

@@ -184,7 +184,7 @@ impl Session {
     }
 
     /// Counts the answers to a ticket: each person once, those in office alone, and what was said under this law alone. A refusal
-    /// stands, whoever gave it.
+    /// stands, from whichever person.
     pub(crate) fn tally(&self, ticket: TicketId, law: Digest, approvers: &Approvers) -> Tally {
         let answers = self.answers_to.get(&ticket).map(Vec::as_slice).unwrap_or_default();
         let counts = |answered: &&Answered| answered.permits && answered.policy.is_none_or(|policy| policy == law);
@@ -194,7 +194,7 @@ impl Session {
         Tally { permits: u32::try_from(permits).unwrap_or(u32::MAX), is_refused }
     }
 
-    /// What came of a ticket, if anything has: it is open as long as people in office have to permit it, and nobody has refused.
+    /// What came of a ticket, if anything has: it is open as long as people in office have to permit it, and none has refused.
     pub(crate) fn settled(&self, parked: &Parked, law: Digest, approvers: &Approvers) -> Option<Ruled> {
         let (ruled, _) = parked.last?;
         let Tally { permits, is_refused } = self.tally(parked.ticket, law, approvers);
@@ -273,7 +273,7 @@ impl Session {
         self.pin();
     }
 
-    /// Nobody will answer a message: what it pinned is not pinned when those before it are answered.
+    /// A message will not be answered: what it pinned is not pinned when those before it are answered.
     fn died(&mut self, message: MessageId) {
         let was_first = self.requests.front().is_some_and(|request| request.message == message);
         self.requests.retain(|request| request.message != message);
@@ -367,7 +367,7 @@ impl Session {
         if self.turn.as_ref().is_some_and(|turn| turn.message == message) {
             self.turn = None;
         }
-        // Nobody waits on them any more.
+        // No call waits on them any more.
         self.parked.clear();
         self.moments.push(Moment::TurnEnded(end));
         let (text, receipts) =
@@ -501,7 +501,7 @@ impl Session {
             origin::of((case.call, tool, arguments), harms, plan.planned(), self.conduct.spent(), &self.table);
         let digest = call_digest(name, arguments);
         if permitted {
-            // What a person permitted for want of a plan is done of the one that is made later.
+            // What a person permitted for want of a plan is done of the one made later.
             let unplanned = matches!(plan, PlanOf::Missing).then(|| Call { id: case.call, tool, arguments }.taken());
             self.conduct.permitted(case.call, digest, origins.step.or(unplanned));
             if let (true, Ask::Tool(ToolAsk::Known { keeps: Some(bytes), .. })) = (harms.reversible, ask) {
@@ -664,7 +664,7 @@ pub(crate) struct Heard {
     pub(crate) ruled: Option<Ruled>,
     /// How many different people in office are behind a permission.
     pub(crate) approvers: u32,
-    /// What somebody in office has ruled before, for this seat and this time.
+    /// What a person in office has ruled before, for this seat and this time.
     pub(crate) precedent: Option<Arc<Precedent>>,
 }
 
@@ -697,7 +697,7 @@ struct Weighed<'a> {
 /// What is said of a call that may or may not have taken effect.
 const UNKNOWN: &str = "It was not made again. Find out what was done before you go on.";
 
-/// What the model is told of a tool call that ended; nothing of one that is called again, which only one is that is harmless twice.
+/// What the model is told of a tool call that ended; nothing of one called again, as only one that does no harm twice is.
 fn told(gate: &Gate, name: &ToolName, carried: &Carried, outcome: &Outcome, read: Read) -> Option<Told> {
     let registration = gate.registry().find(name)?;
     match outcome {

@@ -69,7 +69,7 @@ pub(crate) struct Following {
     pub(crate) at: Option<u64>,
     /// What it was decided under, if it was.
     pub(crate) under: Option<Under>,
-    /// Among whom it is sent, if whoever sends it has to be in office.
+    /// Among which operators it is sent, if its sender has to be in office.
     pub(crate) among: Option<Among>,
 }
 

@@ -1,4 +1,4 @@
-//! The calls under way of each session, also of one that is over.
+//! The calls under way of each session, also of a session that is over.
 //!
 //! What a call comes to stands on the record only when it has ended. So a session is come back to when none of its calls is
 //! under way any more: then the record has all that the session follows from.

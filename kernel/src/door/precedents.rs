@@ -1,7 +1,7 @@
 //! Precedents: answers that are used again.
 //!
-//! Which stand, the record says; here is what they speak of, and which calls run on one, so that whoever revokes it, or dismisses its
-//! author, ends those.
+//! Which stand, the record says; here is what they speak of, and which calls run on one, so that an operator who revokes it, or
+//! dismisses its author, ends those.
 
 use std::{
     collections::BTreeMap,

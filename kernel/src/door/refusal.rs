@@ -5,7 +5,7 @@ use ephor_base::{CallId, Exhausted, Receipt, TurnLimit, Verdict};
 /// A typed refusal: except after `Unrecorded`, nothing ran and no budget was used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Governance denied it, or a person refused, or nobody answered in time. On the record.
+    /// Governance denied it, or a person refused, or no person answered in time. On the record.
     #[error("denied: {}", verdict.why())]
     Denied {
         /// The verdict.

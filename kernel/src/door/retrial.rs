@@ -128,7 +128,7 @@ pub struct Inputs {
     pub tainted: bool,
     /// What was pinned for the turn, if anything was.
     pub pinned: Option<Scope>,
-    /// Whether that says that a tool was asked for: not if a model named it, or somebody after untrusted content had entered.
+    /// Whether that says that a tool was asked for: not if a model named it, or it was named after untrusted content had entered.
     pub vouches: bool,
     /// How many calls the evidence on the seat's conduct rests on, and whether it alarms.
     pub evidence: (u64, bool),
@@ -481,7 +481,7 @@ impl Retrial {
         let session = self.session(event.subject.session, &gates.gate)?;
         let call = event.subject.call.ok_or_else(|| not_recorded("it is of no call"))?;
         let meant = case.meant(session, &gates.gate, event.content)?;
-        // Whether a model's words may be shown is nobody's to answer.
+        // Whether a model's words may be shown is no person's to answer.
         let ruled = if case.target == PREVIEW {
             Ok(Heard::default())
         } else {

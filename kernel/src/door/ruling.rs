@@ -145,7 +145,7 @@ pub(crate) fn check(operators: &Operators, ruling: &SignedRuling) -> Result<(), 
     }
 }
 
-/// The operators whose answers count: those who are approvers or more. Of a log in which nobody was ever enrolled, everybody.
+/// The operators whose answers count: those who are approvers or more. Of a log in which no operator was ever enrolled, everybody.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Approvers(Option<BTreeSet<OperatorId>>);
 
@@ -156,7 +156,7 @@ impl Approvers {
         Self((!operators.is_empty()).then_some(all))
     }
 
-    /// Somebody is in office, in this role, or no more.
+    /// An operator is in office, in this role, or no more.
     pub(crate) fn change(&mut self, operator: OperatorId, role: Option<Role>) {
         let all = self.0.get_or_insert_default();
         if role.is_some_and(|role| role >= Role::Approver) {

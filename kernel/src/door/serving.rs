@@ -54,9 +54,9 @@ pub(crate) struct Serving {
     within: Option<CallId>,
     /// Who answers for the session. Kept, so that a call that outlives its session still ends on the record.
     operator: Option<OperatorId>,
-    /// How what is recorded reaches the session; the same for one that is over.
+    /// How what is recorded reaches the session; the same for a session that is over.
     link: Link,
-    /// Nobody comes back to the session before this call has ended.
+    /// The session is not come back to before this call has ended.
     _under_way: UnderWay,
 }
 
@@ -93,7 +93,7 @@ impl Serving {
         Self { door, caller, cancel, states, within, operator, link, _under_way }
     }
 
-    /// From action to outcome, also where the door itself panics: whoever asked is told.
+    /// From action to outcome, also where the door itself panics: the caller is told.
     pub(super) async fn contained(self, action: Action) -> Result<Answered, Refusal> {
         let served = AssertUnwindSafe(self.serve(action)).catch_unwind().await;
         served.unwrap_or_else(|panic| {
@@ -319,11 +319,11 @@ impl Serving {
                 return Err(refusal);
             }
         };
-        // Whoever revokes what it rests on, or dismisses its author, ends it, from here on.
+        // An operator who revokes what it rests on, or dismisses its author, ends it, from here on.
         let _live = weighed.precedent.map(|ruling| self.door.precedents.rest(ruling, self.cancel.clone()));
         let record = self.verdict_record(asked, &weighed, ruling);
         let durable = self.log_under(weighed.at, weighed.under.clone()).intend(record, intent).await;
-        // Kept until the intent is on the disk: whoever suspends the seat waits for that.
+        // Kept until the intent is on the disk: a suspension of the seat waits for that.
         drop(passage);
         let durable = match durable {
             Ok(durable) => durable,
@@ -364,7 +364,7 @@ impl Serving {
     ) -> Result<Answered, Refusal> {
         let (intent, reserved) = (durable.receipt().seq, reservation.amount());
         let (reach, until) = (self.reach(asked), self.until(asked));
-        // Whatever the law said when it was decided: nothing begins under one that is over.
+        // Whatever the law said when it was decided: nothing begins under a law that is over.
         let digest = self.link.veil.as_deref().map(|veil| digest_of(veil, &task)).unwrap_or(asked.digest);
         let it = For { caller: &self.caller, task, digest, reach: reach.clone(), until };
         let Some(permit) = Permit::make(verdict, self.door.gate().digest(), durable, it) else {
@@ -406,7 +406,7 @@ impl Serving {
         Ok((task, driver, shown, intent))
     }
 
-    /// Up to which level what a call is told and makes may be shown to whoever watches; nothing, if not at all. A watcher is a sink
+    /// Up to which level what a call is told and makes may be shown to a watcher; nothing, if not at all. A watcher is a sink
     /// as a reply's is, and weighed as that. What a model call of the turn was cleared for need not be weighed again for the tools it
     /// chose.
     async fn may_show(&self, asked: &Asked) -> Result<Option<Confidentiality>, Refusal> {
@@ -420,7 +420,7 @@ impl Serving {
             // What it needs is for the door; nothing of it is a reply.
             ActionKind::Model if matches!(asked.content, Some(Content::Request(_))) => return Ok(None),
             ActionKind::Tool if cleared == Some((level, gate.digest())) => return Ok(Some(level)),
-            // Whoever watches follows what a model chose, and not what other code asks for.
+            // A watcher follows what a model chose, and not what other code asks for.
             ActionKind::Tool if asked.chosen.is_none() && !self.is_errand() => return Ok(None),
             ActionKind::Tool | ActionKind::Model => {}
         }
@@ -481,7 +481,7 @@ impl Serving {
             text: if shows { shown_text(&outcome) } else { WITHHELD.to_owned() },
             outcome: receipt.seq,
         };
-        // Whoever is shown where an outcome stands may rely on it. A log that has failed tells so at the next call.
+        // A watcher that is shown where an outcome stands may rely on it. A log that has failed tells so at the next call.
         if self.door.log().flush().await.is_ok() {
             self.show(ended);
         }
@@ -530,7 +530,7 @@ impl Serving {
         let What::Reply(task) = &asked.what else { return Ok(()) };
         let turn = self.door.with_session(self.caller.session, |session| session.turn.take());
         let Some(turn) = turn.flatten() else { return Ok(()) };
-        // Nobody could cancel what went on after its turn.
+        // What went on after its turn could not be cancelled.
         turn.cancel.cancel();
         self.withdraw_rest().await?;
         let subject = Subject { call: None, ..self.subject(asked) };

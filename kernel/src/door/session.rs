@@ -105,7 +105,7 @@ pub(crate) struct Session {
     /// The tools that have run in this session.
     pub(crate) familiar: BTreeSet<ToolName>,
     pub(crate) turn: Option<Turn>,
-    /// Once the session is being closed: the messages that nobody will answer any more.
+    /// Once the session is being closed: the messages that will not be answered any more.
     pub(crate) left: Option<Vec<Envelope>>,
     /// Its agent crashed more often than its supervisor bears.
     pub(crate) gave_up: bool,
@@ -319,8 +319,7 @@ impl Session {
     /// Labels the parts of a message.
     pub(crate) fn enter_parts(&mut self, gate: &Gate, from: Option<SessionId>, parts: &[Part]) -> Vec<SpanId> {
         let label = |kind| match (from, kind) {
-            // Whatever the parts say of themselves, no person has typed them here, and nobody here knows what that session
-            // was shown.
+            // Whatever the parts say of themselves, no person has typed them here, and what that session was shown is not known here.
             (Some(_), _) => Label::new(Source::Peer, Integrity::Untrusted, Confidentiality::Confidential),
             (None, PartKind::Typed | PartKind::Vouched | PartKind::Plan) => {
                 Label::new(Source::User, Integrity::Trusted, Confidentiality::Internal)
@@ -572,7 +571,7 @@ impl Session {
         }
     }
 
-    /// A tool use ran, and nobody can say what came of it.
+    /// A tool use ran, and what came of it cannot be known.
     pub(crate) fn never_again(&mut self, of: CallId, index: u32) {
         if let Some(entry) = self.uses.get_mut(&(of, index)) {
             entry.done = true;

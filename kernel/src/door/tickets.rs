@@ -1,9 +1,9 @@
 //! The tickets that are open: each waits for an answer, until its time is up.
 //!
-//! A ticket is open as long as the record has no ruling that settles it. Whoever rules claims it first, and whoever else would
-//! waits; so nothing comes to the record behind what settled it. The claim is given up if the record did not take the ruling, or
-//! more people have to permit it. Time is up by the wall clock or by the monotonic one, whichever is first: a clock that is set
-//! back gives nobody more time.
+//! A ticket is open as long as the record has no ruling that settles it. A task that rules claims it first, and another that would
+//! rule waits; so nothing comes to the record behind what settled it. The claim is given up if the record did not take the ruling,
+//! or more people have to permit it. Time is up by the wall clock or by the monotonic one, whichever is first: a clock that is set
+//! back gives no more time.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ struct Open {
     called: Called,
     /// On the monotonic clock.
     deadline: Duration,
-    /// Held by whoever rules.
+    /// Held by the task that rules.
     turn: Arc<tokio::sync::Mutex<()>>,
     answer: watch::Sender<Option<Answer>>,
 }
@@ -99,7 +99,7 @@ impl Tickets {
         self.tickets().get(&id).map_or(Duration::ZERO, |open| open.left(now))
     }
 
-    /// Claims a ticket, once nobody else rules on it; nothing if it is not open, or not any more.
+    /// Claims a ticket, once no other task rules on it; nothing if it is not open, or not any more.
     pub(crate) async fn claim(&self, id: TicketId) -> Option<Claim<'_>> {
         let turn = self.tickets().get(&id).map(|open| open.turn.clone())?;
         let _turn = turn.lock_owned().await;
@@ -137,10 +137,10 @@ impl Claim<'_> {
         if said.answers(&self.question) { Ok(()) } else { Err(BadRuling::OtherCall) }
     }
 
-    /// The answer stands on the record: the ticket is closed, and whoever waits hears it.
+    /// The answer stands on the record: the ticket is closed, and the call that waits hears it.
     pub(crate) fn answered(self, answer: Answer) {
         let open = self.tickets.tickets().remove(&self.question.ticket);
-        // The call may be waited for by nobody just now; then it finds the answer on the record.
+        // It may be that no process waits for the call just now; then the call finds the answer on the record.
         open.map(|open| open.answer.send_replace(Some(answer)));
     }
 }

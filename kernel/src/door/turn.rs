@@ -50,7 +50,7 @@ pub(crate) struct Turn {
     pub(crate) message: MessageId,
     /// Where the acceptance of the message stands.
     pub(crate) accepted: Seq,
-    /// The level that its model's words were cleared for whoever watches, and the law that said so.
+    /// The level that its model's words were cleared for a watcher, and the law that said so.
     pub(crate) cleared: Option<(Confidentiality, Digest)>,
     /// What ran out in it.
     pub(crate) spent: Option<Exhausted>,
@@ -137,7 +137,7 @@ impl Turn {
         self.waits = self.waits.saturating_add(1);
     }
 
-    /// A question is answered, or nobody will. While another waits, the clock still stands. A turn that waits for none goes on.
+    /// A question is answered, or will not be. While another waits, the clock still stands. A turn that waits for none goes on.
     pub(crate) const fn end_wait(&mut self, now: Duration) {
         let Some(left) = self.waits.checked_sub(1) else { return };
         self.waits = left;

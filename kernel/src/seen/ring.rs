@@ -1,4 +1,4 @@
-//! What waits for one watcher: bounded, so that whoever shows never waits and memory never fills.
+//! What waits for one watcher: bounded, so that the code that shows never waits and memory never fills.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Ring(Arc<Shared>);
 
-/// What a watcher reads. Once it is dropped nobody watches.
+/// What a watcher reads. Once it is dropped there is no watcher.
 #[derive(Debug)]
 pub struct Subscription(Arc<Shared>);
 
@@ -48,7 +48,7 @@ pub(super) fn ring() -> (Ring, Subscription) {
 }
 
 impl Ring {
-    /// Puts an item behind the others and pushes out what there is no room for; false if nobody reads.
+    /// Puts an item behind the others and pushes out what there is no room for; false if no watcher reads.
     pub(super) fn push(&self, seen: Seen) -> bool {
         let mut waiting = self.0.waiting();
         if waiting.is_left {
@@ -73,7 +73,7 @@ impl Drop for Ring {
 }
 
 impl Subscription {
-    /// Waits for the next thing to see; `None` once nothing more comes. One that is not waited for to the end loses nothing.
+    /// Waits for the next thing to see; `None` once nothing more comes. A wait that is cut short loses nothing.
     pub async fn recv(&mut self) -> Option<Seen> {
         loop {
             let changed = self.0.changed.notified();
@@ -144,7 +144,7 @@ impl Waiting {
     }
 }
 
-/// How much would be missed: passing things least, what somebody has to act on most.
+/// How much would be missed: passing things least, what a person has to act on most.
 const fn rank(seen: &Seen) -> u8 {
     match seen {
         Seen::State { .. } | Seen::Text { .. } | Seen::Progress { .. } => 0,

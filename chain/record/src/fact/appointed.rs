@@ -75,7 +75,7 @@ pub struct Pinned {
 }
 
 impl Appointment {
-    /// Whether an entry may say so of the agent of its session: nobody says it but the node, in no secret.
+    /// Whether an entry may say so of the agent of its session: only the node says it, in no secret.
     pub fn is_said_by(&self, entry: &Entry) -> bool {
         let Subject { session, operator, seat, .. } = &entry.subject;
         let of_session = session.is_some() && seat.is_some() && operator.is_none() && entry.content.is_none();

@@ -128,7 +128,7 @@ impl KnownLog {
         if origin != self.origin || (extended && !self.extensions) {
             return Err(NoteFault::Text);
         }
-        // A wrong signature says more than one that is missing.
+        // A wrong signature says more than a missing one.
         let faults: Vec<_> = self.keys.iter().filter_map(|key| key.check(note, checks).err()).collect();
         let worst = faults.iter().find(|fault| matches!(fault, NoteFault::Wrong(_))).or(faults.first());
         worst.map_or(Ok(head), |fault| Err(*fault))

@@ -34,7 +34,7 @@ impl<H: Host> Row<H> {
         Ok(())
     }
 
-    /// Gives a promised place back, with the message that goes there. It comes back if nobody is there to take it.
+    /// Gives a promised place back, with the message that goes there. It comes back if no process is there to take it.
     pub(crate) fn put(&self, pid: Option<Pid>, letter: Option<Letter<H>>) -> Option<H::Message> {
         let mut inner = self.inner();
         let is_open = inner.is_open(pid, self.keeps_messages);
@@ -178,7 +178,7 @@ impl<H: Host> Row<H> {
 
     // A supervisor's desk.
 
-    /// Puts something onto the desk: for this incarnation, or for whichever comes to it. It comes back if nobody will.
+    /// Puts something onto the desk: for this incarnation, or for whichever comes to it. It comes back if none will.
     pub(crate) fn order(&self, pid: Option<Pid>, order: Order<H>) -> Result<(), Order<H>> {
         let mut inner = self.inner();
         let is_there = match pid {

@@ -160,7 +160,7 @@ impl Children {
         ChildId { place, run }
     }
 
-    /// Takes the incarnation back that was begun: it never ran, so whoever knows the one before still means this child.
+    /// Takes the incarnation back that was begun: it never ran, so a caller that knows the one before still means this child.
     pub(super) fn unbegin(&mut self, place: u32) {
         if let Some(entry) = self.entry_mut(place) {
             entry.run = entry.run.wrapping_sub(1);

@@ -283,7 +283,7 @@ impl Supervisor {
     fn restart_begun(&mut self, place: u32, begun: &Begun, out: &mut Vec<Command>) {
         match begun {
             Begun::Runs => {}
-            // Nobody could ever name a dynamic child that does not run.
+            // No caller could ever name a dynamic child that does not run.
             Begun::Ignored if self.template.is_some() => self.forget(place, out),
             Begun::Ignored => {}
             Begun::Failed(_) => self.retry(place, out),

@@ -30,7 +30,7 @@ pub enum Event {
     Exited(ChildId, ExitReason),
     /// A timer fired.
     Fired(Timer),
-    /// Somebody asks for something; the answer carries the same ticket.
+    /// A caller asks for something; the answer carries the same ticket.
     Asked(u64, Request),
     /// The supervisor is to stop, and to exit with this reason.
     Stop(ExitReason),
@@ -51,7 +51,7 @@ pub enum Command {
     Forget(ChildId),
     /// Report `Fired` after this time: after zero, behind everything that waits already.
     Set(Timer, Duration),
-    /// Tell whoever asked.
+    /// Tell the caller that asked.
     Answer(u64, Answer),
     /// For the record: this child, and those its strategy takes along, are about to be started again.
     Record(ChildId, Cause),

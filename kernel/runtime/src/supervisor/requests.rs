@@ -66,7 +66,7 @@ impl Supervisor {
             (Target::Child(_), None) => return Err(Refused::NotFound),
             (Target::Child(child), Some(_)) => match self.children.state_of(*child) {
                 State::Running | State::Exited | State::Restarting => child.place,
-                // An incarnation that is over needs no end; whether it ever was, nobody here remembers.
+                // An incarnation that is over needs no end; whether it ever was is not remembered here.
                 _ => return Ok(Some(Answer::Done)),
             },
         };

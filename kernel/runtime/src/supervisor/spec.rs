@@ -6,7 +6,7 @@ use ephor_base::ExitReason;
 
 use super::Backoff;
 
-/// Whom a restart takes along (OTP `strategy`).
+/// Which children a restart takes along (OTP `strategy`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
     /// Only the child that exited.
@@ -131,7 +131,7 @@ pub struct Spec {
 /// How a supervisor works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flags {
-    /// Whom a restart takes along.
+    /// Which children a restart takes along.
     pub strategy: Strategy,
     /// How many restarts it bears.
     pub intensity: Intensity,

@@ -30,15 +30,15 @@ const LOOK: Duration = Duration::from_secs(1);
 enum End {
     /// It was given; nothing, if its session is gone.
     Said(Option<Answer>),
-    /// Nobody gave one in time.
+    /// No person gave one in time.
     Unanswered(Ruled),
-    /// Whoever waits is stopped.
+    /// What waits is stopped.
     Stopped,
 }
 
 impl Serving {
     /// The answer that an attempt waits for which was begun before: by an incarnation that is over, or by a node. Nothing,
-    /// if it waits for none. An answer is to the file that was there when it was asked for: where another is by now, nobody has answered.
+    /// if it waits for none. An answer is to the file that was there when it was asked for: where another is by now, there is no answer.
     pub(super) async fn parked(&self, asked: &mut Asked) -> Result<Option<Answer>, Refusal> {
         let parked = |session: &mut Session| session.parked(asked.call, asked.attempt).cloned();
         let Some(parked) = self.door.with_session(self.caller.session, parked).flatten() else { return Ok(None) };
@@ -86,7 +86,7 @@ impl Serving {
         }
     }
 
-    /// What somebody has ruled before on what would be asked now.
+    /// What a person has ruled before on what would be asked now.
     fn precedent(&self, tool: &ToolCall, verdict: &Verdict, needed: u32, approvers: &Approvers) -> Option<Answer> {
         let (name, now) = (&tool.task.name, self.door.log().time());
         let registration = self.door.gate().registry().find(name)?.digest();
@@ -212,7 +212,7 @@ impl Serving {
         }
     }
 
-    /// Records that nobody answers; if somebody does at this moment, that counts.
+    /// Records that no person answers; if one does at this moment, that counts.
     async fn unanswered(&self, id: TicketId, ruled: Ruled) -> Result<Answer, Refusal> {
         let said = self.door.tickets.follow(id);
         let recorded = self.door.unanswered(id, ruled).await;

@@ -19,9 +19,9 @@ use crate::{
     driver::{CallContext, Driver, DriverResult, PreviewItem},
 };
 
-/// How long a cancelled driver may take to end by itself, so that it can say what it used; and one that is dropped, to be gone.
+/// How long a cancelled driver may take to end by itself, so that it can say what it used; and a dropped one, to be gone.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
-/// The same, where an operator stopped it: somebody wants quiet within a tenth of a second.
+/// The same, where an operator stopped it: the operator wants quiet within a tenth of a second.
 const STOP_GRACE: Duration = Duration::from_millis(50);
 
 /// How a driver ended; an error, if it panicked.
@@ -52,7 +52,7 @@ impl Driven {
                 Ok(()) => end,
                 Err(panic) => Some(Err(panic)),
             };
-            // Whoever does not wait any more has given it up.
+            // A caller that does not wait any more has given it up.
             let _given_up: Result<(), _> = sender.send(end);
         });
         Self { end, alive: alive.drop_guard() }
