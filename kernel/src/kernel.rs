@@ -585,7 +585,7 @@ impl Kernel {
         self.0.runtime.processes().iter().any(|resident| resident.seat == *seat)
     }
 
-    /// Kills the process in `seat`, or only the process `pid` of it, and with `tree` everybody below as well. Of the whole
+    /// Kills the process in `seat`, or only the process `pid` of it; with `tree` every process at the seat and below it. Of the whole
     /// node, the agents.
     pub(crate) fn kill_at(&self, seat: &Seat, pid: Option<Pid>, tree: bool) {
         let all = *seat == Seat::root(NODE_NAME);

@@ -1,5 +1,5 @@
 //! A page can check a proof: `chain/tlog` is built for `wasm32-unknown-unknown` with signatures of other libraries, and run.
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test may stop at the first surprise")]
+#![expect(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use std::{path::Path, process::Command};
 

@@ -121,7 +121,7 @@ pub struct TicketAnswer {
     /// Whether it lets the action run.
     #[n(1)]
     pub decision: Decision,
-    /// `answered`, `expired`, `withdrawn` or `nobody-to-ask`.
+    /// `answered`, `expired`, `withdrawn`, `lapsed` or `nobody-to-ask`.
     #[n(2)]
     pub how: String,
     /// The operator, where a person answered.
