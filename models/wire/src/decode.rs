@@ -14,7 +14,7 @@ use self::draft::Draft;
 use crate::{
     Answer, Complaint, Cut, End, Event, Grammar, Recourse,
     framing::{Frames, Uncut},
-    json::{Fields, is_half},
+    json::{Fields, is_object},
 };
 
 pub use limits::Limits;
@@ -225,8 +225,8 @@ impl Decoder {
         let Some(frames) = self.frames.take().filter(|_| !self.draft.done) else { return Ok(()) };
         match frames.finish() {
             Err(uncut) => Err(self.uncut(uncut)),
-            Ok(Some(data)) if !is_half(&data) && !DONE.starts_with(data.trim()) => self.object(&data),
-            Ok(Some(data)) if data.trim() == DONE => self.object(&data),
+            // What breaks off is no object, wherever it does.
+            Ok(Some(data)) if is_object(&data) || data.trim() == DONE => self.object(&data),
             Ok(_) => Ok(()),
         }
     }

@@ -195,7 +195,11 @@ impl Estimator {
     pub fn estimate(&self, sizes: &Sizes) -> u64 {
         let guess = tokens(sizes.guess());
         let (slope, added) = self.line();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is not negative, and far below 2^53")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is not negative, and far below 2^53"
+        )]
         let tokens = (slope * guess + added).ceil() as u64;
         tokens
     }

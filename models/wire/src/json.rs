@@ -3,5 +3,5 @@
 mod read;
 mod write;
 
-pub(crate) use read::{Fields, is_half, is_object};
+pub(crate) use read::{Fields, is_object};
 pub(crate) use write::{List, Object, object};

@@ -36,6 +36,6 @@ pub use encode::{Encoded, encode};
 pub use estimate::{Estimator, Sizes};
 pub use grammar::{Auth, Dialect, Feature, Grammar};
 pub use request::{
-    Cache, Delivery, Effort, Image, Message, ModelName, Output, Part, Request, Sampling, Schema, Shown, State, Thinking,
-    ToolEnd, ToolResult,
+    Cache, Delivery, Effort, Image, Message, ModelName, Output, Part, Request, Sampling, Schema, Shown, State,
+    Thinking, ToolEnd, ToolResult,
 };

@@ -7,10 +7,10 @@ use ephor_base::ToolSpec;
 
 use crate::json::is_object;
 
-pub use names::{tool_of, wire_name};
 pub(crate) use names::wire_id;
-pub(crate) use part::{images, joined};
+pub use names::{tool_of, wire_name};
 pub use part::{Image, Message, Part, Shown, State, ToolEnd, ToolResult};
+pub(crate) use part::{images, joined};
 
 /// A request that is larger than any provider takes, or holds what none can read. Nothing was made of it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -226,7 +226,11 @@ impl CacheKey {
     /// [`BadRequest::BadName`].
     pub fn new(key: impl Into<String>) -> Result<Self, BadRequest> {
         let key = key.into();
-        if names::fits(&key) { Ok(Self(key)) } else { Err(BadRequest::BadName(key.chars().take(64).collect(), "cache")) }
+        if names::fits(&key) {
+            Ok(Self(key))
+        } else {
+            Err(BadRequest::BadName(key.chars().take(64).collect(), "cache"))
+        }
     }
 
     pub(crate) fn as_str(&self) -> &str {

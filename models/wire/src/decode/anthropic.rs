@@ -135,9 +135,9 @@ fn report(holder: &Fields<'_>, draft: &mut Draft) {
     let before = draft.report();
     let cached = usage.count("cache_read_input_tokens").or(before.cached);
     let cache_written = usage.count("cache_creation_input_tokens").or(before.cache_written);
-    let input = usage.count("input_tokens").and_then(|fresh| {
-        fresh.checked_add(cached.unwrap_or(0))?.checked_add(cache_written.unwrap_or(0))
-    });
+    let input = usage
+        .count("input_tokens")
+        .and_then(|fresh| fresh.checked_add(cached.unwrap_or(0))?.checked_add(cache_written.unwrap_or(0)));
     let details = usage.object("output_tokens_details");
     let reasoning = details.and_then(|details| details.count("thinking_tokens"));
     draft.reported(Reported { input, output: usage.count("output_tokens"), cached, cache_written, reasoning });

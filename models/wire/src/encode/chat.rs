@@ -134,8 +134,10 @@ fn content(shown: &[Shown], message: &mut Object<'_>) {
 }
 
 fn assistant(parts: &[Part], dialect: Dialect, message: &mut Object<'_>) {
-    let text: String = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect();
-    let calls: Vec<_> = parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect();
+    let text: String =
+        parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect();
+    let calls: Vec<_> =
+        parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect();
     message.text("role", "assistant");
     if text.is_empty() && !calls.is_empty() {
         message.raw("content", "null");

@@ -22,7 +22,9 @@ pub(super) fn path(model: &ModelName, method: &str) -> String {
 
 pub(super) fn write(request: &Request, body: &mut Object<'_>) {
     if !request.tools.is_empty() {
-        body.list("tools", |list| list.object(|tools| tools.list("functionDeclarations", |list| declare(request, list))));
+        body.list("tools", |list| {
+            list.object(|tools| tools.list("functionDeclarations", |list| declare(request, list)))
+        });
     }
     if !request.instructions.is_empty() {
         body.object("systemInstruction", |content| {

@@ -74,8 +74,10 @@ fn pictures(result: &ToolResult, list: &mut List<'_>) {
 }
 
 fn assistant(parts: &[Part], message: &mut Object<'_>) {
-    let text: String = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect();
-    let calls: Vec<_> = parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect();
+    let text: String =
+        parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(&**text) } else { None }).collect();
+    let calls: Vec<_> =
+        parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect();
     said("assistant", &text, message);
     let thoughts = parts.iter().filter_map(|part| if let Part::Thinking(text) = part { Some(&**text) } else { None });
     let thought: String = thoughts.collect();

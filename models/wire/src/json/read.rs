@@ -43,11 +43,6 @@ pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// Whether `text` is JSON that breaks off: what a connection leaves that ends early.
-pub(crate) fn is_half(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
-}
-
 /// The string that `raw` is.
 fn text_of(raw: &str) -> Option<String> {
     raw.starts_with('"').then(|| serde_json::from_str::<Lossy>(raw).ok())?.map(|Lossy(text)| text)

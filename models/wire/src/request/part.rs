@@ -94,8 +94,8 @@ impl Image {
     pub fn new(media_type: &str, bytes: Vec<u8>) -> Result<Self, BadRequest> {
         at_most(bytes.len(), Self::LARGEST, "bytes of a picture")?;
         let known = Self::TYPES.into_iter().find(|known| *known == media_type);
-        let media_type = known
-            .ok_or_else(|| BadRequest::BadName(media_type.chars().take(64).collect(), "type of picture"))?;
+        let media_type =
+            known.ok_or_else(|| BadRequest::BadName(media_type.chars().take(64).collect(), "type of picture"))?;
         Ok(Self { media_type, bytes })
     }
 
@@ -162,7 +162,9 @@ impl Message {
         match self {
             Self::User(shown) => shown_bytes(shown),
             Self::Assistant(parts) => parts.iter().map(Part::bytes).sum(),
-            Self::Results(results) => results.iter().map(|of| of.id.len() + of.name.len() + shown_bytes(&of.shown)).sum(),
+            Self::Results(results) => {
+                results.iter().map(|of| of.id.len() + of.name.len() + shown_bytes(&of.shown)).sum()
+            }
         }
     }
 }

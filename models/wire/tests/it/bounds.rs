@@ -11,8 +11,12 @@ fn saying(grammar: Grammar, text: &str) -> String {
             "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
         ),
         Grammar::Chat => format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"),
-        Grammar::Responses => format!("data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"{text}\"}}\n\n"),
-        Grammar::Gemini => format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}}}}]}}\n\n"),
+        Grammar::Responses => {
+            format!("data: {{\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"{text}\"}}\n\n")
+        }
+        Grammar::Gemini => {
+            format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}}}}]}}\n\n")
+        }
         Grammar::Ollama => format!("{{\"message\":{{\"content\":\"{text}\"}},\"done\":false}}\n"),
     }
 }
@@ -31,9 +35,13 @@ fn calling(grammar: Grammar, at: usize) -> String {
             "data: {{\"type\":\"response.output_item.done\",\"output_index\":{at},\"item\":{{\"type\":\"function_call\",\"call_id\":\"c{at}\",\"name\":\"x\",\"arguments\":\"{{}}\"}}}}\n\n"
         ),
         Grammar::Gemini => {
-            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"x\",\"args\":{}}}]}}]}\n\n".to_owned()
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"x\",\"args\":{}}}]}}]}\n\n"
+                .to_owned()
         }
-        Grammar::Ollama => "{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"x\",\"arguments\":{}}}]},\"done\":false}\n".to_owned(),
+        Grammar::Ollama => {
+            "{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"x\",\"arguments\":{}}}]},\"done\":false}\n"
+                .to_owned()
+        }
     }
 }
 
@@ -139,7 +147,9 @@ fn where_a_response_is_cut_by_its_length_does_not_go_by_its_pieces() {
 fn deep_nesting_is_neither_followed_nor_fatal() {
     for grammar in Grammar::ALL {
         let deep = format!("{}1{}", "[".repeat(50_000), "]".repeat(50_000));
-        let stream = format!("data: {{\"type\":\"x\",\"deep\":{deep},\"choices\":{deep},\"candidates\":{deep},\"message\":{deep}}}\n\n");
+        let stream = format!(
+            "data: {{\"type\":\"x\",\"deep\":{deep},\"choices\":{deep},\"candidates\":{deep},\"message\":{deep}}}\n\n"
+        );
         let (events, _) = read(grammar, [stream.as_bytes()]);
         assert!(events.is_empty(), "{grammar}");
     }

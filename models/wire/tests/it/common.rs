@@ -23,7 +23,8 @@ pub(crate) fn streams(of: impl Fn(Grammar) -> bool) -> Vec<Stream> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams");
     let mut streams = Vec::new();
     for grammar in Grammar::ALL.into_iter().filter(|grammar| of(*grammar)) {
-        let mut files: Vec<_> = fs::read_dir(root.join(grammar.name())).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(root.join(grammar.name())).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         for path in files.iter().filter(|path| !path.to_str().unwrap().ends_with(".turn.json")) {
             let turn = fs::read_to_string(path.with_extension("turn.json")).unwrap();
@@ -83,7 +84,9 @@ pub(crate) fn end(end: &End) -> String {
         End::CutOff(Cut::Stream) => "cut_off:stream".into(),
         End::CutOff(Cut::Bound) => "cut_off:bound".into(),
         End::CutOff(Cut::Other) => "cut_off:other".into(),
-        End::Failed(why) if why.recourse() == Recourse::OtherModel => format!("failed:{}:other_model", why.kind().code()),
+        End::Failed(why) if why.recourse() == Recourse::OtherModel => {
+            format!("failed:{}:other_model", why.kind().code())
+        }
         End::Failed(why) => format!("failed:{}", why.kind().code()),
     }
 }

@@ -60,7 +60,9 @@ fn a_provider_says_how_long_to_wait() {
         assert_eq!(of(503, &headers, "").retry_after(), wait);
         assert_eq!(of(401, &headers, "").recourse(), Recourse::Never, "no wait gives another key");
     }
-    for bad in ["", "soon", "-5", "1e3", "NaN", "inf", "99999999999999999999", "2592001", "Sun, 22 Nov 2099 10:00:00 GMT"] {
+    for bad in
+        ["", "soon", "-5", "1e3", "NaN", "inf", "99999999999999999999", "2592001", "Sun, 22 Nov 2099 10:00:00 GMT"]
+    {
         assert_eq!(of(503, &[("Retry-After", bad)], "").recourse(), Recourse::Backoff, "{bad}");
     }
 }
@@ -80,7 +82,10 @@ fn gemini_says_in_the_body_how_long_to_wait() {
         {"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]"#;
     assert_eq!(of(429, &[], body).recourse(), Recourse::OtherKey(Some(Duration::from_millis(34_500))));
     let daily = body.replace("PerMinute", "PerDay");
-    assert_eq!((of(429, &[], &daily).kind(), of(429, &[], &daily).recourse()), (FailureKind::Quota, Recourse::OtherModel));
+    assert_eq!(
+        (of(429, &[], &daily).kind(), of(429, &[], &daily).recourse()),
+        (FailureKind::Quota, Recourse::OtherModel)
+    );
     let key = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"@type":"x","reason":"API_KEY_INVALID"}]}}"#;
     assert_eq!(of(400, &[], key).kind(), FailureKind::Unauthorized);
 }
@@ -88,8 +93,14 @@ fn gemini_says_in_the_body_how_long_to_wait() {
 #[test]
 fn what_is_spent_is_not_asked_for_again() {
     for (status, body) in [
-        (429, r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#),
-        (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#),
+        (
+            429,
+            r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#,
+        ),
         (403, r#"{"type":"error","error":{"type":"billing_error","message":"no"}}"#),
         (400, r#"{"error":{"code":"billing_hard_limit_reached","message":"no"}}"#),
     ] {
@@ -129,19 +140,27 @@ fn a_conversation_that_is_too_long_is_a_class_of_its_own() {
 #[test]
 fn a_message_is_bounded_and_on_one_line() {
     let long = format!("\u{1b}[2J a\nb {}", "é".repeat(100_000));
-    for body in [long.clone(), format!("{{\"error\":{}}}", serde_json::json!(long)), serde_json::json!([{ "error": { "message": long } }]).to_string()] {
+    for body in [
+        long.clone(),
+        format!("{{\"error\":{}}}", serde_json::json!(long)),
+        serde_json::json!([{ "error": { "message": long } }]).to_string(),
+    ] {
         let complaint = of(400, &[], &body);
         assert!(complaint.message().len() <= Complaint::LONGEST && !complaint.message().contains(['\u{1b}', '\n']));
         assert!(complaint.message().contains("a b éé"), "{}", complaint.message().get(..40).unwrap());
     }
     assert_eq!(of(500, &[], "").message(), "");
-    assert_eq!(of(422, &[], r#"{"detail":[{"loc":["body"],"msg":"bad"}]}"#).message(), r#"{"detail":[{"loc":["body"],"msg":"bad"}]}"#);
+    assert_eq!(
+        of(422, &[], r#"{"detail":[{"loc":["body"],"msg":"bad"}]}"#).message(),
+        r#"{"detail":[{"loc":["body"],"msg":"bad"}]}"#
+    );
     assert_eq!(of(404, &[], r#"{"error":"model 'x' not found"}"#).message(), "model 'x' not found");
 }
 
 #[test]
 fn a_server_that_refuses_a_parameter_is_asked_in_its_own_dialect() {
-    let openai = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    let openai =
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     let plain = Dialect::COMPATIBLE;
     assert!(plain.after(openai).unwrap().has(Feature::MaxCompletionTokens));
     let unknown = Dialect::OPENAI.after("Unrecognized request argument: max_completion_tokens").unwrap();

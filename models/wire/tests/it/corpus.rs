@@ -32,14 +32,19 @@ fn the_events_add_up_to_the_answer() {
     for Stream { name, grammar, bytes, .. } in every() {
         let (events, answer) = read(grammar, [bytes.as_slice()]);
         let (text, thinking, calls) = summed(&events);
-        let thought: String =
-            answer.parts.iter().filter_map(|part| if let Part::Thinking(text) = part { Some(&**text) } else { None }).collect();
+        let thought: String = answer
+            .parts
+            .iter()
+            .filter_map(|part| if let Part::Thinking(text) = part { Some(&**text) } else { None })
+            .collect();
         assert_eq!((text, thinking), (answer.text(), thought), "{name}");
-        let called: BTreeMap<_, _> = answer.calls().iter().map(|call| (call.name.clone(), call.arguments.clone())).enumerate().collect();
+        let called: BTreeMap<_, _> =
+            answer.calls().iter().map(|call| (call.name.clone(), call.arguments.clone())).enumerate().collect();
         if answer.end == End::Complete {
             assert_eq!(calls, called, "{name}");
         }
-        let reported = events.iter().rev().find_map(|event| if let Event::Reported(all) = event { Some(*all) } else { None });
+        let reported =
+            events.iter().rev().find_map(|event| if let Event::Reported(all) = event { Some(*all) } else { None });
         assert_eq!(reported.unwrap_or_default(), answer.reported, "{name}");
     }
 }
@@ -74,7 +79,8 @@ fn a_stream_that_breaks_off_is_never_taken_for_whole() {
             if has_ended {
                 assert_eq!(answer.end, whole.end, "{name}, broken off at {cut}");
             } else if answer.end != whole.end {
-                let lost = matches!(&answer.end, End::CutOff(Cut::Stream)) || matches!(&answer.end, End::Failed(why) if why.recourse() == Recourse::Backoff);
+                let lost = matches!(&answer.end, End::CutOff(Cut::Stream))
+                    || matches!(&answer.end, End::Failed(why) if why.recourse() == Recourse::Backoff);
                 assert!(lost, "{name}, broken off at {cut}: {:?}", answer.end);
             }
             let _ = before.push(&bytes[cut..=cut], &mut Vec::new());

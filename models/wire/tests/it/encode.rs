@@ -2,8 +2,8 @@
 
 use ephor_base::{ToolSpec, ToolUse};
 use ephor_wire::{
-    Cache, Delivery, Dialect, Effort, Encoded, Feature, Grammar, Image, Message, ModelName, Output, Part, Request, Sampling,
-    Schema, Shown, State, Thinking, ToolEnd, ToolResult, encode,
+    Cache, Delivery, Dialect, Effort, Encoded, Feature, Grammar, Image, Message, ModelName, Output, Part, Request,
+    Sampling, Schema, Shown, State, Thinking, ToolEnd, ToolResult, encode,
     request::{BadRequest, CacheKey},
 };
 use serde_json::{Value, json};
@@ -29,7 +29,9 @@ fn result(id: &str, end: ToolEnd, shown: Vec<Shown>) -> ToolResult {
 fn state(grammar: Grammar) -> State {
     let json = match grammar {
         Grammar::Anthropic => r#"{"type":"thinking","thinking":"I see.","signature":"Eq+/=="}"#,
-        Grammar::Responses => r#"{ "id":"rs_1", "type":"reasoning", "summary":[], "encrypted_content":"gAA+/==", "n":1.50 }"#,
+        Grammar::Responses => {
+            r#"{ "id":"rs_1", "type":"reasoning", "summary":[], "encrypted_content":"gAA+/==", "n":1.50 }"#
+        }
         Grammar::Gemini => r#"{"thoughtSignature":"Ci+/=="}"#,
         Grammar::Chat => r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x+/=="}]}"#,
         Grammar::Ollama => r#"{"unused":true}"#,
@@ -54,7 +56,8 @@ pub(crate) fn request() -> Request {
         Message::Assistant(vec![Part::Text("It says TODO.".to_owned())]),
         Message::User(vec![text("thanks")]),
     ];
-    let tool = |name: &str| ToolSpec { name: name.parse().unwrap(), description: "Reads.".into(), schema: SCHEMA.into() };
+    let tool =
+        |name: &str| ToolSpec { name: name.parse().unwrap(), description: "Reads.".into(), schema: SCHEMA.into() };
     Request::new(ModelName::new("vendor/model-1").unwrap(), messages, 4096)
         .unwrap()
         .instructed("be brief")
@@ -94,7 +97,11 @@ fn the_paths_and_headers_are_those_of_each_provider() {
     }
     let whole = encode(Grammar::Gemini, Dialect::OPENAI, &request().delivered(Delivery::Whole));
     assert_eq!((whole.path.as_str(), whole.query), ("v1beta/models/vendor%2Fmodel-1:generateContent", ""));
-    for (name, path) in [("models/gemini-3-pro", "models/gemini-3-pro"), ("tunedModels/x", "tunedModels/x"), ("../../x", "models/..%2F..%2Fx")] {
+    for (name, path) in [
+        ("models/gemini-3-pro", "models/gemini-3-pro"),
+        ("tunedModels/x", "tunedModels/x"),
+        ("../../x", "models/..%2F..%2Fx"),
+    ] {
         let request = Request::new(ModelName::new(name).unwrap(), Vec::new(), 1).unwrap();
         let encoded = encode(Grammar::Gemini, Dialect::OPENAI, &request);
         assert_eq!(encoded.path, format!("v1beta/{path}:streamGenerateContent"));
@@ -115,7 +122,10 @@ fn what_is_not_streamed_says_so() {
 fn anthropic_is_written_as_documented() {
     let (_, body) = of(Grammar::Anthropic);
     let ephemeral = json!({ "type": "ephemeral" });
-    assert_eq!((&body["model"], &body["max_tokens"], &body["temperature"]), (&json!("vendor/model-1"), &json!(4096), &json!(0.7)));
+    assert_eq!(
+        (&body["model"], &body["max_tokens"], &body["temperature"]),
+        (&json!("vendor/model-1"), &json!(4096), &json!(0.7))
+    );
     assert_eq!(body["system"], json!([{ "type": "text", "text": "be brief", "cache_control": ephemeral }]));
     assert_eq!(body["thinking"], json!({ "type": "adaptive" }));
     assert_eq!(body["output_config"]["effort"], "low");
@@ -127,7 +137,10 @@ fn anthropic_is_written_as_documented() {
     let answer = &body["messages"][1];
     assert_eq!(answer["role"], "assistant");
     assert_eq!(answer["content"][0], json!({ "type": "thinking", "thinking": "I see.", "signature": "Eq+/==" }));
-    assert_eq!(answer["content"][1], json!({ "type": "tool_use", "id": "call_a", "name": "fsRead", "input": { "path": "a", "n": 100.0 } }));
+    assert_eq!(
+        answer["content"][1],
+        json!({ "type": "tool_use", "id": "call_a", "name": "fsRead", "input": { "path": "a", "n": 100.0 } })
+    );
     assert_eq!(answer["content"][2]["input"], json!({ "malformed": "{oops" }));
     assert_eq!(answer["content"][3]["input"], json!({}));
     assert_eq!(answer["content"].as_array().unwrap().len(), 4, "the state of others is left out");
@@ -139,7 +152,10 @@ fn anthropic_is_written_as_documented() {
     assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{id}");
     assert_eq!(results[2]["content"], json!([]), "an empty text is refused");
     assert_eq!(results[2]["cache_control"], ephemeral);
-    assert_eq!(body["messages"][4]["content"], json!([{ "type": "text", "text": "thanks", "cache_control": ephemeral }]));
+    assert_eq!(
+        body["messages"][4]["content"],
+        json!([{ "type": "text", "text": "thanks", "cache_control": ephemeral }])
+    );
     let marks = body.to_string().matches("cache_control").count();
     assert_eq!(marks, 4, "no more than four are taken");
 }
@@ -159,7 +175,8 @@ fn the_results_of_an_answer_stand_before_all_else_in_their_turn() {
     let body = body(&encode(Grammar::Anthropic, Dialect::OPENAI, &request));
     let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
-    let kinds: Vec<_> = body["messages"][2]["content"].as_array().unwrap().iter().map(|block| block["type"].clone()).collect();
+    let kinds: Vec<_> =
+        body["messages"][2]["content"].as_array().unwrap().iter().map(|block| block["type"].clone()).collect();
     assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
     assert!(!body.to_string().contains("cache_control"));
 }
@@ -173,11 +190,17 @@ fn chat_is_written_as_documented() {
     assert_eq!(body["response_format"]["json_schema"]["name"], "answer");
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages[0], json!({ "role": "system", "content": "be brief" }));
-    assert_eq!(messages[1]["content"][1], json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBORw==" } }));
+    assert_eq!(
+        messages[1]["content"][1],
+        json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBORw==" } })
+    );
     let calls = &messages[2]["tool_calls"];
     assert_eq!(messages[2]["content"], Value::Null);
     assert_eq!(calls[0]["function"], json!({ "name": "fsRead", "arguments": "{\"path\":\"a\", \"n\":1e2}" }));
-    assert_eq!((&calls[1]["function"]["arguments"], &calls[2]["function"]["arguments"]), (&json!("{\"malformed\":\"{oops\"}"), &json!("{}")));
+    assert_eq!(
+        (&calls[1]["function"]["arguments"], &calls[2]["function"]["arguments"]),
+        (&json!("{\"malformed\":\"{oops\"}"), &json!("{}"))
+    );
     assert_eq!(messages[2]["reasoning_details"][0]["data"], "x+/==");
     assert_eq!(messages[2].get("reasoning_content"), None);
     let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
@@ -190,7 +213,10 @@ fn chat_is_written_as_documented() {
 
 #[test]
 fn a_compatible_server_is_sent_what_it_knows() {
-    let dialect = Dialect::COMPATIBLE.with(Feature::ReasoningContent).without(Feature::JsonSchema).without(Feature::UsageInStream);
+    let dialect = Dialect::COMPATIBLE
+        .with(Feature::ReasoningContent)
+        .without(Feature::JsonSchema)
+        .without(Feature::UsageInStream);
     let body = body(&encode(Grammar::Chat, dialect, &request()));
     assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(4096), None));
     assert_eq!((body.get("prompt_cache_key"), body.get("stream_options")), (None, None));
@@ -201,7 +227,10 @@ fn a_compatible_server_is_sent_what_it_knows() {
 #[test]
 fn responses_are_asked_for_as_documented() {
     let (encoded, body) = of(Grammar::Responses);
-    assert_eq!((&body["instructions"], &body["store"], &body["max_output_tokens"]), (&json!("be brief"), &json!(false), &json!(4096)));
+    assert_eq!(
+        (&body["instructions"], &body["store"], &body["max_output_tokens"]),
+        (&json!("be brief"), &json!(false), &json!(4096))
+    );
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
     assert_eq!(body["reasoning"], json!({ "effort": "low", "summary": "auto" }));
     assert_eq!((&body["text"]["format"]["name"], &body["prompt_cache_key"]), (&json!("answer"), &json!("session-1")));
@@ -211,8 +240,14 @@ fn responses_are_asked_for_as_documented() {
     let item = state(Grammar::Responses).json().to_owned();
     assert!(String::from_utf8(encoded.body).unwrap().contains(&item), "it goes back byte for byte");
     assert_eq!((&input[1]["type"], &input[2]["type"]), (&json!("reasoning"), &json!("function_call")));
-    assert_eq!((&input[2]["call_id"], &input[2]["arguments"]), (&json!("call_a"), &json!("{\"path\":\"a\", \"n\":1e2}")));
-    assert_eq!((&input[5]["type"], &input[5]["output"][1]["type"]), (&json!("function_call_output"), &json!("input_image")));
+    assert_eq!(
+        (&input[2]["call_id"], &input[2]["arguments"]),
+        (&json!("call_a"), &json!("{\"path\":\"a\", \"n\":1e2}"))
+    );
+    assert_eq!(
+        (&input[5]["type"], &input[5]["output"][1]["type"]),
+        (&json!("function_call_output"), &json!("input_image"))
+    );
     assert_eq!((&input[6]["call_id"], &input[3]["call_id"]), (&input[3]["call_id"], &input[6]["call_id"]));
     assert!(input[6]["output"].as_str().unwrap().starts_with("This call failed"));
     assert_eq!(input[8]["content"][0], json!({ "type": "output_text", "text": "It says TODO." }));
@@ -227,37 +262,57 @@ fn gemini_is_written_as_documented() {
     assert_eq!(body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["type"], "object");
     let config = &body["generationConfig"];
     assert_eq!((&config["maxOutputTokens"], &config["temperature"]), (&json!(4096), &json!(0.7)));
-    assert_eq!((&config["responseMimeType"], &config["responseJsonSchema"]["type"]), (&json!("application/json"), &json!("object")));
+    assert_eq!(
+        (&config["responseMimeType"], &config["responseJsonSchema"]["type"]),
+        (&json!("application/json"), &json!("object"))
+    );
     assert_eq!(config["thinkingConfig"], json!({ "includeThoughts": true, "thinkingLevel": "LOW" }));
     let contents = body["contents"].as_array().unwrap();
     assert_eq!(contents[0]["parts"][1], json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw==" } }));
     let parts = contents[1]["parts"].as_array().unwrap();
     assert_eq!(contents[1]["role"], "model");
     assert_eq!(parts[0]["thoughtSignature"], "Ci+/==");
-    assert_eq!(parts[0]["functionCall"], json!({ "id": "call_a", "name": "fsRead", "args": { "path": "a", "n": 100.0 } }));
+    assert_eq!(
+        parts[0]["functionCall"],
+        json!({ "id": "call_a", "name": "fsRead", "args": { "path": "a", "n": 100.0 } })
+    );
     assert_eq!((parts[1].get("thoughtSignature"), parts.len()), (None, 3));
     let results = contents[2]["parts"].as_array().unwrap();
-    assert_eq!(results[0]["functionResponse"], json!({ "id": "call_a", "name": "fsRead", "response": { "output": "x:1: TODO" } }));
+    assert_eq!(
+        results[0]["functionResponse"],
+        json!({ "id": "call_a", "name": "fsRead", "response": { "output": "x:1: TODO" } })
+    );
     assert_eq!(results[1]["inlineData"]["mimeType"], "image/png");
     assert_eq!(results[2]["functionResponse"]["response"], json!({ "error": "no JSON" }));
 }
 
 #[test]
 fn a_signature_of_gemini_goes_back_on_the_part_that_it_came_on() {
-    let sign = |text: &str| Part::State(State::new(Grammar::Gemini, format!("{{\"thoughtSignature\":\"{text}\"}}")).unwrap());
+    let sign =
+        |text: &str| Part::State(State::new(Grammar::Gemini, format!("{{\"thoughtSignature\":\"{text}\"}}")).unwrap());
     let said = |text: &str| Part::Text(text.to_owned());
     let parts = vec![
-        Part::Thinking("unsigned".into()), said("a"), sign("1"), said("b"), sign("2"), sign("3"), Part::Thinking("signed".into()), sign("4"),
+        Part::Thinking("unsigned".into()),
+        said("a"),
+        sign("1"),
+        said("b"),
+        sign("2"),
+        sign("3"),
+        Part::Thinking("signed".into()),
+        sign("4"),
     ];
     let request = Request::new(ModelName::new("m").unwrap(), vec![Message::Assistant(parts)], 1).unwrap();
     let body = body(&encode(Grammar::Gemini, Dialect::OPENAI, &request));
-    assert_eq!(body["contents"][0]["parts"], json!([
-        { "text": "a" },
-        { "text": "b", "thoughtSignature": "1" },
-        { "text": "", "thoughtSignature": "2" },
-        { "text": "signed", "thought": true, "thoughtSignature": "3" },
-        { "text": "", "thoughtSignature": "4" },
-    ]));
+    assert_eq!(
+        body["contents"][0]["parts"],
+        json!([
+            { "text": "a" },
+            { "text": "b", "thoughtSignature": "1" },
+            { "text": "", "thoughtSignature": "2" },
+            { "text": "signed", "thought": true, "thoughtSignature": "3" },
+            { "text": "", "thoughtSignature": "4" },
+        ])
+    );
 }
 
 #[test]
@@ -268,7 +323,10 @@ fn ollama_is_written_as_documented() {
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages[1], json!({ "role": "user", "content": "look at", "images": ["iVBORw=="] }));
     assert_eq!((&messages[2]["thinking"], &messages[2]["content"]), (&json!("I see."), &json!("")));
-    assert_eq!(messages[2]["tool_calls"][0]["function"], json!({ "name": "fsRead", "arguments": { "path": "a", "n": 100.0 } }));
+    assert_eq!(
+        messages[2]["tool_calls"][0]["function"],
+        json!({ "name": "fsRead", "arguments": { "path": "a", "n": 100.0 } })
+    );
     assert_eq!((&messages[3]["role"], &messages[3]["tool_name"]), (&json!("tool"), &json!("fsRead")));
     assert_eq!((&messages[6]["role"], &messages[6]["images"][0]), (&json!("user"), &json!("iVBORw==")));
 }
@@ -281,7 +339,8 @@ fn a_longer_conversation_begins_with_the_bytes_of_the_shorter() {
         Request::new(ModelName::new("m").unwrap(), messages, 100).unwrap().instructed("be brief").unwrap()
     };
     for grammar in Grammar::ALL {
-        let [short, long] = [3, 5].map(|count| String::from_utf8(encode(grammar, Dialect::OPENAI, &talk(count)).body).unwrap());
+        let [short, long] =
+            [3, 5].map(|count| String::from_utf8(encode(grammar, Dialect::OPENAI, &talk(count)).body).unwrap());
         let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
         assert!(short[..same].contains("message 2"), "{grammar}: {}", &short[..same]);
         assert_eq!(short, String::from_utf8(encode(grammar, Dialect::OPENAI, &talk(3)).body).unwrap());
@@ -291,7 +350,8 @@ fn a_longer_conversation_begins_with_the_bytes_of_the_shorter() {
 #[test]
 fn what_is_too_much_or_no_json_is_refused() {
     let name = || ModelName::new("m").unwrap();
-    let tool = |schema: &str| ToolSpec { name: "x".parse().unwrap(), description: String::new(), schema: schema.into() };
+    let tool =
+        |schema: &str| ToolSpec { name: "x".parse().unwrap(), description: String::new(), schema: schema.into() };
     let empty = || Request::new(name(), Vec::new(), 1).unwrap();
     let huge = Message::User(vec![text(&"x".repeat(Request::BYTES + 1))]);
     let bad: [BadRequest; 15] = [
@@ -329,7 +389,8 @@ fn the_kept_requests_are_those_that_are_written() {
         let (encoded, body) = of(grammar);
         let headers: std::collections::BTreeMap<_, _> = encoded.headers.into_iter().collect();
         let auth = format!("{}: {}", grammar.auth().header, grammar.auth().before);
-        let written = json!({ "path": encoded.path, "query": encoded.query, "headers": headers, "auth": auth, "body": body });
+        let written =
+            json!({ "path": encoded.path, "query": encoded.query, "headers": headers, "auth": auth, "body": body });
         let path = folder.join(format!("{grammar}.json"));
         if std::env::var_os("EPHOR_KEEP_REQUESTS").is_some() {
             std::fs::write(&path, format!("{written:#}\n")).unwrap();

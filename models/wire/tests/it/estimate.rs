@@ -121,7 +121,9 @@ fn the_same_reports_give_the_same_estimates_and_no_report_is_needed() {
 #[test]
 fn a_picture_and_a_tool_count() {
     let image = ephor_wire::Image::new("image/png", vec![0; 10]).unwrap();
-    let of = |shown: Vec<Shown>| Sizes::of(&Request::new(ModelName::new("m").unwrap(), vec![Message::User(shown)], 1).unwrap());
+    let of = |shown: Vec<Shown>| {
+        Sizes::of(&Request::new(ModelName::new("m").unwrap(), vec![Message::User(shown)], 1).unwrap())
+    };
     let (with, without) = (of(vec![Shown::Image(image)]), of(Vec::new()));
     let estimator = Estimator::new();
     assert!(estimator.estimate(&with) > estimator.estimate(&without) + 1000);

@@ -32,7 +32,9 @@ fn calls_are_told_apart_by_index_id_or_neither() {
     let answer = chat(&same_index.each_ref().map(|data| &**data));
     assert_eq!(calls(&answer), [("a", "fs.read", r#"{"path":"x"}"#), ("b", "fs.read", r#"{"path":"y"}"#)]);
 
-    let neither = delta(r#"{"tool_calls":[{"function":{"name":"fsRead","arguments":{"path": 1e2}}},{"function":{"name":"fsList"}}]}"#);
+    let neither = delta(
+        r#"{"tool_calls":[{"function":{"name":"fsRead","arguments":{"path": 1e2}}},{"function":{"name":"fsList"}}]}"#,
+    );
     let answer = chat(&[&neither, &finish("stop")]);
     assert_eq!(calls(&answer), [("call-7-0", "fs.read", r#"{"path": 1e2}"#), ("call-7-1", "fs.list", "")]);
 
@@ -44,14 +46,21 @@ fn calls_are_told_apart_by_index_id_or_neither() {
     let answer = chat(&repeated.each_ref().map(|data| &**data));
     assert_eq!(calls(&answer), [("call-7-0", "fs.read", r#"{"path":"x"}"#)]);
 
-    let twice = delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}},{"index":1,"id":"a","function":{"name":"y"}}]}"#);
+    let twice = delta(
+        r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}},{"index":1,"id":"a","function":{"name":"y"}}]}"#,
+    );
     let answer = chat(&[&twice, &finish("tool_calls")]);
-    assert_eq!(calls(&answer), [("a", "x", ""), ("call-7-1", "y", "")], "an id that is not the only one could not be answered");
+    assert_eq!(
+        calls(&answer),
+        [("a", "x", ""), ("call-7-1", "y", "")],
+        "an id that is not the only one could not be answered"
+    );
 }
 
 #[test]
 fn arguments_that_are_no_json_pass_as_they_came() {
-    let bad = delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\": oops"}}]}"#);
+    let bad =
+        delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\": oops"}}]}"#);
     assert_eq!(calls(&chat(&[&bad, &finish("tool_calls"), "[DONE]"])), [("a", "fs.read", "{\"path\": oops")]);
 }
 
@@ -134,7 +143,11 @@ fn what_is_not_shown_counts_all_the_same() {
     for (grammar, stream) in [
         (Grammar::Chat, format!("data: {}\n\n", delta(&format!(r#"{{"some_new_thought":"{thought}"}}"#)))),
         (Grammar::Ollama, format!(r#"{{"message":{{"thinking":"{thought}"}},"done":false}}"#)),
-        (Grammar::Gemini, format!(r#"data: {{"candidates":[{{"content":{{"parts":[{{"text":"{thought}","thought":true}}]}}}}]}}"#) + "\n\n"),
+        (
+            Grammar::Gemini,
+            format!(r#"data: {{"candidates":[{{"content":{{"parts":[{{"text":"{thought}","thought":true}}]}}}}]}}"#)
+                + "\n\n",
+        ),
     ] {
         let mut decoder = Decoder::new(grammar, limits(), TURN);
         decoder.push(stream.as_bytes(), &mut Vec::new()).unwrap();
@@ -151,7 +164,8 @@ fn a_message_that_repeats_what_came_in_pieces_is_not_said_twice() {
 
 #[test]
 fn bytes_that_are_no_utf8_cost_only_themselves() {
-    let stream = [b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xFFb\"}}]}\n\n".as_slice(), b"data: [DONE]\n\n"].concat();
+    let stream =
+        [b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xFFb\"}}]}\n\n".as_slice(), b"data: [DONE]\n\n"].concat();
     let (_, answer) = read(Grammar::Chat, stream.chunks(1));
     assert_eq!((answer.text().as_str(), answer.end), ("a\u{fffd}b", End::Complete));
 }

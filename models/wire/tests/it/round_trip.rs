@@ -2,8 +2,8 @@
 
 use ephor_base::ToolUse;
 use ephor_wire::{
-    Answer, Cut, Dialect, End, Grammar, Message, ModelName, Part, Reported, Request, Shown, State, ToolEnd, ToolResult, encode,
-    request::tool_of,
+    Answer, Cut, Dialect, End, Grammar, Message, ModelName, Part, Reported, Request, Shown, State, ToolEnd, ToolResult,
+    encode, request::tool_of,
 };
 use proptest::{prelude::*, test_runner::Config};
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ use crate::{
 
 /// A text in pieces, none of them empty.
 fn pieces() -> impl Strategy<Value = Vec<String>> {
-    let piece = prop_oneof![any::<String>(), Just("data: x\n\n".to_owned()), Just("[DONE]".to_owned()), "[a-z{}\"\\\\ ]{1,9}"];
+    let piece =
+        prop_oneof![any::<String>(), Just("data: x\n\n".to_owned()), Just("[DONE]".to_owned()), "[a-z{}\"\\\\ ]{1,9}"];
     prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.into_iter().filter(|piece| !piece.is_empty()).collect())
 }
 
@@ -36,15 +37,15 @@ fn arguments() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn reported() -> impl Strategy<Value = Reported> {
-    (0..1_000_000_u64, 0..1000_u64, 0..1000_u64, 0..1000_u64, 0..1000_u64).prop_map(|(fresh, cached, written, said, thought)| {
-        Reported {
+    (0..1_000_000_u64, 0..1000_u64, 0..1000_u64, 0..1000_u64, 0..1000_u64).prop_map(
+        |(fresh, cached, written, said, thought)| Reported {
             input: Some(fresh + cached + written),
             output: Some(said + thought),
             cached: Some(cached),
             cache_written: Some(written),
             reasoning: Some(thought),
-        }
-    })
+        },
+    )
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -56,7 +57,11 @@ fn said() -> impl Strategy<Value = Said> {
             thinking,
             signature,
             text,
-            calls: calls.into_iter().enumerate().map(|(at, (name, pieces))| (format!("call_{at}"), name, pieces)).collect(),
+            calls: calls
+                .into_iter()
+                .enumerate()
+                .map(|(at, (name, pieces))| (format!("call_{at}"), name, pieces))
+                .collect(),
             end,
             reported,
         },
@@ -72,7 +77,8 @@ fn expected(grammar: Grammar, said: &Said) -> Answer {
         parts.push(Part::Thinking(said.thinking.concat()));
         match grammar {
             Grammar::Anthropic if signed => {
-                let block = [("type", "thinking"), ("thinking", &said.thinking.concat()), ("signature", &said.signature)];
+                let block =
+                    [("type", "thinking"), ("thinking", &said.thinking.concat()), ("signature", &said.signature)];
                 let fields: Vec<_> = block.iter().map(|(key, text)| format!("\"{key}\":{}", json!(text))).collect();
                 parts.push(Part::State(State::new(grammar, format!("{{{}}}", fields.join(","))).unwrap()));
             }
@@ -190,7 +196,8 @@ proptest! {
 #[test]
 fn what_is_near_a_stream_breaks_nothing() {
     for stream in crate::common::streams(|_| true) {
-        let target = crate::targets::TARGETS.iter().find(|target| target.name == format!("wire_{}", stream.grammar)).unwrap();
+        let target =
+            crate::targets::TARGETS.iter().find(|target| target.name == format!("wire_{}", stream.grammar)).unwrap();
         for size in [0, 6, 255] {
             (target.run)(&[&[size], stream.bytes.as_slice()].concat());
         }

@@ -31,7 +31,9 @@ pub(crate) fn stream(grammar: Grammar, said: &Said) -> Vec<u8> {
         Grammar::Chat => format!("{}data: [DONE]\n\n", events(chat(said))).into_bytes(),
         Grammar::Responses => named(responses(said)),
         Grammar::Gemini => events(gemini(said)).into_bytes(),
-        Grammar::Ollama => ollama(said).into_iter().map(|object| format!("{object}\n")).collect::<String>().into_bytes(),
+        Grammar::Ollama => {
+            ollama(said).into_iter().map(|object| format!("{object}\n")).collect::<String>().into_bytes()
+        }
     }
 }
 
@@ -49,12 +51,15 @@ fn anthropic(said: &Said) -> Vec<Value> {
     let (cached, written) = (cached.unwrap(), cache_written.unwrap());
     let usage = json!({ "input_tokens": input.unwrap() - cached - written, "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written, "output_tokens": 1 });
-    let mut all = vec![json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
+    let mut all =
+        vec![json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
         "model": "m", "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage } })];
     let mut index = 0;
     let mut block = |all: &mut Vec<Value>, begun: Value, deltas: Vec<Value>| {
         all.push(json!({ "type": "content_block_start", "index": index, "content_block": begun }));
-        all.extend(deltas.into_iter().map(|delta| json!({ "type": "content_block_delta", "index": index, "delta": delta })));
+        all.extend(
+            deltas.into_iter().map(|delta| json!({ "type": "content_block_delta", "index": index, "delta": delta })),
+        );
         all.push(json!({ "type": "content_block_stop", "index": index }));
         index += 1;
     };
@@ -93,11 +98,14 @@ fn chat(said: &Said) -> Vec<Value> {
     all.extend(said.thinking.iter().map(|text| chunk(json!({ "reasoning_content": text }), None)));
     all.extend(said.text.iter().map(|text| chunk(json!({ "content": text }), None)));
     for (index, (id, name, arguments)) in said.calls.iter().enumerate() {
-        let call = json!({ "index": index, "id": id, "type": "function", "function": { "name": name, "arguments": "" } });
+        let call =
+            json!({ "index": index, "id": id, "type": "function", "function": { "name": name, "arguments": "" } });
         all.push(chunk(json!({ "tool_calls": [call] }), None));
-        all.extend(arguments.iter().map(|text| {
-            chunk(json!({ "tool_calls": [{ "index": index, "function": { "arguments": text } }] }), None)
-        }));
+        all.extend(
+            arguments.iter().map(|text| {
+                chunk(json!({ "tool_calls": [{ "index": index, "function": { "arguments": text } }] }), None)
+            }),
+        );
     }
     let reason = match said.end {
         Ending::Complete if said.calls.is_empty() => "stop",
@@ -121,12 +129,16 @@ pub(crate) fn reasoning_item(said: &Said) -> Value {
 }
 
 fn responses(said: &Said) -> Vec<Value> {
-    let mut all = vec![json!({ "type": "response.created", "response": { "id": "r", "object": "response", "status": "in_progress", "output": [] } })];
+    let mut all = vec![
+        json!({ "type": "response.created", "response": { "id": "r", "object": "response", "status": "in_progress", "output": [] } }),
+    ];
     let mut output = Vec::new();
     let mut item = |all: &mut Vec<Value>, begun: Value, deltas: &[String], kind: &str, done: Value| {
         let index = output.len();
         all.push(json!({ "type": "response.output_item.added", "output_index": index, "item": begun }));
-        all.extend(deltas.iter().map(|text| json!({ "type": kind, "output_index": index, "item_id": "i", "delta": text })));
+        all.extend(
+            deltas.iter().map(|text| json!({ "type": kind, "output_index": index, "item_id": "i", "delta": text })),
+        );
         all.push(json!({ "type": "response.output_item.done", "output_index": index, "item": done.clone() }));
         output.push(done);
     };
@@ -185,8 +197,11 @@ fn gemini(said: &Said) -> Vec<Value> {
 
 fn ollama(said: &Said) -> Vec<Value> {
     let object = |message: Value| json!({ "model": "m", "created_at": "2026-11-23T13:05:00Z", "message": message, "done": false });
-    let mut all: Vec<_> =
-        said.thinking.iter().map(|text| object(json!({ "role": "assistant", "content": "", "thinking": text }))).collect();
+    let mut all: Vec<_> = said
+        .thinking
+        .iter()
+        .map(|text| object(json!({ "role": "assistant", "content": "", "thinking": text })))
+        .collect();
     all.extend(said.text.iter().map(|text| object(json!({ "role": "assistant", "content": text }))));
     all.extend(said.calls.iter().map(|(id, name, arguments)| {
         let arguments: Value = serde_json::from_str(&arguments.concat()).unwrap();

@@ -38,9 +38,17 @@ fn read(grammar: Grammar, bytes: &[u8]) {
     assert_eq!(decode(grammar, limits, bytes.chunks(usize::from(*size) + 1)), whole);
     let (_, answer) = whole;
     assert!(answer.end == End::Complete || answer.calls().is_empty());
-    let written: usize = answer.parts.iter().map(|part| if let Part::Text(text) | Part::Thinking(text) = part { text.len() } else { 0 }).sum();
+    let written: usize = answer
+        .parts
+        .iter()
+        .map(|part| if let Part::Text(text) | Part::Thinking(text) = part { text.len() } else { 0 })
+        .sum();
     assert!(written <= 500);
-    let ids: Vec<_> = answer.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(&call.id) } else { None }).collect();
+    let ids: Vec<_> = answer
+        .parts
+        .iter()
+        .filter_map(|part| if let Part::Call(call) = part { Some(&call.id) } else { None })
+        .collect();
     assert!(ids.len() <= 4 && ids.iter().all(|id| !id.is_empty()));
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "every call can be answered");
     send_back(answer);
@@ -50,6 +58,10 @@ fn send_back(answer: Answer) {
     let request = Request::new(ModelName::new("m").unwrap(), vec![Message::Assistant(answer.parts)], 1).unwrap();
     for grammar in Grammar::ALL {
         let body = encode(grammar, Dialect::OPENAI, &request).body;
-        assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok(), "{grammar}: {}", String::from_utf8_lossy(&body));
+        assert!(
+            serde_json::from_slice::<serde_json::Value>(&body).is_ok(),
+            "{grammar}: {}",
+            String::from_utf8_lossy(&body)
+        );
     }
 }
