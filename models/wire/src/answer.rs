@@ -134,7 +134,6 @@ impl Answer {
         if self.end != End::Complete {
             return Vec::new();
         }
-        let call = |part| if let &Part::Call(ref call) = part { Some(call) } else { None };
-        self.parts.iter().filter_map(call).collect()
+        self.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect()
     }
 }

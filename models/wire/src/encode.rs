@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::{
-    Delivery, Dialect, Grammar, Image, Request, ToolEnd, ToolResult,
+    Delivery, Dialect, Feature, Grammar, Image, Request, ToolEnd, ToolResult,
     json::{is_object, object},
 };
 
@@ -43,14 +43,15 @@ pub fn encode(grammar: Grammar, dialect: Dialect, request: &Request) -> Encoded 
         (Grammar::Gemini, Delivery::Whole) => (gemini::path(&request.model, "generateContent"), ""),
     };
     let body = match grammar {
-        Grammar::Anthropic => object(|body| anthropic::write(request, body)),
+        Grammar::Anthropic => object(|body| anthropic::write(request, dialect, body)),
         Grammar::Chat => object(|body| chat::write(request, dialect, body)),
         Grammar::Responses => object(|body| responses::write(request, dialect, body)),
-        Grammar::Gemini => object(|body| gemini::write(request, body)),
-        Grammar::Ollama => object(|body| ollama::write(request, body)),
+        Grammar::Gemini => object(|body| gemini::write(request, dialect, body)),
+        Grammar::Ollama => object(|body| ollama::write(request, dialect, body)),
     };
     let mut headers = vec![("content-type", "application/json"), ("accept", accepted(grammar, request.delivery))];
     if grammar == Grammar::Anthropic {
+        // The later version, 2026-10-21, takes neither temperature nor top-p and is the same otherwise, as far as it is used here.
         headers.push(("anthropic-version", "2023-06-01"));
     }
     Encoded { path, query, headers, body }
@@ -62,6 +63,11 @@ const fn accepted(grammar: Grammar, delivery: Delivery) -> &'static str {
         (Delivery::Streamed, Grammar::Ollama) => "application/x-ndjson",
         (Delivery::Streamed, _) => "text/event-stream",
     }
+}
+
+/// Temperature and top-p, where a model takes them.
+fn sampling(request: &Request, dialect: Dialect) -> (Option<u16>, Option<u16>) {
+    if dialect.has(Feature::Sampling) { request.sampling.parts() } else { (None, None) }
 }
 
 /// The arguments of an earlier call, as an object. What a model wrote that is none is shown to it as what it was: servers read what they

@@ -82,7 +82,7 @@ impl fmt::Display for Grammar {
 
 /// What servers of one grammar differ in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Feature {
     /// Chat: the output limit is called `max_completion_tokens`. OpenAI's newer models refuse `max_tokens`; several compatible servers pass
     /// over `max_completion_tokens`, so that nothing would limit them. To send both is refused.
@@ -102,45 +102,52 @@ pub enum Feature {
     /// Chat: what the model thought before goes back as `reasoning_content`. DeepSeek's and Moonshot's thinking models want that while
     /// they call tools; others refuse it.
     ReasoningContent = 128,
+    /// Temperature and top-p can be chosen. Models that think, and Anthropic's newer ones, refuse both.
+    Sampling = 256,
 }
 
 /// The features that a server is taken to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dialect(u8);
+pub struct Dialect(u16);
 
 impl Dialect {
-    /// OpenAI itself.
-    pub const OPENAI: Self = Self(
-        Feature::MaxCompletionTokens as u8
-            | Feature::UsageInStream as u8
-            | Feature::JsonSchema as u8
-            | Feature::JsonObject as u8
-            | Feature::CacheKey as u8
-            | Feature::Effort as u8
-            | Feature::EncryptedReasoning as u8,
+    /// The provider whose grammar it is.
+    pub const NATIVE: Self = Self(
+        Feature::MaxCompletionTokens as u16
+            | Feature::UsageInStream as u16
+            | Feature::JsonSchema as u16
+            | Feature::JsonObject as u16
+            | Feature::CacheKey as u16
+            | Feature::Effort as u16
+            | Feature::EncryptedReasoning as u16
+            | Feature::Sampling as u16,
     );
 
     /// A compatible server of which nothing is known.
     pub const COMPATIBLE: Self = Self(
-        Feature::UsageInStream as u8 | Feature::JsonSchema as u8 | Feature::JsonObject as u8 | Feature::Effort as u8,
+        Feature::UsageInStream as u16
+            | Feature::JsonSchema as u16
+            | Feature::JsonObject as u16
+            | Feature::Effort as u16
+            | Feature::Sampling as u16,
     );
 
     /// Whether it has `feature`.
     #[must_use]
     pub const fn has(self, feature: Feature) -> bool {
-        self.0 & feature as u8 != 0
+        self.0 & feature as u16 != 0
     }
 
     /// The same with `feature`.
     #[must_use]
     pub const fn with(self, feature: Feature) -> Self {
-        Self(self.0 | feature as u8)
+        Self(self.0 | feature as u16)
     }
 
     /// The same without `feature`.
     #[must_use]
     pub const fn without(self, feature: Feature) -> Self {
-        Self(self.0 & !(feature as u8))
+        Self(self.0 & !(feature as u16))
     }
 
     /// The dialect to try next after a refusal that says `message`, if it is about what servers differ in. Each refusal changes one
@@ -163,6 +170,8 @@ impl Dialect {
             (Feature::EncryptedReasoning, "ncrypted"),
             (Feature::ReasoningContent, "reasoning_content"),
             (Feature::Effort, "reasoning"),
+            (Feature::Sampling, "temperature"),
+            (Feature::Sampling, "top_p"),
         ];
         let named = about.into_iter().find(|(feature, word)| self.has(*feature) && message.contains(word));
         named.map(|(feature, _)| self.without(feature))

@@ -1,8 +1,8 @@
 //! Anthropic Messages.
 
-use super::{arguments, base64};
+use super::{arguments, base64, sampling};
 use crate::{
-    Cache, Grammar, Image, Message, Output, Part, Request, Shown, Thinking, ToolEnd, ToolResult,
+    Cache, Dialect, Grammar, Image, Message, Output, Part, Request, Shown, Thinking, ToolEnd, ToolResult,
     json::{List, Object},
     request::{wire_id, wire_name},
 };
@@ -16,7 +16,7 @@ struct Turn<'a> {
     messages: Vec<&'a Message>,
 }
 
-pub(super) fn write(request: &Request, body: &mut Object<'_>) {
+pub(super) fn write(request: &Request, dialect: Dialect, body: &mut Object<'_>) {
     let caches = request.cache != Cache::Unsaid;
     body.text("model", request.model.as_str());
     body.number("max_tokens", request.max_output_tokens.into());
@@ -42,7 +42,7 @@ pub(super) fn write(request: &Request, body: &mut Object<'_>) {
             write_turn(turn, marked, list);
         }
     });
-    let (temperature, top_p) = request.sampling.parts();
+    let (temperature, top_p) = sampling(request, dialect);
     temperature.into_iter().for_each(|number| body.thousandths("temperature", number));
     top_p.into_iter().for_each(|number| body.thousandths("top_p", number));
     thinking(request, body);

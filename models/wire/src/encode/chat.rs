@@ -1,6 +1,6 @@
 //! Chat Completions, kept to what OpenAI, Ollama, llama.cpp and vLLM all understand, but for what a dialect has.
 
-use super::{arguments, data_url, pictures_of, told};
+use super::{arguments, data_url, pictures_of, sampling, told};
 use crate::{
     Cache, Dialect, Feature, Grammar, Message, Output, Part, Request, Shown, Thinking, ToolResult,
     json::{List, Object},
@@ -26,7 +26,7 @@ pub(super) fn write(request: &Request, dialect: Dialect, body: &mut Object<'_>) 
     let is_new = dialect.has(Feature::MaxCompletionTokens);
     let limit = if is_new { "max_completion_tokens" } else { "max_tokens" };
     body.number(limit, request.max_output_tokens.into());
-    let (temperature, top_p) = request.sampling.parts();
+    let (temperature, top_p) = sampling(request, dialect);
     temperature.into_iter().for_each(|number| body.thousandths("temperature", number));
     top_p.into_iter().for_each(|number| body.thousandths("top_p", number));
     output(request, dialect, body);

@@ -1,8 +1,8 @@
 //! Gemini `generateContent`.
 
-use super::{arguments, base64};
+use super::{arguments, base64, sampling};
 use crate::{
-    Grammar, Image, Message, ModelName, Output, Part, Request, Shown, Thinking, ToolEnd, ToolResult,
+    Dialect, Grammar, Image, Message, ModelName, Output, Part, Request, Shown, Thinking, ToolEnd, ToolResult,
     json::{List, Object, object},
     request::{wire_id, wire_name},
 };
@@ -20,7 +20,7 @@ pub(super) fn path(model: &ModelName, method: &str) -> String {
     format!("v1beta/{collection}/{}:{method}", name.bytes().map(escaped).collect::<String>())
 }
 
-pub(super) fn write(request: &Request, body: &mut Object<'_>) {
+pub(super) fn write(request: &Request, dialect: Dialect, body: &mut Object<'_>) {
     if !request.tools.is_empty() {
         body.list("tools", |list| {
             list.object(|tools| tools.list("functionDeclarations", |list| declare(request, list)))
@@ -36,7 +36,7 @@ pub(super) fn write(request: &Request, body: &mut Object<'_>) {
             write_message(message, list);
         }
     });
-    body.object("generationConfig", |config| configure(request, config));
+    body.object("generationConfig", |config| configure(request, dialect, config));
 }
 
 fn declare(request: &Request, list: &mut List<'_>) {
@@ -49,9 +49,9 @@ fn declare(request: &Request, list: &mut List<'_>) {
     }
 }
 
-fn configure(request: &Request, config: &mut Object<'_>) {
+fn configure(request: &Request, dialect: Dialect, config: &mut Object<'_>) {
     config.number("maxOutputTokens", request.max_output_tokens.into());
-    let (temperature, top_p) = request.sampling.parts();
+    let (temperature, top_p) = sampling(request, dialect);
     temperature.into_iter().for_each(|number| config.thousandths("temperature", number));
     top_p.into_iter().for_each(|number| config.thousandths("topP", number));
     match &request.output {

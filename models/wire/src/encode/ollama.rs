@@ -1,13 +1,13 @@
 //! Ollama's `/api/chat`.
 
-use super::{arguments, base64, chat::tools, pictures_of, told};
+use super::{arguments, base64, chat::tools, pictures_of, sampling, told};
 use crate::{
-    Message, Output, Part, Request, Thinking, ToolResult,
+    Dialect, Message, Output, Part, Request, Thinking, ToolResult,
     json::{List, Object},
     request::{images, joined, wire_name},
 };
 
-pub(super) fn write(request: &Request, body: &mut Object<'_>) {
+pub(super) fn write(request: &Request, dialect: Dialect, body: &mut Object<'_>) {
     body.text("model", request.model.as_str());
     if !request.tools.is_empty() {
         body.list("tools", |list| tools(request, list));
@@ -22,7 +22,7 @@ pub(super) fn write(request: &Request, body: &mut Object<'_>) {
     });
     body.object("options", |options| {
         options.number("num_predict", request.max_output_tokens.into());
-        let (temperature, top_p) = request.sampling.parts();
+        let (temperature, top_p) = sampling(request, dialect);
         temperature.into_iter().for_each(|number| options.thousandths("temperature", number));
         top_p.into_iter().for_each(|number| options.thousandths("top_p", number));
     });

@@ -1,6 +1,6 @@
 //! OpenAI Responses. Nothing is stored at the provider: each request holds the whole conversation, encrypted reasoning included.
 
-use super::{arguments, chat::effort, data_url, told};
+use super::{arguments, chat::effort, data_url, sampling, told};
 use crate::{
     Cache, Dialect, Feature, Grammar, Message, Output, Part, Request, Shown, Thinking, ToolResult,
     json::{List, Object},
@@ -33,7 +33,7 @@ pub(super) fn write(request: &Request, dialect: Dialect, body: &mut Object<'_>) 
             }
         });
     }
-    let (temperature, top_p) = request.sampling.parts();
+    let (temperature, top_p) = sampling(request, dialect);
     temperature.into_iter().for_each(|number| body.thousandths("temperature", number));
     top_p.into_iter().for_each(|number| body.thousandths("top_p", number));
     output(request, dialect, body);

@@ -18,9 +18,7 @@ impl Objects {
     }
 
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, Uncut> {
-        let mut taken = 0;
-        for byte in *bytes {
-            taken += 1;
+        for (at, byte) in bytes.iter().enumerate() {
             if self.depth == 0 {
                 match byte {
                     b'{' => {}
@@ -35,7 +33,7 @@ impl Objects {
             self.object.push(*byte);
             self.count(*byte);
             if self.depth == 0 {
-                *bytes = bytes.get(taken..).unwrap_or_default();
+                *bytes = bytes.get(at + 1..).unwrap_or_default();
                 let object = std::mem::take(&mut self.object);
                 return Ok(Some(String::from_utf8_lossy(&object).into_owned()));
             }

@@ -54,10 +54,10 @@ fn a_provider_says_how_long_to_wait() {
         (vec![("Retry-After", "Sun, 22 Nov 2026 09:00:00 GMT")], 0.0),
         (vec![("Retry-After", "60"), ("retry-after-ms", "250")], 0.25),
     ] {
-        let wait = Some(Duration::from_secs_f64(seconds));
-        assert_eq!(of(429, &headers, "").recourse(), Recourse::OtherKey(wait), "{headers:?}");
-        assert_eq!(of(503, &headers, "").recourse(), Recourse::After(wait.unwrap()), "{headers:?}");
-        assert_eq!(of(503, &headers, "").retry_after(), wait);
+        let wait = Duration::from_secs_f64(seconds);
+        assert_eq!(of(429, &headers, "").recourse(), Recourse::OtherKey(Some(wait)), "{headers:?}");
+        assert_eq!(of(503, &headers, "").recourse(), Recourse::After(wait), "{headers:?}");
+        assert_eq!(of(503, &headers, "").retry_after(), Some(wait));
         assert_eq!(of(401, &headers, "").recourse(), Recourse::Never, "no wait gives another key");
     }
     for bad in
@@ -163,16 +163,18 @@ fn a_server_that_refuses_a_parameter_is_asked_in_its_own_dialect() {
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     let plain = Dialect::COMPATIBLE;
     assert!(plain.after(openai).unwrap().has(Feature::MaxCompletionTokens));
-    let unknown = Dialect::OPENAI.after("Unrecognized request argument: max_completion_tokens").unwrap();
-    assert_eq!(unknown, Dialect::OPENAI.without(Feature::MaxCompletionTokens));
+    let unknown = Dialect::NATIVE.after("Unrecognized request argument: max_completion_tokens").unwrap();
+    assert_eq!(unknown, Dialect::NATIVE.without(Feature::MaxCompletionTokens));
     for (message, feature) in [
         ("unknown field `stream_options`", Feature::UsageInStream),
         ("'response_format' of type 'json_schema' is not supported", Feature::JsonSchema),
         ("Encrypted content is not supported with this model.", Feature::EncryptedReasoning),
         ("Unsupported parameter: 'reasoning.effort'", Feature::Effort),
         ("extra field prompt_cache_key", Feature::CacheKey),
+        ("temperature: Extra inputs are not permitted", Feature::Sampling),
+        ("`top_p` is deprecated for this model.", Feature::Sampling),
     ] {
-        let all = Dialect::OPENAI;
+        let all = Dialect::NATIVE;
         assert_eq!(all.after(message), Some(all.without(feature)), "{message}");
         assert_eq!(all.without(feature).after("no such model"), None);
     }

@@ -32,7 +32,7 @@ fn state(grammar: Grammar) -> State {
         Grammar::Responses => {
             r#"{ "id":"rs_1", "type":"reasoning", "summary":[], "encrypted_content":"gAA+/==", "n":1.50 }"#
         }
-        Grammar::Gemini => r#"{"thoughtSignature":"Ci+/=="}"#,
+        Grammar::Gemini => r#"{"thoughtSignature":"Ci+/AA=="}"#,
         Grammar::Chat => r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x+/=="}]}"#,
         Grammar::Ollama => r#"{"unused":true}"#,
     };
@@ -75,7 +75,7 @@ fn body(encoded: &Encoded) -> Value {
 }
 
 fn of(grammar: Grammar) -> (Encoded, Value) {
-    let encoded = encode(grammar, Dialect::OPENAI, &request());
+    let encoded = encode(grammar, Dialect::NATIVE, &request());
     let body = body(&encoded);
     (encoded, body)
 }
@@ -95,7 +95,7 @@ fn the_paths_and_headers_are_those_of_each_provider() {
         assert_eq!(encoded.headers.contains(&("anthropic-version", "2023-06-01")), grammar == Grammar::Anthropic);
         assert_eq!(Grammar::named(grammar.name()), Some(grammar));
     }
-    let whole = encode(Grammar::Gemini, Dialect::OPENAI, &request().delivered(Delivery::Whole));
+    let whole = encode(Grammar::Gemini, Dialect::NATIVE, &request().delivered(Delivery::Whole));
     assert_eq!((whole.path.as_str(), whole.query), ("v1beta/models/vendor%2Fmodel-1:generateContent", ""));
     for (name, path) in [
         ("models/gemini-3-pro", "models/gemini-3-pro"),
@@ -103,7 +103,7 @@ fn the_paths_and_headers_are_those_of_each_provider() {
         ("../../x", "models/..%2F..%2Fx"),
     ] {
         let request = Request::new(ModelName::new(name).unwrap(), Vec::new(), 1).unwrap();
-        let encoded = encode(Grammar::Gemini, Dialect::OPENAI, &request);
+        let encoded = encode(Grammar::Gemini, Dialect::NATIVE, &request);
         assert_eq!(encoded.path, format!("v1beta/{path}:streamGenerateContent"));
     }
 }
@@ -111,10 +111,19 @@ fn the_paths_and_headers_are_those_of_each_provider() {
 #[test]
 fn what_is_not_streamed_says_so() {
     for grammar in [Grammar::Anthropic, Grammar::Chat, Grammar::Responses, Grammar::Ollama] {
-        let encoded = encode(grammar, Dialect::OPENAI, &request().delivered(Delivery::Whole));
+        let encoded = encode(grammar, Dialect::NATIVE, &request().delivered(Delivery::Whole));
         assert_eq!(body(&encoded)["stream"], false);
         assert_eq!(of(grammar).1["stream"], true);
         assert!(body(&encoded).get("stream_options").is_none());
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_sampled_is_not_told_how() {
+    for grammar in Grammar::ALL {
+        let [with, without] = [Dialect::NATIVE, Dialect::NATIVE.without(Feature::Sampling)]
+            .map(|dialect| body(&encode(grammar, dialect, &request())).to_string().contains("temperature"));
+        assert_eq!((with, without), (true, false), "{grammar}");
     }
 }
 
@@ -172,7 +181,7 @@ fn the_results_of_an_answer_stand_before_all_else_in_their_turn() {
         Message::Assistant(vec![Part::Text(String::new())]),
     ];
     let request = Request::new(ModelName::new("m").unwrap(), messages, 1).unwrap();
-    let body = body(&encode(Grammar::Anthropic, Dialect::OPENAI, &request));
+    let body = body(&encode(Grammar::Anthropic, Dialect::NATIVE, &request));
     let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
     let kinds: Vec<_> =
@@ -271,7 +280,7 @@ fn gemini_is_written_as_documented() {
     assert_eq!(contents[0]["parts"][1], json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw==" } }));
     let parts = contents[1]["parts"].as_array().unwrap();
     assert_eq!(contents[1]["role"], "model");
-    assert_eq!(parts[0]["thoughtSignature"], "Ci+/==");
+    assert_eq!(parts[0]["thoughtSignature"], "Ci+/AA==");
     assert_eq!(
         parts[0]["functionCall"],
         json!({ "id": "call_a", "name": "fsRead", "args": { "path": "a", "n": 100.0 } })
@@ -302,7 +311,7 @@ fn a_signature_of_gemini_goes_back_on_the_part_that_it_came_on() {
         sign("4"),
     ];
     let request = Request::new(ModelName::new("m").unwrap(), vec![Message::Assistant(parts)], 1).unwrap();
-    let body = body(&encode(Grammar::Gemini, Dialect::OPENAI, &request));
+    let body = body(&encode(Grammar::Gemini, Dialect::NATIVE, &request));
     assert_eq!(
         body["contents"][0]["parts"],
         json!([
@@ -340,10 +349,10 @@ fn a_longer_conversation_begins_with_the_bytes_of_the_shorter() {
     };
     for grammar in Grammar::ALL {
         let [short, long] =
-            [3, 5].map(|count| String::from_utf8(encode(grammar, Dialect::OPENAI, &talk(count)).body).unwrap());
+            [3, 5].map(|count| String::from_utf8(encode(grammar, Dialect::NATIVE, &talk(count)).body).unwrap());
         let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
         assert!(short[..same].contains("message 2"), "{grammar}: {}", &short[..same]);
-        assert_eq!(short, String::from_utf8(encode(grammar, Dialect::OPENAI, &talk(3)).body).unwrap());
+        assert_eq!(short, String::from_utf8(encode(grammar, Dialect::NATIVE, &talk(3)).body).unwrap());
     }
 }
 

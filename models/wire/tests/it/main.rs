@@ -1,5 +1,13 @@
 //! The grammars, through the public face.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
 mod bounds;
 mod common;
 mod complaint;

@@ -122,7 +122,7 @@ fn body(grammar: Grammar, answer: &Answer) -> Value {
         Message::Results(results.collect()),
     ];
     let request = Request::new(ModelName::new("m").unwrap(), messages, 100).unwrap();
-    serde_json::from_slice(&encode(grammar, Dialect::OPENAI, &request).body).unwrap()
+    serde_json::from_slice(&encode(grammar, Dialect::NATIVE, &request).body).unwrap()
 }
 
 /// Every string of a JSON value.

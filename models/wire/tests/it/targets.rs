@@ -57,7 +57,7 @@ fn read(grammar: Grammar, bytes: &[u8]) {
 fn send_back(answer: Answer) {
     let request = Request::new(ModelName::new("m").unwrap(), vec![Message::Assistant(answer.parts)], 1).unwrap();
     for grammar in Grammar::ALL {
-        let body = encode(grammar, Dialect::OPENAI, &request).body;
+        let body = encode(grammar, Dialect::NATIVE, &request).body;
         assert!(
             serde_json::from_slice::<serde_json::Value>(&body).is_ok(),
             "{grammar}: {}",
