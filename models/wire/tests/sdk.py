@@ -395,8 +395,7 @@ def send_responses(base, body):
 
     client = openai.OpenAI(base_url=f"{base}/responses/text", api_key="k", max_retries=0)
     client.responses.create(**body).close()
-    del Params
-    return body
+    return typed(Params, body)
 
 
 # Where a request is another than the SDK's, and why.

@@ -95,6 +95,7 @@ fn show(shown: &[Shown], list: &mut List<'_>) {
             Shown::Image(image) => {
                 object.text("type", "input_image");
                 object.text("image_url", &data_url(image));
+                object.text("detail", "auto");
             }
         });
     }
@@ -104,12 +105,7 @@ fn write_part(part: &Part, list: &mut List<'_>) {
     match part {
         Part::Text(text) => list.object(|item| {
             item.text("role", "assistant");
-            item.list("content", |list| {
-                list.object(|content| {
-                    content.text("type", "output_text");
-                    content.text("text", text);
-                });
-            });
+            item.text("content", text);
         }),
         Part::Call(call) => list.object(|item| {
             item.text("type", "function_call");

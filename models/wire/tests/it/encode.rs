@@ -29,9 +29,7 @@ fn result(id: &str, end: ToolEnd, shown: Vec<Shown>) -> ToolResult {
 fn state(grammar: Grammar) -> State {
     let json = match grammar {
         Grammar::Anthropic => r#"{"type":"thinking","thinking":"I see.","signature":"Eq+/=="}"#,
-        Grammar::Responses => {
-            r#"{ "id":"rs_1", "type":"reasoning", "summary":[], "encrypted_content":"gAA+/==", "n":1.50 }"#
-        }
+        Grammar::Responses => r#"{ "id":"rs_1", "type":"reasoning", "summary":[], "encrypted_content":"gAA+/==" }"#,
         Grammar::Gemini => r#"{"thoughtSignature":"Ci+/AA=="}"#,
         Grammar::Chat => r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x+/=="}]}"#,
         Grammar::Ollama => r#"{"unused":true}"#,
@@ -245,7 +243,10 @@ fn responses_are_asked_for_as_documented() {
     assert_eq!((&body["text"]["format"]["name"], &body["prompt_cache_key"]), (&json!("answer"), &json!("session-1")));
     assert_eq!((&body["tools"][0]["name"], &body["tools"][0]["strict"]), (&json!("fsRead"), &json!(false)));
     let input = body["input"].as_array().unwrap();
-    assert_eq!(input[0]["content"][1], json!({ "type": "input_image", "image_url": "data:image/png;base64,iVBORw==" }));
+    assert_eq!(
+        input[0]["content"][1],
+        json!({ "type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto" })
+    );
     let item = state(Grammar::Responses).json().to_owned();
     assert!(String::from_utf8(encoded.body).unwrap().contains(&item), "it goes back byte for byte");
     assert_eq!((&input[1]["type"], &input[2]["type"]), (&json!("reasoning"), &json!("function_call")));
@@ -259,7 +260,7 @@ fn responses_are_asked_for_as_documented() {
     );
     assert_eq!((&input[6]["call_id"], &input[3]["call_id"]), (&input[3]["call_id"], &input[6]["call_id"]));
     assert!(input[6]["output"].as_str().unwrap().starts_with("This call failed"));
-    assert_eq!(input[8]["content"][0], json!({ "type": "output_text", "text": "It says TODO." }));
+    assert_eq!(input[8], json!({ "role": "assistant", "content": "It says TODO." }));
     assert_eq!(input.len(), 10);
 }
 
