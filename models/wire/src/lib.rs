@@ -1,6 +1,6 @@
 //! The grammars of model APIs, as functions of bytes and types.
 //!
-//! A [`Request`] becomes the bytes of an HTTP request ([`encode`]), and the bytes of its response become [`Event`]s and one
+//! A [`Request`] becomes the bytes of an HTTP request ([`encode()`]), and the bytes of its response become [`Event`]s and one
 //! [`Answer`] ([`Decoder`]), in five grammars: Anthropic Messages, OpenAI Chat Completions and Responses, Gemini, and Ollama's chat.
 //! What a provider refuses becomes a [`Complaint`] with a [`Recourse`]; what it reports becomes [`Reported`] tokens, from which
 //! an [`Estimator`] learns.

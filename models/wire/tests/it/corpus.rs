@@ -1,6 +1,6 @@
 //! Every recorded stream is the turn that stands beside it, however its bytes are cut.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use ephor_base::Timestamp;
 use ephor_wire::{Complaint, Cut, Decoder, End, Event, Part, Recourse};
@@ -8,15 +8,17 @@ use proptest::{prelude::*, test_runner::Config};
 
 use crate::common::{Stream, TURN, limits, read, streams, summed, turn};
 
-fn every() -> Vec<Stream> {
-    streams(|_| true)
+/// The corpus, read once.
+fn every() -> &'static [Stream] {
+    static STREAMS: OnceLock<Vec<Stream>> = OnceLock::new();
+    STREAMS.get_or_init(|| streams(|_| true))
 }
 
 #[test]
 fn every_stream_is_the_turn_beside_it() {
     for Stream { name, grammar, bytes, turn: expected, .. } in every() {
-        let (_, answer) = read(grammar, [bytes.as_slice()]);
-        assert_eq!(turn(&answer), expected, "{name}");
+        let (_, answer) = read(*grammar, [bytes.as_slice()]);
+        assert_eq!(turn(&answer), *expected, "{name}");
     }
 }
 
@@ -30,7 +32,7 @@ fn every_grammar_has_eight_streams_at_least() {
 #[test]
 fn the_events_add_up_to_the_answer() {
     for Stream { name, grammar, bytes, .. } in every() {
-        let (events, answer) = read(grammar, [bytes.as_slice()]);
+        let (events, answer) = read(*grammar, [bytes.as_slice()]);
         let (text, thinking, calls) = summed(&events);
         let thought: String = answer
             .parts
@@ -53,9 +55,9 @@ fn the_events_add_up_to_the_answer() {
 #[test]
 fn cutting_a_stream_at_every_byte_changes_nothing() {
     for Stream { name, grammar, bytes, .. } in every() {
-        let whole = read(grammar, [bytes.as_slice()]);
-        assert_eq!(read(grammar, bytes.chunks(1)), whole, "{name}, byte by byte");
-        let mut before = Decoder::new(grammar, limits(), TURN);
+        let whole = read(*grammar, [bytes.as_slice()]);
+        assert_eq!(read(*grammar, bytes.chunks(1)), whole, "{name}, byte by byte");
+        let mut before = Decoder::new(*grammar, limits(), TURN);
         let mut events = Vec::new();
         for cut in 0..bytes.len() {
             let (mut decoder, mut news) = (before.clone(), events.clone());
@@ -71,8 +73,8 @@ fn cutting_a_stream_at_every_byte_changes_nothing() {
 #[test]
 fn a_stream_that_breaks_off_is_never_taken_for_whole() {
     for Stream { name, grammar, bytes, .. } in every() {
-        let (_, whole) = read(grammar, [bytes.as_slice()]);
-        let mut before = Decoder::new(grammar, limits(), TURN);
+        let (_, whole) = read(*grammar, [bytes.as_slice()]);
+        let mut before = Decoder::new(*grammar, limits(), TURN);
         for cut in 0..bytes.len() {
             let has_ended = before.has_ended() || before.is_done();
             let answer = before.clone().finish(&mut Vec::new());
@@ -92,10 +94,10 @@ fn a_stream_that_breaks_off_is_never_taken_for_whole() {
 fn a_refusal_with_a_status_means_the_same_as_in_place_of_an_answer() {
     let mut refusals = 0;
     for Stream { name, grammar, bytes, status, .. } in every() {
-        let Some(status) = status else { continue };
+        let Some(status) = *status else { continue };
         refusals += 1;
         let complaint = Complaint::of_response(status, &[], &bytes, Timestamp(0));
-        let (_, answer) = read(grammar, [bytes.as_slice()]);
+        let (_, answer) = read(*grammar, [bytes.as_slice()]);
         let End::Failed(in_place) = answer.end else { panic!("{name}") };
         assert_eq!((in_place.kind(), in_place.recourse()), (complaint.kind(), complaint.recourse()), "{name}");
         assert_eq!((in_place.message(), complaint.recourse()), (complaint.message(), Recourse::OtherModel), "{name}");
@@ -119,7 +121,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
     ) {
         let all = every();
-        let first = first.get(&all);
+        let first = first.get(all);
         let same: Vec<_> = all.iter().filter(|stream| stream.grammar == first.grammar).collect();
         let mut bytes = first.bytes.clone();
         others.iter().for_each(|other| bytes.extend(&other.get(&same).bytes));
