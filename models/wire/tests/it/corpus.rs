@@ -96,7 +96,7 @@ fn a_refusal_with_a_status_means_the_same_as_in_place_of_an_answer() {
     for Stream { name, grammar, bytes, status, .. } in every() {
         let Some(status) = *status else { continue };
         refusals += 1;
-        let complaint = Complaint::of_response(status, &[], &bytes, Timestamp(0));
+        let complaint = Complaint::of_response(status, &[], bytes, Timestamp(0));
         let (_, answer) = read(*grammar, [bytes.as_slice()]);
         let End::Failed(in_place) = answer.end else { panic!("{name}") };
         assert_eq!((in_place.kind(), in_place.recourse()), (complaint.kind(), complaint.recourse()), "{name}");
