@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ephor_base::ToolName;
 use ephor_wire::request::{tool_of, wire_name};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::Config};
 
 fn fits(wire: &str) -> bool {
     (1..=64).contains(&wire.len()) && wire.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -52,6 +52,8 @@ fn names_that_no_tool_has_pass_as_they_came() {
 }
 
 proptest! {
+    #![proptest_config(Config { failure_persistence: None, ..Config::default() })]
+
     #[test]
     fn every_name_goes_out_and_comes_back(name in "[a-z0-9._-]{1,64}") {
         prop_assert!(name.parse::<ToolName>().is_ok());

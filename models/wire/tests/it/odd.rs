@@ -169,3 +169,24 @@ fn bytes_that_are_no_utf8_cost_only_themselves() {
     let (_, answer) = read(Grammar::Chat, stream.chunks(1));
     assert_eq!((answer.text().as_str(), answer.end), ("a\u{fffd}b", End::Complete));
 }
+
+#[test]
+fn an_event_may_have_several_lines_that_end_in_any_way() {
+    let lines = [
+        ": hi",
+        "event: x",
+        "data: {\"choices\":[{\"delta\":",
+        "data",
+        "data:{\"content\":\"all\"}}]}",
+        "",
+        "data: [DONE]",
+        "",
+    ];
+    for ends in [["\n", "\n"], ["\r", "\r"], ["\r\n", "\r\n"], ["\r\n", "\n"], ["\r", "\r\n"], ["\n", "\r"]] {
+        let stream: String = lines.iter().zip(ends.iter().cycle()).map(|(line, end)| format!("{line}{end}")).collect();
+        for size in [1, 2, stream.len()] {
+            let (_, answer) = read(Grammar::Chat, stream.as_bytes().chunks(size));
+            assert_eq!((answer.text().as_str(), answer.end), ("all", End::Complete), "{ends:?} {size}");
+        }
+    }
+}
