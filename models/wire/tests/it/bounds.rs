@@ -160,3 +160,37 @@ fn limits_have_limits() {
     let greatest = Limits::of_request(u32::MAX, usize::MAX);
     assert_eq!(greatest, greatest.with_event(usize::MAX).with_answer(usize::MAX).with_calls(usize::MAX));
 }
+
+/// No model wrote it, so the answer's own bound says nothing of it.
+#[test]
+fn what_a_provider_wants_back_is_bounded_too() {
+    let state = "x".repeat(1000);
+    for (grammar, piece) in [
+        (
+            Grammar::Anthropic,
+            format!(
+                "{{\"type\":\"content_block_start\",\"content_block\":{{\"type\":\"redacted_thinking\",\"data\":\"{state}\"}}}}"
+            ),
+        ),
+        (
+            Grammar::Chat,
+            format!("{{\"choices\":[{{\"delta\":{{\"reasoning_details\":[{{\"data\":\"{state}\"}}]}}}}]}}"),
+        ),
+        (
+            Grammar::Gemini,
+            format!(
+                "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"\",\"thoughtSignature\":\"{state}\"}}]}}}}]}}"
+            ),
+        ),
+    ] {
+        let (broken, pushed, _) = flood(grammar, "", &format!("data: {piece}\n\n"));
+        assert!(matches!(broken, Broken::AnswerTooLong(_)) && pushed < 1 << 20, "{grammar} {broken} {pushed}");
+    }
+    let item = |at: usize| {
+        format!(
+            "data: {{\"type\":\"response.output_item.done\",\"output_index\":{at},\"item\":{{\"type\":\"reasoning\",\"encrypted_content\":\"{state}\"}}}}\n\n"
+        )
+    };
+    let (_, answer) = read(Grammar::Responses, [(0..300).map(item).collect::<String>().as_bytes()]);
+    assert_eq!(answer.end, End::CutOff(Cut::Bound));
+}

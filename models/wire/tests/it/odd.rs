@@ -46,6 +46,10 @@ fn calls_are_told_apart_by_index_id_or_neither() {
     let answer = chat(&repeated.each_ref().map(|data| &**data));
     assert_eq!(calls(&answer), [("call-7-0", "fs.read", r#"{"path":"x"}"#)]);
 
+    let whole = delta(r#"{"tool_calls":[{"index":0,"function":{"name":"x","arguments":"{}"}}]}"#);
+    let answer = chat(&[&whole, &whole, &finish("tool_calls")]);
+    assert_eq!(calls(&answer), [("call-7-0", "x", "{}"), ("call-7-1", "x", "{}")], "what is whole takes no more");
+
     let twice = delta(
         r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"x"}},{"index":1,"id":"a","function":{"name":"y"}}]}"#,
     );
@@ -189,4 +193,12 @@ fn an_event_may_have_several_lines_that_end_in_any_way() {
             assert_eq!((answer.text().as_str(), answer.end), ("all", End::Complete), "{ends:?} {size}");
         }
     }
+}
+
+#[test]
+fn the_lines_of_an_event_are_joined_by_line_breaks() {
+    let stream = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"x\",\"arguments\":{\"a\":\r\n\
+                  data: 1}}}]},\"finish_reason\":\"stop\"}]}\r\n\r\n";
+    let (_, answer) = read(Grammar::Chat, [stream.as_bytes()]);
+    assert_eq!(calls(&answer), [("call-7-0", "x", "{\"a\":\n1}")]);
 }
