@@ -1,4 +1,4 @@
-//! What the fuzz targets run. The tests of the chain and of the mesh run the same on the corpus and on changes of it.
+//! What the fuzz targets run. The tests of the chain, of the mesh and of the wire run the same on the corpus and on changes of it.
 
 #[path = "../../chain/tests/it/common/forge.rs"]
 #[expect(dead_code, reason = "the tests of the chain use more of it")]
@@ -6,12 +6,17 @@ mod forge;
 #[path = "../../mesh/tests/common/targets.rs"]
 mod mesh;
 mod targets;
+#[path = "../../models/wire/tests/it/targets.rs"]
+mod wire;
 
 use targets::TARGETS;
 
 /// Runs the target of this name.
 pub fn run(name: &str, bytes: &[u8]) {
     for target in TARGETS.iter().filter(|target| target.name == name) {
+        (target.run)(bytes);
+    }
+    for target in wire::TARGETS.iter().filter(|target| target.name == name) {
         (target.run)(bytes);
     }
     for target in mesh::TARGETS.iter().filter(|target| target.name == name) {
