@@ -1,0 +1,144 @@
+//! What confines a command, by name.
+
+use std::{fmt, io};
+
+use minicbor::{Decode, Encode};
+
+/// A mechanism of Linux that a run needs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Mechanism {
+    /// User namespaces, and with them those for processes, IPC, the host's name, mounts and the network.
+    #[n(0)]
+    Namespaces,
+    /// Mounting within the user namespace: the new root and what is bound into it.
+    #[n(1)]
+    Mounts,
+    /// The overlay over the workspace (Linux 5.11).
+    #[n(2)]
+    Overlay,
+    /// A `/proc` of the command's own process namespace.
+    #[n(3)]
+    Proc,
+    /// The loopback of the command's own network namespace.
+    #[n(4)]
+    Loopback,
+    /// Landlock (Linux 5.13).
+    #[n(5)]
+    Landlock,
+    /// Seccomp with filters.
+    #[n(6)]
+    Seccomp,
+    /// A delegated cgroup v2 with the controllers for memory and for the number of processes.
+    #[n(7)]
+    Cgroup,
+}
+
+impl Mechanism {
+    /// All of them, in the order in which a run needs them.
+    pub const ALL: [Self; 8] = [
+        Self::Cgroup,
+        Self::Namespaces,
+        Self::Mounts,
+        Self::Overlay,
+        Self::Proc,
+        Self::Loopback,
+        Self::Landlock,
+        Self::Seccomp,
+    ];
+
+    /// What an operator can do where it is lacking.
+    #[must_use]
+    pub const fn mend(self) -> &'static str {
+        match self {
+            Self::Namespaces => {
+                "allow user namespaces: sysctl user.max_user_namespaces above 0, \
+                 kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, a seccomp profile that permits unshare in a container"
+            }
+            Self::Mounts => {
+                "allow mounts in user namespaces: kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu, \
+                 an AppArmor profile for ephor, or a container without a profile that denies mount"
+            }
+            Self::Overlay => {
+                "use Linux 5.11 or later with overlayfs, and keep scratch folders on ext4, xfs, btrfs or tmpfs, not on an overlay"
+            }
+            Self::Proc => "run where /proc is not masked (docker: --security-opt systempaths=unconfined), or accept `proc`",
+            Self::Loopback => "permit a netlink socket in the new network namespace, or accept `loopback`",
+            Self::Landlock => "use Linux 5.13 or later with `landlock` among the security modules (lsm=), or accept `landlock`",
+            Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER, or accept `seccomp`",
+            Self::Cgroup => {
+                "delegate a cgroup v2 with the controllers memory and pids (systemd: Delegate=yes) and name it, or accept `cgroup`"
+            }
+        }
+    }
+
+    /// The name by which a run may do without it; none for those without which nothing is confined.
+    #[must_use]
+    pub const fn lack(self) -> Option<Lack> {
+        match self {
+            Self::Namespaces | Self::Mounts | Self::Overlay => None,
+            Self::Proc => Some(Lack::Proc),
+            Self::Loopback => Some(Lack::Loopback),
+            Self::Landlock => Some(Lack::Landlock),
+            Self::Seccomp => Some(Lack::Seccomp),
+            Self::Cgroup => Some(Lack::Cgroup),
+        }
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Namespaces => "namespaces",
+            Self::Mounts => "mounts",
+            Self::Overlay => "overlay",
+            Self::Proc => "proc",
+            Self::Loopback => "loopback",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::Cgroup => "cgroup",
+        })
+    }
+}
+
+/// A mechanism that the operator's configuration has accepted to do without. What each leaves open:
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Lack {
+    /// The command has no `/proc`. Nothing is left open; many programs fail.
+    #[n(0)]
+    Proc,
+    /// The command has no loopback. Nothing is left open.
+    #[n(1)]
+    Loopback,
+    /// Only the mounts say what may be read and written.
+    #[n(2)]
+    Landlock,
+    /// Every system call of the kernel is within reach, and with it sockets of the declared folders.
+    #[n(3)]
+    Seccomp,
+    /// Memory is bounded for each process and not for all of them together.
+    #[n(4)]
+    Cgroup,
+}
+
+/// A mechanism that is not there, and what the kernel said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lacking {
+    /// Which.
+    pub mechanism: Mechanism,
+    /// What was tried.
+    pub step: String,
+    /// What the kernel said to it; absent where it was not the kernel that refused.
+    pub errno: Option<i32>,
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not there: {}", self.mechanism, self.step)?;
+        if let Some(errno) = self.errno {
+            write!(f, ": {}", io::Error::from_raw_os_error(errno))?;
+        }
+        write!(f, "; {}", self.mechanism.mend())
+    }
+}

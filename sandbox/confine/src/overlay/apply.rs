@@ -1,0 +1,392 @@
+//! From a list of changes to the workspace, all or nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, RenameFlags, fchmod, mkdirat, renameat_with, symlinkat, unlinkat},
+    io::Errno,
+};
+
+use super::{
+    After, Before, Change, Changes, Keep, Kind, Protection,
+    ground::{Folder, Found, Ground, date},
+    read::{OWN, digest},
+};
+
+/// The folder beside, in the workspace, where new files wait and old ones are put. A number follows.
+const BESIDE: &str = ".ephor-part-";
+/// So many of them may have been left by processes that ended in the middle.
+const MOST_BESIDE: u32 = 1_000;
+
+/// Why a list was not applied. Unless it says otherwise, the workspace is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The caller protects some of the paths. Nothing was touched.
+    #[error("the command has changed {} protected paths, `{}` first", .paths.len(), .paths.first().map(|path| path.display().to_string()).unwrap_or_default())]
+    Protected {
+        /// All of them, in order.
+        paths: Vec<PathBuf>,
+    },
+    /// Something else is at the path than when the list was made: another process writes to the workspace.
+    #[error("`{path}` is not what it was when the command had ended")]
+    Stale {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The caller could not keep what a change replaces.
+    #[error("what `{path}` holds could not be kept for undo")]
+    Keep {
+        /// The path.
+        path: PathBuf,
+        /// What the caller said.
+        source: io::Error,
+    },
+    /// What lies in the upper layer is not what was described.
+    #[error("`{path}` in the upper layer is not what was described")]
+    Other {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What the system says.
+    #[error("`{path}` could not be changed")]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A change failed, and so did undoing those before it. The workspace is partly changed; what the caller has kept says what was there.
+    #[error("the workspace is partly changed: {because}, and `{}` could not be put back", .left.first().map(|path| path.display().to_string()).unwrap_or_default())]
+    Torn {
+        /// Why the change failed.
+        because: Box<ApplyError>,
+        /// The paths that could not be put back.
+        left: Vec<PathBuf>,
+    },
+    /// Everything was applied, and the folder beside with what was replaced could not be removed.
+    #[error("all was changed, but `{path}` could not be removed")]
+    Beside {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+pub(super) fn apply(
+    changes: &Changes,
+    protection: &dyn Fn(&Path) -> Protection,
+    keep: &mut Keep<'_>,
+) -> Result<(), ApplyError> {
+    let list = &*changes.list;
+    let paths = list.iter().map(|change| &change.path);
+    let paths: Vec<_> = paths.filter(|path| protection(path) == Protection::Protected).cloned().collect();
+    if !paths.is_empty() {
+        return Err(ApplyError::Protected { paths });
+    }
+    if list.is_empty() {
+        return Ok(());
+    }
+    let ground = Ground::open(&changes.workspace).map_err(failed(&changes.workspace))?;
+    let upper = Ground::open(&changes.upper).map_err(failed(&changes.upper))?;
+    list.iter().try_for_each(|change| hand_over(&ground, change, keep))?;
+    let mut work = Work::begin(&ground)?;
+    let done = work.stage(&upper, list).and_then(|()| work.change(list));
+    done.map_err(|because| work.put_back(because))?;
+    work.clear().map_err(|source| ApplyError::Beside { path: changes.workspace.join(&work.name), source })
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> ApplyError {
+    move |source| ApplyError::Io { path: path.into(), source }
+}
+
+/// Gives the caller what the change replaces.
+fn hand_over(ground: &Ground, change: &Change, keep: &mut Keep<'_>) -> Result<(), ApplyError> {
+    let Some(before) = &change.before else { return Ok(()) };
+    let failed = failed(&change.path);
+    let (holder, name) = ground.holder(&change.path).map_err(&failed)?;
+    let file = match before.kind {
+        Kind::File(_) => Some(holder.file(name).map_err(&failed)?),
+        Kind::Folder | Kind::Link(_) | Kind::Special => None,
+    };
+    fresh(&holder, name, change, before)?;
+    keep(&change.path, before, file.as_ref()).map_err(|source| ApplyError::Keep { path: change.path.clone(), source })
+}
+
+/// Whether what is there is what was described.
+fn fresh(holder: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<(), ApplyError> {
+    let found = holder.look(name).map_err(failed(&change.path))?;
+    let same = |found: Found| {
+        let (is, was) = (found.stamp(), before.stamp);
+        if before.kind == Kind::Folder {
+            found.is_folder() && (is.device, is.inode) == (was.device, was.inode)
+        } else {
+            is == was && found.mode() == before.mode
+        }
+    };
+    if found.is_some_and(same) { Ok(()) } else { Err(ApplyError::Stale { path: change.path.clone() }) }
+}
+
+/// A step that was taken.
+enum Done {
+    /// What was at the path lies beside, by this number.
+    Removed(PathBuf, usize),
+    /// A folder with these permissions was removed.
+    Unmade(PathBuf, u32),
+    /// What was at the path lies beside, where the new was, by this number.
+    Exchanged(PathBuf, usize),
+    /// What was beside is at the path.
+    Placed(PathBuf, usize),
+    /// A folder was made.
+    Made(PathBuf),
+    /// The folder had these permissions before.
+    Permitted(PathBuf, u32),
+}
+
+/// A list that is being applied.
+struct Work<'a> {
+    ground: &'a Ground,
+    /// The folder beside.
+    beside: Folder,
+    name: OsString,
+    done: Vec<Done>,
+}
+
+impl<'a> Work<'a> {
+    fn begin(ground: &'a Ground) -> Result<Self, ApplyError> {
+        let root = Path::new("");
+        let folder = ground.folder(root).map_err(failed(root))?;
+        for number in 0..MOST_BESIDE {
+            let name = OsString::from(format!("{BESIDE}{number}"));
+            match mkdirat(&folder, &name, Mode::RWXU) {
+                Ok(()) => {
+                    let beside = ground.folder(Path::new(&name)).map_err(failed(Path::new(&name)))?;
+                    return Ok(Self { ground, beside, name, done: Vec::new() });
+                }
+                Err(Errno::EXIST) => {}
+                Err(why) => return Err(failed(root)(why.into())),
+            }
+        }
+        Err(failed(root)(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Writes all that is new into the folder beside, under the number of its change.
+    fn stage(&self, upper: &Ground, list: &[Change]) -> Result<(), ApplyError> {
+        for (number, change) in list.iter().enumerate() {
+            let Some(after) = &change.after else { continue };
+            let name = new(number);
+            match &after.kind {
+                Kind::Link(target) => {
+                    symlinkat(target, &self.beside, &name).map_err(|why| failed(&change.path)(why.into()))?;
+                }
+                Kind::File(bytes) => self.copy(upper, change, after, *bytes, &name)?,
+                Kind::Folder | Kind::Special => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(
+        &self,
+        upper: &Ground,
+        change: &Change,
+        after: &After,
+        bytes: u64,
+        name: &OsStr,
+    ) -> Result<(), ApplyError> {
+        let failed = failed(&change.path);
+        let (holder, from) = upper.holder(&change.path).map_err(&failed)?;
+        let from = holder.file(from).map_err(&failed)?;
+        let mut to = self.beside.create(name).map_err(&failed)?;
+        let copied = digest(&from, bytes, &mut |piece| to.write_all(piece)).map_err(&failed)?;
+        if Some(copied) != after.digest {
+            return Err(ApplyError::Other { path: change.path.clone() });
+        }
+        let finish = |file: &File| {
+            fchmod(file, Mode::from_raw_mode(after.mode))?;
+            date(file, after.modified)
+        };
+        finish(&to).map_err(&failed)
+    }
+
+    /// Changes the workspace: first what goes, from below; then what comes, from above; then what folders permit.
+    fn change(&mut self, list: &[Change]) -> Result<(), ApplyError> {
+        self.reach(list)?;
+        for (number, change) in list.iter().enumerate().rev() {
+            if let Some(before) = change.before.as_ref().filter(|_| goes(change)) {
+                self.remove(number, change, before)?;
+            }
+        }
+        for (number, change) in list.iter().enumerate() {
+            if let Some(after) = &change.after {
+                self.put(number, change, after)?;
+            }
+        }
+        self.permit(list)
+    }
+
+    /// Makes the folders in which something changes such as their owner can write to.
+    fn reach(&mut self, list: &[Change]) -> Result<(), ApplyError> {
+        let folders: BTreeSet<&Path> = list.iter().flat_map(|change| change.path.ancestors().skip(1)).collect();
+        for path in folders {
+            let found = self.ground.look(path).map_err(failed(path))?;
+            if let Some(found) = found.filter(|found| found.is_folder() && found.mode() & OWN != OWN) {
+                self.set(path, found.mode(), found.mode() | OWN)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, path: &Path, before: u32, after: u32) -> Result<(), ApplyError> {
+        permit(self.ground, path, after).map_err(failed(path))?;
+        self.done.push(Done::Permitted(path.into(), before));
+        Ok(())
+    }
+
+    fn remove(&mut self, number: usize, change: &Change, before: &Before) -> Result<(), ApplyError> {
+        let failed = failed(&change.path);
+        let (holder, name) = self.ground.holder(&change.path).map_err(&failed)?;
+        fresh(&holder, name, change, before)?;
+        if before.kind == Kind::Folder {
+            unlinkat(&holder, name, AtFlags::REMOVEDIR).map_err(|why| failed(why.into()))?;
+            self.done.push(Done::Unmade(change.path.clone(), before.mode));
+        } else {
+            rename(&holder, name, &self.beside, &old(number), RenameFlags::NOREPLACE).map_err(&failed)?;
+            self.done.push(Done::Removed(change.path.clone(), number));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, number: usize, change: &Change, after: &After) -> Result<(), ApplyError> {
+        let failed = failed(&change.path);
+        let stays = change.before.as_ref().filter(|_| !goes(change));
+        let (holder, name) = self.ground.holder(&change.path).map_err(&failed)?;
+        match (&after.kind, stays) {
+            (Kind::Folder, Some(_)) => {}
+            (Kind::Folder, None) => {
+                mkdirat(&holder, name, Mode::RWXU).map_err(|why| failed(why.into()))?;
+                self.done.push(Done::Made(change.path.clone()));
+            }
+            (_, Some(before)) => {
+                fresh(&holder, name, change, before)?;
+                rename(&self.beside, &new(number), &holder, name, RenameFlags::EXCHANGE).map_err(&failed)?;
+                self.done.push(Done::Exchanged(change.path.clone(), number));
+            }
+            (_, None) => {
+                rename(&self.beside, &new(number), &holder, name, RenameFlags::NOREPLACE).map_err(&failed)?;
+                self.done.push(Done::Placed(change.path.clone(), number));
+            }
+        }
+        Ok(())
+    }
+
+    fn permit(&mut self, list: &[Change]) -> Result<(), ApplyError> {
+        let reached = self.done.iter().filter_map(|done| match done {
+            Done::Permitted(path, before) => Some((path.clone(), *before)),
+            _ => None,
+        });
+        let mut modes: BTreeMap<PathBuf, u32> = reached.collect();
+        let folders = list.iter().filter_map(|change| Some((change.path.clone(), change.after.as_ref()?)));
+        modes.extend(folders.filter(|(_, after)| after.kind == Kind::Folder).map(|(path, after)| (path, after.mode)));
+        for (path, mode) in modes.into_iter().rev() {
+            let found = self.ground.look(&path).map_err(failed(&path))?;
+            if let Some(found) = found.filter(|found| found.is_folder() && found.mode() != mode) {
+                self.set(&path, found.mode(), mode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes all steps, the last first.
+    fn put_back(&mut self, because: ApplyError) -> ApplyError {
+        let mut left = Vec::new();
+        while let Some(done) = self.done.pop() {
+            if self.undo(&done).is_err() {
+                left.push(done.path().to_owned());
+            }
+        }
+        if !left.is_empty() {
+            // What lies beside is all there is of it, so it stays.
+            return ApplyError::Torn { because: Box::new(because), left };
+        }
+        match self.clear() {
+            Ok(()) => because,
+            Err(_) => ApplyError::Torn { because: Box::new(because), left: vec![PathBuf::from(&self.name)] },
+        }
+    }
+
+    fn undo(&self, done: &Done) -> io::Result<()> {
+        let (holder, name) = self.ground.holder(done.path())?;
+        match done {
+            Done::Removed(_, number) => rename(&self.beside, &old(*number), &holder, name, RenameFlags::NOREPLACE),
+            Done::Exchanged(_, number) => rename(&self.beside, &new(*number), &holder, name, RenameFlags::EXCHANGE),
+            Done::Placed(_, number) => rename(&holder, name, &self.beside, &new(*number), RenameFlags::NOREPLACE),
+            Done::Made(_) => Ok(unlinkat(&holder, name, AtFlags::REMOVEDIR)?),
+            Done::Unmade(path, mode) => {
+                mkdirat(&holder, name, Mode::RWXU)?;
+                permit(self.ground, path, *mode)
+            }
+            Done::Permitted(path, mode) => permit(self.ground, path, *mode),
+        }
+    }
+
+    /// Removes the folder beside.
+    fn clear(&self) -> io::Result<()> {
+        for name in self.beside.names()? {
+            unlinkat(&self.beside, &name, AtFlags::empty())?;
+        }
+        Ok(unlinkat(&self.ground.folder(Path::new(""))?, &self.name, AtFlags::REMOVEDIR)?)
+    }
+}
+
+impl Done {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Removed(path, _)
+            | Self::Unmade(path, _)
+            | Self::Exchanged(path, _)
+            | Self::Placed(path, _)
+            | Self::Made(path)
+            | Self::Permitted(path, _) => path,
+        }
+    }
+}
+
+/// Whether what was at the path has to go before anything can come.
+fn goes(change: &Change) -> bool {
+    let folder = |kind: &Kind| *kind == Kind::Folder;
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => folder(&before.kind) != folder(&after.kind),
+        (before, _) => before.is_some(),
+    }
+}
+
+fn new(number: usize) -> OsString {
+    format!("new-{number}").into()
+}
+
+fn old(number: usize) -> OsString {
+    format!("old-{number}").into()
+}
+
+fn rename(from: &Folder, name: &OsStr, to: &Folder, other: &OsStr, flags: RenameFlags) -> io::Result<()> {
+    Ok(renameat_with(from, name, to, other, flags)?)
+}
+
+/// Sets what a folder permits: the folder that is open, where it can be opened.
+fn permit(ground: &Ground, path: &Path, mode: u32) -> io::Result<()> {
+    match ground.folder(path) {
+        Ok(folder) => Ok(fchmod(&folder, Mode::from_raw_mode(mode))?),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let (holder, name) = ground.holder(path)?;
+            holder.permit(name, mode)
+        }
+        Err(error) => Err(error),
+    }
+}

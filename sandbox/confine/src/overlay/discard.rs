@@ -1,0 +1,58 @@
+//! Removing what a stranger has left.
+
+use std::{ffi::OsString, io, path::Path};
+
+use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
+
+use super::{
+    ground::{Folder, Ground},
+    read::OWN,
+};
+
+/// Removes a folder of the caller's with all that is in it, whatever it permits and however deep it goes. No link is followed, and a
+/// handful of descriptors is enough: what lies deep is brought up first.
+///
+/// # Errors
+/// What the system says, as when the folder is not there. Some of it may have been removed.
+pub fn discard(path: &Path) -> io::Result<()> {
+    let ground = Ground::open(path)?;
+    let top = ground.folder(Path::new(""))?;
+    // Folders that lie in the top one, and are to be emptied.
+    let mut open = clear(&top)?;
+    let mut brought = 0_u64;
+    while let Some(name) = open.pop() {
+        let folder = ground.folder(Path::new(&name))?;
+        for below in clear(&folder)? {
+            let here = loop {
+                let here = OsString::from(format!("ephor-{brought}"));
+                brought = brought.checked_add(1).ok_or(io::ErrorKind::StorageFull)?;
+                match renameat_with(&folder, &below, &top, &here, RenameFlags::NOREPLACE) {
+                    Ok(()) => break here,
+                    Err(rustix::io::Errno::EXIST) => {}
+                    Err(why) => return Err(why.into()),
+                }
+            };
+            open.push(here);
+        }
+        unlinkat(&top, &name, AtFlags::REMOVEDIR)?;
+    }
+    std::fs::remove_dir(path)
+}
+
+/// Removes what is no folder, and gives the names of the folders, which their owner can now enter and empty.
+fn clear(folder: &Folder) -> io::Result<Vec<OsString>> {
+    let mut folders = Vec::new();
+    for name in folder.names()? {
+        match folder.look(&name)? {
+            Some(found) if found.is_folder() => {
+                if found.mode() & OWN != OWN {
+                    folder.permit(&name, OWN)?;
+                }
+                folders.push(name);
+            }
+            Some(_) => unlinkat(folder, &name, AtFlags::empty())?,
+            None => {}
+        }
+    }
+    Ok(folders)
+}
