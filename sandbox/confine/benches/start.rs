@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ephor_confine::{End, Lack, Request, Stream, Workspace, init, overlay::discard, run};
+use ephor_confine::{End, Lack, Request, Workspace, init, overlay::discard, run};
 
 /// Rounds, each with one of both, so that what else the machine does meets both alike.
 const ROUNDS: usize = 300;
@@ -52,7 +52,7 @@ async fn native(workspace: &Path, scratch: &Path) -> Duration {
     let begun = Instant::now();
     let request = Request::new(vec!["/usr/bin/true".into()], workspace, Workspace::Overlay, scratch).unwrap();
     let request = request.accepting(Lack::Cgroup);
-    let ended = run(&request, &|_: Stream, _: &[u8]| {}, pending()).await.unwrap();
+    let ended = run(&request, &|_| {}, pending()).await.unwrap();
     let took = begun.elapsed();
     assert_eq!(ended.end, End::Exited(0));
     discard(scratch).unwrap();

@@ -13,15 +13,18 @@ mod network;
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{self, Read, Write},
-    os::fd::OwnedFd,
+    io::{self, IoSlice, Read, Write},
+    mem::MaybeUninit,
+    os::fd::{AsFd, OwnedFd},
     path::Path,
     process::ExitCode,
 };
 
 use rustix::{
+    cmsg_space,
     event::{PollFd, PollFlags, poll},
     io::{Errno, fcntl_dupfd_cloexec},
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
     process::{
         Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, pidfd_open, pidfd_send_signal, umask, waitpid,
     },
@@ -64,30 +67,42 @@ impl Control {
         let _: io::Result<()> = plan::framed(report).and_then(|bytes| (&self.0).write_all(&bytes));
     }
 
+    /// Tells it, and with it gives a descriptor away.
+    fn hand_over(&self, report: &Report, descriptor: &impl AsFd) -> io::Result<()> {
+        let bytes = plan::framed(report)?;
+        let descriptors = [descriptor.as_fd()];
+        let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut room);
+        beside.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let sent = sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL)?;
+        if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
     /// Gives up for want of a mechanism.
     pub(crate) fn lacks(&self, mechanism: Mechanism, step: &str, why: &io::Error) -> GivenUp {
-        self.tell(&lacking(mechanism, step, why));
+        self.tell(&Report::Lacks(mechanism, step.into(), errno(why)));
         GivenUp
     }
 
     /// Goes on without a mechanism if that was accepted.
     pub(crate) fn without(&self, plan: &Plan, mechanism: Mechanism, step: &str, why: &io::Error) -> Result<(), GivenUp> {
-        let given_up = self.lacks(mechanism, step, why);
-        match mechanism.lack() {
-            Some(lack) if plan.accepted.contains(&lack) => Ok(()),
-            _ => Err(given_up),
+        if !mechanism.lack().is_some_and(|lack| plan.accepted.contains(&lack)) {
+            return Err(self.lacks(mechanism, step, why));
         }
+        self.tell(&Report::Without(mechanism, step.into(), errno(why)));
+        Ok(())
     }
 
     /// Gives up for another reason.
     pub(crate) fn failed(&self, step: &str, why: &io::Error) -> GivenUp {
-        self.tell(&Report::Failed(step.into(), why.raw_os_error().unwrap_or_default()));
+        self.tell(&Report::Failed(step.into(), errno(why)));
         GivenUp
     }
 }
 
-fn lacking(mechanism: Mechanism, step: &str, why: &io::Error) -> Report {
-    Report::Lacks(mechanism, step.into(), why.raw_os_error().unwrap_or_default())
+/// What the kernel said, or 0 where it was not the kernel.
+fn errno(why: &io::Error) -> i32 {
+    why.raw_os_error().unwrap_or_default()
 }
 
 fn outer() -> Result<(), GivenUp> {
@@ -104,7 +119,10 @@ fn outer() -> Result<(), GivenUp> {
                 silence()?;
                 watch(&control, first)
             };
-            wait().map_err(|why| control.failed("waiting for the first process", &why))
+            wait().map_err(|why| control.failed("waiting for the first process", &why))?;
+            let (user, system, memory) = sys::used();
+            control.tell(&Report::Used(user, system, memory));
+            Ok(())
         }
     }
 }

@@ -27,4 +27,4 @@ mod sys;
 pub use mechanism::{Lack, Lacking, Mechanism};
 pub use probe::probe;
 pub use request::{Access, Limits, Request, RequestError, Workspace};
-pub use run::{Captured, End, Ended, RunError, Stream, run};
+pub use run::{Captured, End, Ended, Event, RunError, Stream, Used, run};

@@ -40,8 +40,8 @@ impl Mechanism {
         Self::Cgroup,
         Self::Namespaces,
         Self::Mounts,
-        Self::Overlay,
         Self::Proc,
+        Self::Overlay,
         Self::Loopback,
         Self::Landlock,
         Self::Seccomp,
@@ -117,7 +117,8 @@ pub enum Lack {
     /// Every system call of the kernel is within reach, and with it sockets of the declared folders.
     #[n(3)]
     Seccomp,
-    /// Memory is bounded for each process and not for all of them together.
+    /// Memory is bounded for each process and not for all of them together. Before Linux 6.14 and as root, the number of
+    /// processes is not bounded at all.
     #[n(4)]
     Cgroup,
 }

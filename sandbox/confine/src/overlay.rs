@@ -12,7 +12,7 @@
 
 mod apply;
 mod discard;
-mod ground;
+mod tree;
 mod read;
 
 use std::{
@@ -24,6 +24,7 @@ use std::{
 use ephor_base::Digest;
 
 pub use self::{apply::ApplyError, discard::discard};
+use self::tree::Tree;
 
 /// The longest path in a list of changes, from the workspace down, in bytes. It fits into one call of Linux.
 pub const LONGEST_PATH: usize = 4_000;
@@ -98,12 +99,41 @@ pub struct Change {
     pub after: Option<After>,
 }
 
+/// What a change does, in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// There was nothing at the path.
+    Created,
+    /// There is nothing any more.
+    Removed,
+    /// Only the permissions are others.
+    Mode,
+    /// Another kind, other bytes, another target; or a file was written with what it held.
+    Modified,
+}
+
+impl Change {
+    /// What it does.
+    #[must_use]
+    pub fn act(&self) -> Act {
+        let (before, after) = match (&self.before, &self.after) {
+            (None, _) => return Act::Created,
+            (_, None) => return Act::Removed,
+            (Some(before), Some(after)) => (before, after),
+        };
+        let written = matches!(after.kind, Kind::File(_)) && before.stamp.modified != after.modified;
+        if before.kind == after.kind && before.mode != after.mode && !written { Act::Mode } else { Act::Modified }
+    }
+}
+
 /// All that a command has changed, in the order of the paths, a folder before what is in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+///
+/// It holds the workspace and the upper layer open, so that it is applied to the very folders that it was read from.
+#[derive(Debug)]
 pub struct Changes {
     list: Vec<Change>,
-    workspace: PathBuf,
-    upper: PathBuf,
+    workspace: Tree,
+    upper: Tree,
 }
 
 /// Whether a path may change.
@@ -170,7 +200,9 @@ impl Changes {
     /// # Errors
     /// [`ReadError`], at the first thing that cannot be in a list.
     pub fn read(workspace: &Path, upper: &Path, bounds: Bounds) -> Result<Self, ReadError> {
-        Ok(Self { list: read::list(workspace, upper, bounds)?, workspace: workspace.into(), upper: upper.into() })
+        let open = |path: &Path| Tree::open(path).map_err(|source| ReadError::Io { path: path.into(), source });
+        let (workspace, upper) = (open(workspace)?, open(upper)?);
+        Ok(Self { list: read::list(&workspace, &upper, bounds)?, workspace, upper })
     }
 
     /// The changes.
@@ -181,9 +213,10 @@ impl Changes {
 
     /// Makes the workspace what the command has left, or leaves it as it is.
     ///
-    /// First `protection` is asked about every path; then `keep` gets what each change replaces or removes; then everything new is
-    /// written into a folder beside; and only then the workspace is changed, by renames. If one of those fails, those before
-    /// are undone. A process that ends in the middle leaves that folder (`.ephor-part-…`) and what had been done.
+    /// First `protection` is asked about every path; then `keep` gets what each change replaces or removes; then everything new
+    /// is written into a staging folder in the workspace; and only then the workspace is changed, by renames. If one of those
+    /// fails, those before are undone. A process that ends in the middle leaves that folder (`.ephor-staging-…`) and what had
+    /// been done. Nothing is synced to the disk.
     ///
     /// # Errors
     /// [`ApplyError`]; the workspace is as it was, except with [`ApplyError::Torn`].

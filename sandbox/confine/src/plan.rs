@@ -41,6 +41,9 @@ pub(crate) struct Plan {
     pub(crate) cgroup: Option<ByteVec>,
     #[n(8)]
     pub(crate) bounds: Bounds,
+    /// Where to listen on the loopback, for the caller to accept.
+    #[n(9)]
+    pub(crate) port: Option<u16>,
 }
 
 /// A folder, as it was when the request was made.
@@ -89,9 +92,12 @@ pub(crate) struct Bounds {
 /// What the init stage tells.
 #[derive(Debug, Encode, Decode)]
 pub(crate) enum Report {
-    /// A mechanism is not there, and the run goes on without it or has ended.
+    /// A mechanism is not there, so that nothing was run.
     #[n(0)]
     Lacks(#[n(0)] Mechanism, #[n(1)] String, #[n(2)] i32),
+    /// A mechanism is not there, and the run goes on without it.
+    #[n(6)]
+    Without(#[n(0)] Mechanism, #[n(1)] String, #[n(2)] i32),
     /// Something else went wrong, and nothing was run.
     #[n(1)]
     Failed(#[n(0)] String, #[n(1)] i32),
@@ -107,6 +113,12 @@ pub(crate) enum Report {
     /// The command was ended by a signal.
     #[n(5)]
     Killed(#[n(0)] i32),
+    /// The descriptor that comes with this report listens on the loopback of the command.
+    #[n(7)]
+    Listening,
+    /// All that was waited for has used this: microseconds as user and in the kernel, and the bytes of the largest process.
+    #[n(8)]
+    Used(#[n(0)] u64, #[n(1)] u64, #[n(2)] u64),
 }
 
 pub(crate) fn bytes(text: impl Into<OsString>) -> ByteVec {

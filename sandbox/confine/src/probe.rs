@@ -4,13 +4,12 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use crate::{
     mechanism::{Lack, Lacking, Mechanism},
-    plan::Report,
-    request::{Request, RequestError, Workspace, trial},
-    run::{RunError, Running, lacking},
+    request::{Limits, Request, RequestError, Workspace, trial},
+    run::{self, RunError},
 };
 
-/// How long a trial may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// No command runs in a trial, so it takes a part of this.
+const TRIAL: Limits = Limits { deadline: Duration::from_secs(10), ..Limits::USUAL };
 
 /// Whether a mechanism is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,46 +50,16 @@ pub async fn probe(
     if let Some(cgroup) = cgroup {
         request = request.cgroup(cgroup.into());
     }
-    let mut running = Running::start(&trial(&request)).await?;
-    running.end(PATIENCE, PATIENCE, std::future::pending()).await?;
-    let mut found = judge(running.reports().await?)?;
-    let cgroup = crate::run::cgroup(&request).err().map_or(Found::Works, Found::Lacks);
-    found.insert(Mechanism::Cgroup, cgroup);
-    Ok(found)
-}
-
-fn judge(reports: Vec<Report>) -> Result<BTreeMap<Mechanism, Found>, RunError> {
-    let (mut lacks, mut over) = (BTreeMap::new(), false);
-    for report in reports {
-        match report {
-            Report::Lacks(mechanism, step, errno) => {
-                lacks.insert(mechanism, lacking(mechanism, step, errno));
-            }
-            Report::Exited(_) => over = true,
-            Report::Failed(step, errno) => {
-                let source = std::io::Error::from_raw_os_error(errno);
-                return Err(RunError::NotStarted { step, source });
-            }
-            Report::Other(_) | Report::NoProgram(_) | Report::Killed(_) => {}
-        }
+    let told = run::attempt(&trial(&request), TRIAL).await?;
+    if told.end.is_none() && told.lacks.is_none() {
+        return Err(RunError::Silent(told.status).into());
     }
-    let mut reached = true;
-    let mut found = BTreeMap::new();
-    for mechanism in Mechanism::ALL {
-        let here = match lacks.remove(&mechanism) {
-            Some(lacking) => {
-                // The trial stops at what nothing can go without.
-                reached = reached && mechanism.lack().is_some();
-                Found::Lacks(lacking)
-            }
-            None if reached => Found::Works,
-            None => Found::Untried,
-        };
-        found.insert(mechanism, here);
+    let mut found: BTreeMap<_, _> = Mechanism::ALL.into_iter().map(|mechanism| (mechanism, Found::Works)).collect();
+    if let Some(last) = &told.lacks {
+        let after = Mechanism::ALL.into_iter().skip_while(|mechanism| *mechanism != last.mechanism);
+        found.extend(after.map(|mechanism| (mechanism, Found::Untried)));
     }
-    // A trial that said nothing at all tried nothing.
-    if !over && reached {
-        found.values_mut().for_each(|here| *here = Found::Untried);
-    }
+    let lacking = told.without.into_iter().chain(told.lacks).chain(run::cgroup(&request).err());
+    found.extend(lacking.map(|lacking| (lacking.mechanism, Found::Lacks(lacking))));
     Ok(found)
 }

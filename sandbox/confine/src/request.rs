@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     io,
+    num::NonZeroU16,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Component, Path, PathBuf},
     time::Duration,
@@ -191,6 +192,7 @@ pub struct Request {
     limits: Limits,
     accepted: BTreeSet<Lack>,
     cgroup: Option<PathBuf>,
+    port: Option<NonZeroU16>,
 }
 
 impl Request {
@@ -230,6 +232,7 @@ impl Request {
             limits: Limits::USUAL,
             accepted: BTreeSet::new(),
             cgroup: None,
+            port: None,
         };
         request.short()
     }
@@ -308,6 +311,14 @@ impl Request {
         self
     }
 
+    /// Gives the command one way out: what it connects to at this port of its loopback, the caller accepts
+    /// ([`Event::Listening`](crate::Event::Listening)). Without it, no connection leaves its network namespace.
+    #[must_use]
+    pub fn port(mut self, port: NonZeroU16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// The workspace.
     #[must_use]
     pub fn workspace(&self) -> PathBuf {
@@ -320,8 +331,9 @@ impl Request {
         plan::path(&self.scratch.path).join(UPPER)
     }
 
-    pub(crate) fn scratch(&self) -> PathBuf {
-        plan::path(&self.scratch.path)
+    /// Device and inode of the scratch folder, which is the run's alone.
+    pub(crate) fn scratch(&self) -> (u64, u64) {
+        (self.scratch.device, self.scratch.inode)
     }
 
     pub(crate) fn held_to(&self) -> Limits {
@@ -355,6 +367,7 @@ impl Request {
                 open_files: self.limits.open_files,
                 temporary: self.limits.temporary,
             },
+            port: self.port.map(NonZeroU16::get),
         }
     }
 

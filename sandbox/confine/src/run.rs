@@ -2,19 +2,20 @@
 
 mod cgroup;
 mod output;
+mod reports;
 
 use std::{
     future::Future,
     io,
+    net::TcpListener,
     os::{fd::OwnedFd, unix::net::UnixStream as Socket},
     path::PathBuf,
-    pin::pin,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncWriteExt,
     net::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
@@ -24,11 +25,11 @@ use tokio::{
 };
 
 pub use self::output::{Captured, Stream};
-use self::{cgroup::Cgroup, output::drain};
+use self::{cgroup::Cgroup, output::drain, reports::hear};
 use crate::{
     mechanism::{Lack, Lacking, Mechanism},
-    plan::{self, FLAG, KILL, LONGEST, Plan, Report, TERMINATE},
-    request::Request,
+    plan::{self, FLAG, KILL, Plan, Report, TERMINATE},
+    request::{Limits, Request},
 };
 
 /// How long a namespace may take to vanish once everything in it was killed.
@@ -49,6 +50,18 @@ pub enum End {
     OutOfMemory,
 }
 
+/// What a run took. Of processes that were killed with the deadline or by the caller, because they ignored SIGTERM, nothing is
+/// known.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Used {
+    /// Processor time of all processes in their own code.
+    pub user: Duration,
+    /// Processor time of all processes in the kernel.
+    pub system: Duration,
+    /// Bytes of memory that the largest process held at once.
+    pub memory: u64,
+}
+
 /// What a command came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
@@ -58,8 +71,20 @@ pub struct Ended {
     pub stdout: Captured,
     /// What it wrote to stderr.
     pub stderr: Captured,
+    /// What it took.
+    pub used: Used,
     /// The mechanisms it ran without, each accepted by the request.
     pub without: Vec<Lacking>,
+}
+
+/// What happens while a command runs.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It has written something.
+    Output(Stream, &'a [u8]),
+    /// Before it starts: what it can connect to, at the port of [`Request::port`] on its loopback. The caller accepts, decides and
+    /// passes on; nothing else leads out of its network. It never blocks. The caller drops it when the run is over.
+    Listening(TcpListener),
 }
 
 /// Why a command did not run, or what it came to is not known.
@@ -98,15 +123,15 @@ pub enum RunError {
 
 /// Runs a command to its end, its deadline, or until `stop` resolves, whichever comes first.
 ///
-/// Each piece of output is given to `seen` as it comes, also what is beyond the bound and kept nowhere. When this returns, no
-/// process of the run is left, nor a mount. When the future is dropped, all of it is killed, without the time to end by itself.
-/// It runs within a tokio runtime with time and I/O, and spawns nothing.
+/// `seen` gets each piece of output as it comes, also what is beyond the bound and kept nowhere. When this returns, no process of
+/// the run is left, nor a mount. When the future is dropped, all of it is killed, without the time to end by itself. It runs
+/// within a tokio runtime with time and I/O, and spawns nothing.
 ///
 /// # Errors
 /// [`RunError`]. That a command fails is no error.
 pub async fn run(
     request: &Request,
-    seen: &(dyn Fn(Stream, &[u8]) + Sync),
+    seen: &(dyn Fn(Event<'_>) + Sync),
     stop: impl Future<Output = ()>,
 ) -> Result<Ended, RunError> {
     let limits = request.held_to();
@@ -115,24 +140,29 @@ pub async fn run(
     let mut running = Running::start(&plan).await?;
     let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
     let kept = limits.output;
-    let how = async {
-        let way = running.end(limits.deadline, limits.grace, stop).await?;
-        Ok::<_, RunError>((way, running.reports().await?))
-    };
     let drained = async {
         let both = tokio::join!(drain(stdout, Stream::Stdout, kept, seen), drain(stderr, Stream::Stderr, kept, seen));
         Ok::<_, RunError>(both)
     };
-    let ((way, reports), (stdout, stderr)) = tokio::try_join!(how, drained)?;
-    let Told { end, mut without } = told(reports, &way)?;
+    let listening = |listener| seen(Event::Listening(listener));
+    let (told, (stdout, stderr)) = tokio::try_join!(running.finish(limits, &listening, stop), drained)?;
+    if let Some(lacks) = told.lacks {
+        return Err(RunError::Lacking(lacks));
+    }
+    let mut without = told.without;
     without.extend(lacking);
     let starved = cgroup.as_ref().is_some_and(Cgroup::starved);
-    let end = match way.forced {
+    let end = match told.forced {
         Some(end) => end,
         None if starved => End::OutOfMemory,
-        None => end.ok_or(RunError::Silent(way.status))?,
+        None => told.end.ok_or(RunError::Silent(told.status))?,
     };
-    Ok(Ended { end, stdout, stderr, without })
+    Ok(Ended { end, stdout, stderr, used: told.used, without })
+}
+
+/// Carries out a plan without a command, which tries the mechanisms alone.
+pub(crate) async fn attempt(plan: &Plan, limits: Limits) -> Result<Told, RunError> {
+    Running::start(plan).await?.finish(limits, &drop, std::future::pending()).await
 }
 
 /// Makes the cgroup of the run, if one can be.
@@ -150,26 +180,16 @@ pub(crate) fn cgroup(request: &Request) -> Result<(), Lacking> {
 }
 
 /// The outer process of a run, and the way to it.
-pub(crate) struct Running {
+struct Running {
     child: Child,
     said: OwnedReadHalf,
     control: OwnedWriteHalf,
 }
 
-/// How a run was ended.
-pub(crate) struct Way {
-    status: ExitStatus,
-    /// Why it was ended, if it did not end by itself.
-    forced: Option<End>,
-}
-
 impl Running {
     /// Starts the init stage and hands it the plan.
-    pub(crate) async fn start(plan: &Plan) -> Result<Self, RunError> {
-        let not = |step: &str| {
-            let step = step.to_owned();
-            move |source| RunError::NotStarted { step, source }
-        };
+    async fn start(plan: &Plan) -> Result<Self, RunError> {
+        let not = |step: &'static str| move |source| RunError::NotStarted { step: step.into(), source };
         let (ours, theirs) = Socket::pair().map_err(not("making a socket"))?;
         ours.set_nonblocking(true).map_err(not("making a socket"))?;
         let (said, control) = UnixStream::from_std(ours).map_err(not("making a socket"))?.into_split();
@@ -187,61 +207,67 @@ impl Running {
         Ok(running)
     }
 
-    /// Waits for the end, and brings it about when its time has come.
-    pub(crate) async fn end(
-        &mut self,
-        deadline: Duration,
-        grace: Duration,
+    /// Goes on to the end, and brings it about when its time has come.
+    async fn finish(
+        mut self,
+        limits: Limits,
+        listening: &(dyn Fn(TcpListener) + Sync),
         stop: impl Future<Output = ()>,
-    ) -> Result<Way, RunError> {
-        let mut stop = pin!(stop);
-        let by_itself = timeout(deadline, async {
-            tokio::select! {
-                status = self.child.wait() => Some(status),
-                () = &mut stop => None,
-            }
-        });
-        let forced = match by_itself.await {
-            Ok(Some(status)) => return Ok(Way { status: status.map_err(RunError::Waiting)?, forced: None }),
-            Ok(None) => Some(End::Stopped),
-            Err(_) => Some(End::Deadline),
-        };
-        for (word, patience) in [(TERMINATE, grace), (KILL, LAST)] {
-            // An outer process that does not hear it has ended.
-            let _: io::Result<()> = self.control.write_all(&[word]).await;
-            if let Ok(status) = timeout(patience, self.child.wait()).await {
-                return Ok(Way { status: status.map_err(RunError::Waiting)?, forced });
-            }
-        }
-        Err(RunError::Hangs)
-    }
-
-    /// What was said. All processes that could say something have ended.
-    pub(crate) async fn reports(&mut self) -> Result<Vec<Report>, RunError> {
-        let mut bytes = Vec::new();
-        let most = u64::try_from(LONGEST).unwrap_or(u64::MAX);
-        (&mut self.said).take(most).read_to_end(&mut bytes).await.map_err(RunError::Waiting)?;
-        let (mut rest, mut reports) = (&*bytes, Vec::new());
-        while let Some((report, more)) = plan::unframed(rest).map_err(RunError::Waiting)? {
-            reports.push(report);
-            rest = more;
-        }
-        Ok(reports)
+    ) -> Result<Told, RunError> {
+        let heard = async { hear(self.said.as_ref(), listening).await.map_err(RunError::Waiting) };
+        let ((status, forced), reports) = tokio::try_join!(end(&mut self.child, &mut self.control, limits, stop), heard)?;
+        told(reports, status, forced)
     }
 }
 
-/// What the reports come to.
-struct Told {
-    /// How the command ended by itself, if it has.
-    end: Option<End>,
-    without: Vec<Lacking>,
+/// Waits for the end, and brings it about when its time has come: then also says why.
+async fn end(
+    child: &mut Child,
+    control: &mut OwnedWriteHalf,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> Result<(ExitStatus, Option<End>), RunError> {
+    let by_itself = async {
+        tokio::select! {
+            status = child.wait() => Some(status),
+            () = stop => None,
+        }
+    };
+    let forced = match timeout(limits.deadline, by_itself).await {
+        Ok(Some(status)) => return Ok((status.map_err(RunError::Waiting)?, None)),
+        Ok(None) => End::Stopped,
+        Err(_) => End::Deadline,
+    };
+    for (word, patience) in [(TERMINATE, limits.grace), (KILL, LAST)] {
+        // An outer process that does not hear it has ended.
+        let _: io::Result<()> = control.write_all(&[word]).await;
+        if let Ok(status) = timeout(patience, child.wait()).await {
+            return Ok((status.map_err(RunError::Waiting)?, Some(forced)));
+        }
+    }
+    Err(RunError::Hangs)
 }
 
-fn told(reports: Vec<Report>, way: &Way) -> Result<Told, RunError> {
-    let mut told = Told { end: None, without: Vec::new() };
+/// What a run came to, but for its output.
+pub(crate) struct Told {
+    /// How the outer process ended, which says nothing of the command.
+    pub(crate) status: ExitStatus,
+    /// Why the run was ended, if it did not end by itself.
+    forced: Option<End>,
+    /// How the command ended, if it has.
+    pub(crate) end: Option<End>,
+    /// For want of what nothing was run.
+    pub(crate) lacks: Option<Lacking>,
+    pub(crate) without: Vec<Lacking>,
+    used: Used,
+}
+
+fn told(reports: Vec<Report>, status: ExitStatus, forced: Option<End>) -> Result<Told, RunError> {
+    let mut told = Told { status, forced, end: None, lacks: None, without: Vec::new(), used: Used::default() };
     for report in reports {
         match report {
-            Report::Lacks(mechanism, step, errno) => told.without.push(lacking(mechanism, step, errno)),
+            Report::Lacks(mechanism, step, errno) => told.lacks = Some(lacking(mechanism, step, errno)),
+            Report::Without(mechanism, step, errno) => told.without.push(lacking(mechanism, step, errno)),
             Report::Failed(step, errno) => {
                 return Err(RunError::NotStarted { step, source: io::Error::from_raw_os_error(errno) });
             }
@@ -249,18 +275,15 @@ fn told(reports: Vec<Report>, way: &Way) -> Result<Told, RunError> {
             Report::NoProgram(errno) => return Err(RunError::Program(io::Error::from_raw_os_error(errno))),
             Report::Exited(status) => told.end = Some(End::Exited(status)),
             Report::Killed(signal) => told.end = Some(End::Killed(signal)),
+            Report::Used(user, system, memory) => {
+                told.used = Used { user: Duration::from_micros(user), system: Duration::from_micros(system), memory };
+            }
+            Report::Listening => {}
         }
-    }
-    // What stopped at a lack said nothing after it.
-    if told.end.is_none()
-        && way.forced.is_none()
-        && let Some(last) = told.without.pop()
-    {
-        return Err(RunError::Lacking(last));
     }
     Ok(told)
 }
 
-pub(crate) fn lacking(mechanism: Mechanism, step: String, errno: i32) -> Lacking {
+fn lacking(mechanism: Mechanism, step: String, errno: i32) -> Lacking {
     Lacking { mechanism, step, errno: (errno != 0).then_some(errno) }
 }

@@ -7,7 +7,10 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
-use rustix::{process::Pid, thread::UnshareFlags};
+use rustix::{
+    process::{Pid, Signal},
+    thread::UnshareFlags,
+};
 
 /// Which side of a fork this is.
 pub(crate) enum Forked {
@@ -59,10 +62,25 @@ pub(crate) fn signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Sends SIGTERM to every process that this one may send it to, but itself. In the first process of a namespace: to all others.
-pub(crate) fn terminate_all() {
+/// Sends a signal to every process that this one may send it to, but itself. In the first process of a namespace: to all others.
+pub(crate) fn signal_all(signal: Signal) {
     // SAFETY: the call takes two numbers and touches no memory.
-    unsafe { libc::kill(-1, libc::SIGTERM) };
+    unsafe { libc::kill(-1, signal.as_raw()) };
+}
+
+/// What all processes have used that this one has waited for, with those that they have waited for themselves: microseconds as
+/// user, microseconds in the kernel, and the bytes of memory of the largest.
+pub(crate) fn used() -> (u64, u64, u64) {
+    // SAFETY: numbers that are all 0 are a whole structure, which lives throughout the call.
+    let used = unsafe {
+        let mut used: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut used);
+        used
+    };
+    // The kernel gives no number below 0, and none that is too large.
+    let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    let micros = |time: libc::timeval| number(time.tv_sec).saturating_mul(1_000_000).saturating_add(number(time.tv_usec));
+    (micros(used.ru_utime), micros(used.ru_stime), number(used.ru_maxrss).saturating_mul(1_024))
 }
 
 /// What a mount may not do, set on it and, if `recursive`, on all mounts below.

@@ -12,7 +12,9 @@ mod left;
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
     net::TcpListener,
+    num::NonZeroU16,
     os::{
         fd::{AsRawFd, OwnedFd},
         linux::net::SocketAddrExt,
@@ -23,11 +25,13 @@ use std::{
     },
     path::Path,
     process::ExitCode,
+    sync::Mutex,
+    thread,
     time::Duration,
 };
 
-use common::{Place, descendants, run, said, test, wait, within};
-use ephor_confine::{Access, End, Limits, Request, RunError, Stream};
+use common::{Place, descendants, run, said, test, toolchain, wait, with_toolchain, within};
+use ephor_confine::{Access, End, Event, Limits, Request, RunError};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         test("sockets_are_ip_alone", sockets_are_ip_alone),
         test("sockets_of_the_host_are_out_of_reach", sockets_of_the_host_are_out_of_reach),
         test("a_listener_of_the_host_is_out_of_reach", a_listener_of_the_host_is_out_of_reach),
+        test("a_port_leads_to_the_caller_alone", a_port_leads_to_the_caller_alone),
+        test("a_build_script_cannot_phone_home", a_build_script_cannot_phone_home),
         test("signals_do_not_reach_the_host", signals_do_not_reach_the_host),
         test("a_fork_bomb_ends_at_the_deadline", a_fork_bomb_ends_at_the_deadline),
         test("a_daemon_ends_with_its_command", a_daemon_ends_with_its_command),
@@ -57,12 +63,12 @@ fn main() -> ExitCode {
         test("the_temporary_folder_is_bounded", the_temporary_folder_is_bounded),
         test("a_file_is_bounded", a_file_is_bounded),
         test("a_spin_ends_at_the_deadline", a_spin_ends_at_the_deadline),
-        test("who_does_not_hear_is_killed", who_does_not_hear_is_killed),
-        test("who_hears_may_say_farewell", who_hears_may_say_farewell),
+        test("a_command_that_ignores_sigterm_is_killed", a_command_that_ignores_sigterm_is_killed),
+        test("a_command_that_handles_sigterm_ends_its_own_way", a_command_that_handles_sigterm_ends_its_own_way),
         test("a_command_goes_on_without_its_output", a_command_goes_on_without_its_output),
-        test("an_output_that_is_held_open_holds_nobody_up", an_output_that_is_held_open_holds_nobody_up),
+        test("a_background_process_does_not_delay_the_end", a_background_process_does_not_delay_the_end),
         test("a_caller_can_stop_a_command", a_caller_can_stop_a_command),
-        test("a_caller_who_goes_takes_all_along", a_caller_who_goes_takes_all_along),
+        test("a_dropped_run_leaves_no_process", a_dropped_run_leaves_no_process),
         test("an_exchanged_folder_is_noticed", an_exchanged_folder_is_noticed),
         test("one_run_sees_nothing_of_another", one_run_sees_nothing_of_another),
     ];
@@ -94,7 +100,7 @@ fn no_path_leads_out() {
     fs::write(place.beside("secret"), "hidden").unwrap();
     let script = format!(
         "for file in ../secret {0} /../../{0} /proc/self/root/{0} /proc/self/cwd/../secret /dev/fd/../../..{0} \
-         /etc/shadow /root/.bash_history; do cat $file && echo read; done 2>/dev/null; cd ..; ls",
+         /etc/shadow /etc/machine-id; do cat $file && echo read; done 2>/dev/null; ls /root /home /var; cd ..; ls",
         place.beside("secret").display()
     );
     assert_eq!(said(&place.shell(&script)), "workspace\n");
@@ -196,6 +202,61 @@ fn a_listener_of_the_host_is_out_of_reach() {
     assert!(listener.accept().is_err());
 }
 
+fn a_port_leads_to_the_caller_alone() {
+    let place = Place::new();
+    let port = NonZeroU16::new(3_128).unwrap();
+    let request = attack(&place, "fetch").port(port).variable("PORT", port.to_string()).unwrap();
+    let server = Mutex::new(None);
+    let seen = |event: Event<'_>| {
+        if let Event::Listening(listener) = event {
+            *server.lock().unwrap() = Some(thread::spawn(|| answer_once(listener)));
+        }
+    };
+    let ended = wait(ephor_confine::run(&request, &seen, std::future::pending())).unwrap();
+    assert_eq!(server.into_inner().unwrap().unwrap().join().unwrap(), "question\n");
+    let said = String::from_utf8(ended.stdout.whole().unwrap()).unwrap();
+    assert_eq!(said, "answer\nanother port: ECONNREFUSED\nto listen there too: EADDRINUSE\n");
+}
+
+/// Accepts one connection; what was asked on it.
+fn answer_once(listener: TcpListener) -> String {
+    listener.set_nonblocking(false).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut question = String::new();
+    BufReader::new(&stream).read_line(&mut question).unwrap();
+    stream.write_all(b"answer\n").unwrap();
+    question
+}
+
+fn a_build_script_cannot_phone_home() {
+    let Some(toolchain) = toolchain() else { return };
+    let place = Place::new();
+    fs::write(place.beside("secret"), "hidden").unwrap();
+    let home = TcpListener::bind("127.0.0.1:0").unwrap();
+    place.write("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    place.write("src/main.rs", "fn main() { println!(\"got: {}\", env!(\"GOT\")); }\n");
+    let script = r#"
+        use std::{env, fs, net::{TcpStream, ToSocketAddrs, UdpSocket}};
+        fn main() {
+            let tried = [
+                ("connected", TcpStream::connect("HOME").is_ok()),
+                ("sent", UdpSocket::bind("0.0.0.0:0").and_then(|s| s.send_to(b"x", "192.0.2.1:53")).is_ok()),
+                ("resolved", ("example.org", 80).to_socket_addrs().is_ok()),
+                ("read", fs::read("SECRET").is_ok() || fs::read("/etc/shadow").is_ok()),
+                ("inherited", env::vars().any(|(name, _)| name == "USER" || name == "SSH_AUTH_SOCK")),
+                ("wrote", fs::write("/usr/bin/cc", "").is_ok() || fs::write(env::current_exe().unwrap(), "").is_ok()),
+            ];
+            let got: Vec<_> = tried.iter().filter(|(_, done)| *done).map(|(what, _)| *what).collect();
+            println!("cargo:rustc-env=GOT={}", got.join(" "));
+        }"#;
+    let script = script.replace("HOME", &home.local_addr().unwrap().to_string());
+    place.write("build.rs", script.replace("SECRET", place.beside("secret").to_str().unwrap()));
+    let command = format!("{}/bin/cargo build --offline -q && target/debug/tiny", toolchain.display());
+    assert_eq!(said(&with_toolchain(place.shell(&command), &toolchain)), "got: \n");
+    home.set_nonblocking(true).unwrap();
+    assert!(home.accept().is_err());
+}
+
 fn signals_do_not_reach_the_host() {
     let place = Place::new();
     let host = std::process::id();
@@ -228,8 +289,10 @@ fn a_daemon_ends_with_its_command() {
 fn a_flood_is_drained_and_counted() {
     let place = Place::new();
     let seen = std::sync::atomic::AtomicU64::new(0);
-    let count = |_: Stream, piece: &[u8]| {
-        seen.fetch_add(piece.len() as u64, std::sync::atomic::Ordering::Relaxed);
+    let count = |event: Event<'_>| {
+        if let Event::Output(_, piece) = event {
+            seen.fetch_add(piece.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        }
     };
     let request = place.shell("head -c 1G /dev/zero; head -c 1M /dev/zero >&2").limits(within(100)).unwrap();
     let ended = wait(ephor_confine::run(&request, &count, std::future::pending())).unwrap();
@@ -280,14 +343,14 @@ fn a_spin_ends_at_the_deadline() {
     assert_eq!((ended.end, ended.stdout.whole().unwrap()), (End::Deadline, b"begun\n".to_vec()));
 }
 
-fn who_does_not_hear_is_killed() {
+fn a_command_that_ignores_sigterm_is_killed() {
     let place = Place::new();
     let request = place.shell("trap '' TERM HUP INT; (trap '' TERM; setsid sleep 100) & while :; do sleep 1; done");
     assert_eq!(run(&request.limits(within(1)).unwrap()).unwrap().end, End::Deadline);
     assert_eq!(descendants(), Vec::<u32>::new());
 }
 
-fn who_hears_may_say_farewell() {
+fn a_command_that_handles_sigterm_ends_its_own_way() {
     let place = Place::new();
     let limits = Limits { grace: Duration::from_secs(20), ..within(1) };
     let request = place.shell("trap 'echo farewell; exit 3' TERM; while :; do sleep 0.05; done");
@@ -302,7 +365,7 @@ fn a_command_goes_on_without_its_output() {
     assert_eq!(fs::read_to_string(request.upper().join("file")).unwrap(), "done\n");
 }
 
-fn an_output_that_is_held_open_holds_nobody_up() {
+fn a_background_process_does_not_delay_the_end() {
     let place = Place::new();
     let request = place.shell("sleep 1000 & echo done");
     assert_eq!(said(&request), "done\n");
@@ -312,19 +375,18 @@ fn a_caller_can_stop_a_command() {
     let place = Place::new();
     let request = place.shell("sleep 1000");
     let stop = async { tokio::time::sleep(Duration::from_millis(200)).await };
-    let ended = wait(ephor_confine::run(&request, &|_: Stream, _: &[u8]| {}, stop));
+    let ended = wait(ephor_confine::run(&request, &|_| {}, stop));
     assert_eq!(ended.unwrap().end, End::Stopped);
 }
 
-fn a_caller_who_goes_takes_all_along() {
+fn a_dropped_run_leaves_no_process() {
     let place = Place::new();
     let request = place.shell("trap '' TERM; setsid sleep 1000 & sleep 1000");
     wait(async {
-        let nothing = |_: Stream, _: &[u8]| {};
-        let running = ephor_confine::run(&request, &nothing, std::future::pending());
+        let running = ephor_confine::run(&request, &|_| {}, std::future::pending());
         assert!(tokio::time::timeout(Duration::from_millis(300), running).await.is_err());
     });
-    // Nobody waits for it any more, so it may take a moment.
+    // The run is not awaited any more, so it may take a moment.
     for _ in 0..500 {
         reap();
         if descendants().is_empty() {

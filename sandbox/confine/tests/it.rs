@@ -12,10 +12,10 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use common::{Place, applied, changes, run, said, test, wait, within, words};
+use common::{Place, applied, changes, has, run, said, test, toolchain, wait, with_toolchain, words};
 use ephor_confine::{
-    Access, End, Lack, Limits, Mechanism, Request, RequestError, RunError, Stream, Workspace,
-    overlay::{ApplyError, Kind, Protection},
+    Access, End, Event, Lack, Limits, Mechanism, Request, RequestError, RunError, Stream, Workspace,
+    overlay::{Act, ApplyError, Change, Kind, Protection},
     probe::{Found, probe},
 };
 
@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         test("a_lack_is_named_unless_it_was_accepted", a_lack_is_named_unless_it_was_accepted),
         test("a_probe_tries_each_mechanism", a_probe_tries_each_mechanism),
         test("a_repository_takes_a_commit", a_repository_takes_a_commit),
+        test("what_was_used_is_said", what_was_used_is_said),
+        test("npm_runs_its_tests", npm_runs_its_tests),
         test("python_runs_its_tests", python_runs_its_tests),
         test("cargo_builds_a_project", cargo_builds_a_project),
     ])
@@ -74,11 +76,12 @@ fn a_program_that_is_not_there_is_not_started() {
 
 fn output_is_kept_apart_and_given_as_it_comes() {
     let seen = std::sync::Mutex::new((Vec::new(), Vec::new()));
-    let keep = |stream: Stream, piece: &[u8]| {
+    let keep = |event: Event<'_>| {
         let mut seen = seen.lock().unwrap();
-        match stream {
-            Stream::Stdout => seen.0.extend_from_slice(piece),
-            Stream::Stderr => seen.1.extend_from_slice(piece),
+        match event {
+            Event::Output(Stream::Stdout, piece) => seen.0.extend_from_slice(piece),
+            Event::Output(Stream::Stderr, piece) => seen.1.extend_from_slice(piece),
+            Event::Listening(_) => panic!("no port was given"),
         }
     };
     let place = Place::new();
@@ -188,6 +191,8 @@ fn changes_say_what_they_are() {
     assert_eq!((of("program").kind, of("program").mode), (Kind::File(9), 0o750));
     assert_eq!((of("folder").kind, of("folder").mode), (Kind::Folder, 0o711));
     assert_eq!(words(&changes), ["+file", "+folder", "+link", "~program"]);
+    let acts: Vec<_> = changes.list().iter().map(Change::act).collect();
+    assert_eq!(acts, [Act::Created, Act::Created, Act::Created, Act::Mode]);
 }
 
 fn a_folder_made_anew_hides_what_it_held() {
@@ -392,13 +397,12 @@ fn a_probe_tries_each_mechanism() {
     }
 }
 
-/// Whether the system has the program; else the test says that it tried nothing.
-fn has(program: &str) -> bool {
-    let there = ["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
-    if !there {
-        eprintln!("untried: there is no /usr/bin/{program}");
-    }
-    there
+fn what_was_used_is_said() {
+    // The command ends first, and what runs beside it is ended with it and counts all the same.
+    let script = "tail -c 100M /dev/zero & until grep -q 'VmHWM:.* [0-9]\\{5,\\} kB' /proc/$!/status; do :; done";
+    let used = run(&Place::new().shell(script)).unwrap().used;
+    assert!(used.memory >= 10_000 << 10, "{used:?}");
+    assert!(!used.user.is_zero() && !used.system.is_zero(), "{used:?}");
 }
 
 fn a_repository_takes_a_commit() {
@@ -423,29 +427,39 @@ fn python_runs_its_tests() {
         return;
     }
     let place = Place::new();
-    place.write("test_sum.py", "import unittest\nclass T(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 1, 2)\n");
-    let ended = run(&place.shell("/usr/bin/python3 -m unittest 2>&1")).unwrap();
+    let test = "import unittest\nclass T(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 1, 2)\n";
+    place.write("test_sum.py", test);
+    let pytest = Command::new("/usr/bin/python3").args(["-m", "pytest", "--version"]).output().unwrap().status.success();
+    let (module, passed) = if pytest { ("pytest", "1 passed") } else { ("unittest", "Ran 1 test") };
+    let ended = run(&place.shell(&format!("/usr/bin/python3 -m {module} 2>&1"))).unwrap();
     let said = String::from_utf8(ended.stdout.whole().unwrap()).unwrap();
-    assert!(ended.end == End::Exited(0) && said.contains("Ran 1 test"), "{said}");
+    assert!(ended.end == End::Exited(0) && said.contains(passed), "{said}");
+}
+
+fn npm_runs_its_tests() {
+    if !has("npm") || !has("node") {
+        return;
+    }
+    let place = Place::new();
+    place.write("package.json", r#"{ "name": "tiny", "version": "1.0.0", "scripts": { "test": "node --test" } }"#);
+    let test = "require('node:test')('sum', () => require('node:assert').strictEqual(1 + 1, 2));\n";
+    place.write("sum.test.js", test);
+    let request = place.request(&["/usr/bin/npm", "test"]).variable("HOME", "/tmp").unwrap();
+    let said = said(&request);
+    assert!(said.contains("pass 1") && said.contains("fail 0"), "{said}");
+    assert_eq!(words(&changes(&request).unwrap()), Vec::<String>::new());
 }
 
 fn cargo_builds_a_project() {
-    let Some(root) = Command::new("rustc").args(["--print", "sysroot"]).output().ok().filter(|it| it.status.success()) else {
-        return eprintln!("untried: there is no rustc");
-    };
-    let root = fs::canonicalize(String::from_utf8(root.stdout).unwrap().trim()).unwrap();
-    if !has("cc") || !root.join("bin/cargo").exists() {
-        return eprintln!("untried: there is no whole toolchain");
-    }
+    let Some(toolchain) = toolchain() else { return };
     let place = Place::new();
     place.write("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
     place.write("src/main.rs", "fn main() { println!(\"built\"); }\n");
-    let script = format!("{}/bin/cargo build --offline -q && target/debug/tiny", root.display());
-    let request = place.shell(&script).folder(&root, Access::ReadOnly).unwrap();
-    let request = request.variable("CARGO_HOME", "/tmp/cargo").unwrap();
-    let request = request.variable("RUSTC", format!("{}/bin/rustc", root.display())).unwrap();
-    let request = request.limits(within(100)).unwrap();
-    applied(&request);
+    let script = format!("{}/bin/cargo build --offline -q && target/debug/tiny", toolchain.display());
+    applied(&with_toolchain(place.shell(&script), &toolchain));
     let made = Command::new(place.workspace().join("target/debug/tiny")).output().unwrap();
     assert_eq!(String::from_utf8(made.stdout).unwrap(), "built\n");
+    // Cargo finds it as it left it, and builds nothing again.
+    let script = format!("{}/bin/cargo build --offline -v 2>&1 | grep -c Fresh", toolchain.display());
+    assert_eq!(said(&with_toolchain(place.shell(&script), &toolchain)), "1\n");
 }

@@ -15,7 +15,7 @@ use proptest::{
 
 fn main() -> ExitCode {
     common::main(vec![
-        test("two_hundred_scripts_do_what_they_do_outside", || scripts(200)),
+        test("a_hundred_scripts_do_what_they_do_outside", || scripts(100)),
         test("a_thousand_scripts_do_what_they_do_outside", || scripts(1_000)).with_ignored_flag(true),
         Trial::test("a_difference_is_seen", || {
             a_difference_is_seen();
@@ -40,8 +40,13 @@ fn line() -> impl Strategy<Value = String> {
         2 => path().prop_map(|path| format!("rm -f '{path}'")),
         1 => path().prop_map(|path| format!("rm -rf '{path}'")),
         1 => path().prop_map(|path| format!("rmdir '{path}'")),
-        2 => (path(), mode).prop_map(|(path, mode)| format!("[ -L '{path}' ] || chmod {mode} '{path}'")),
-        2 => (path(), path()).prop_map(|(from, to)| format!("[ -d '{from}' ] || mv -fT '{from}' '{to}'")),
+        2 => (path(), mode.clone()).prop_map(|(path, mode)| format!("[ -L '{path}' ] || chmod {mode} '{path}'")),
+        1 => mode.prop_map(|mode| format!("chmod {mode} .")),
+        2 => (path(), path()).prop_map(|(from, to)| format!("mv -fT '{from}' '{to}'")),
+        1 => (path(), path()).prop_map(|(from, to)| format!("cp -aT '{from}' '{to}'")),
+        1 => (path(), any::<u8>()).prop_map(|(path, text)| format!("sed -i s/1/{text}/ '{path}'")),
+        1 => path().prop_map(|path| format!("find '{path}' -type f -delete")),
+        1 => path().prop_map(|path| format!("ln -sfn '{path}' link; printf 1 > link/x")),
         2 => (path(), path()).prop_map(|(target, link)| format!("ln -sfn '{target}' '{link}'")),
         1 => (path(), 0..9_u16).prop_map(|(path, length)| format!("truncate -s {length} '{path}'")),
     ]

@@ -1,8 +1,9 @@
 //! The first process of the new process namespace: it mounts, locks itself down, starts the command, and reaps.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read},
+    net::{Ipv4Addr, TcpListener},
     os::{fd::OwnedFd, unix::process::CommandExt},
     process::Command,
 };
@@ -28,9 +29,15 @@ pub(super) fn run(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
     let failed = |step: &'static str| move |why: io::Error| control.failed(step, &why);
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|why| control.failed("asking to end with the outer process", &why.into()))?;
+    // Where memory runs out the kernel is to take this run, and not its caller.
+    fs::write("/proc/self/oom_score_adj", "1000").map_err(failed("offering itself where memory runs out"))?;
     mounts::make(control, plan)?;
     if let Err((step, why)) = network::up() {
         control.without(plan, Mechanism::Loopback, step, &why)?;
+    }
+    if let Some(port) = plan.port {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("listening for the caller"))?;
+        control.hand_over(&Report::Listening, &listener).map_err(failed("handing over the listener"))?;
     }
     rustix::system::sethostname(b"ephor").map_err(|why| control.failed("naming the host", &why.into()))?;
     // So that the command cannot look into this process, which is of the same user.
@@ -51,6 +58,9 @@ pub(super) fn run(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
             if let Some(status) = status {
                 control.tell(&report(status));
             }
+            // The kernel would end them with this process, and forget what they have used.
+            sys::signal_all(Signal::KILL);
+            while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
             Ok(())
         }
     }
@@ -93,7 +103,7 @@ fn reap(control: &Control, signals: &OwnedFd, command: Pid) -> io::Result<Option
         }
         while let Some(signal) = next_signal(&mut signals) {
             if signal == libc::SIGTERM {
-                sys::terminate_all();
+                sys::signal_all(Signal::TERM);
             }
         }
     }

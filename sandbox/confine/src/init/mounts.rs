@@ -197,7 +197,7 @@ impl Root {
     }
 }
 
-/// Where the workspace is bound to, in the scratch folder, to be the lower layer.
+/// Where the workspace is bound to, in the scratch folder, to be the lower layer. It goes with the host's root.
 const LOWER: &str = "lower";
 
 const READ_WRITE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -212,7 +212,6 @@ fn overlay(on: &Path, mode: u32) -> io::Result<()> {
     // What is lost in a crash is lost with the run: nothing has to be synced.
     let options = CString::new(format!("lowerdir={LOWER},upperdir={UPPER},workdir=work,userxattr,volatile"))?;
     mount("overlay", on, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?;
-    unmount(LOWER, UnmountFlags::DETACH)?;
     Ok(())
 }
 

@@ -15,14 +15,14 @@ use rustix::{
 
 use super::{
     After, Before, Change, Changes, Keep, Kind, Protection,
-    ground::{Folder, Found, Ground, date},
+    tree::{Folder, Found, Tree, date},
     read::{OWN, digest},
 };
 
-/// The folder beside, in the workspace, where new files wait and old ones are put. A number follows.
-const BESIDE: &str = ".ephor-part-";
+/// The staging folder, in the workspace, where new files wait and old ones are put. A number follows.
+const STAGING: &str = ".ephor-staging-";
 /// So many of them may have been left by processes that ended in the middle.
-const MOST_BESIDE: u32 = 1_000;
+const MOST_STAGING: u32 = 1_000;
 
 /// Why a list was not applied. Unless it says otherwise, the workspace is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +69,10 @@ pub enum ApplyError {
         /// The paths that could not be put back.
         left: Vec<PathBuf>,
     },
-    /// Everything was applied, and the folder beside with what was replaced could not be removed.
+    /// Everything was applied, and the staging folder with what was replaced could not be removed.
     #[error("all was changed, but `{path}` could not be removed")]
-    Beside {
-        /// The folder.
+    Staging {
+        /// The folder, from the workspace down.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -93,13 +93,11 @@ pub(super) fn apply(
     if list.is_empty() {
         return Ok(());
     }
-    let ground = Ground::open(&changes.workspace).map_err(failed(&changes.workspace))?;
-    let upper = Ground::open(&changes.upper).map_err(failed(&changes.upper))?;
-    list.iter().try_for_each(|change| hand_over(&ground, change, keep))?;
-    let mut work = Work::begin(&ground)?;
-    let done = work.stage(&upper, list).and_then(|()| work.change(list));
-    done.map_err(|because| work.put_back(because))?;
-    work.clear().map_err(|source| ApplyError::Beside { path: changes.workspace.join(&work.name), source })
+    list.iter().try_for_each(|change| hand_over(&changes.workspace, change, keep))?;
+    let mut transaction = Transaction::begin(&changes.workspace, list)?;
+    let done = transaction.stage(&changes.upper, list).and_then(|()| transaction.change(list));
+    done.map_err(|because| transaction.put_back(because))?;
+    transaction.clear().map_err(|source| ApplyError::Staging { path: (&transaction.name).into(), source })
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ApplyError {
@@ -107,21 +105,21 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> ApplyError {
 }
 
 /// Gives the caller what the change replaces.
-fn hand_over(ground: &Ground, change: &Change, keep: &mut Keep<'_>) -> Result<(), ApplyError> {
+fn hand_over(tree: &Tree, change: &Change, keep: &mut Keep<'_>) -> Result<(), ApplyError> {
     let Some(before) = &change.before else { return Ok(()) };
     let failed = failed(&change.path);
-    let (holder, name) = ground.holder(&change.path).map_err(&failed)?;
+    let (parent, name) = tree.parent(&change.path).map_err(&failed)?;
     let file = match before.kind {
-        Kind::File(_) => Some(holder.file(name).map_err(&failed)?),
+        Kind::File(_) => Some(parent.file(name).map_err(&failed)?),
         Kind::Folder | Kind::Link(_) | Kind::Special => None,
     };
-    fresh(&holder, name, change, before)?;
+    fresh(&parent, name, change, before)?;
     keep(&change.path, before, file.as_ref()).map_err(|source| ApplyError::Keep { path: change.path.clone(), source })
 }
 
 /// Whether what is there is what was described.
-fn fresh(holder: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<(), ApplyError> {
-    let found = holder.look(name).map_err(failed(&change.path))?;
+fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<(), ApplyError> {
+    let found = parent.look(name).map_err(failed(&change.path))?;
     let same = |found: Found| {
         let (is, was) = (found.stamp(), before.stamp);
         if before.kind == Kind::Folder {
@@ -135,39 +133,42 @@ fn fresh(holder: &Folder, name: &OsStr, change: &Change, before: &Before) -> Res
 
 /// A step that was taken.
 enum Done {
-    /// What was at the path lies beside, by this number.
+    /// What was at the path lies in the staging folder, by this number.
     Removed(PathBuf, usize),
     /// A folder with these permissions was removed.
-    Unmade(PathBuf, u32),
-    /// What was at the path lies beside, where the new was, by this number.
+    RemovedFolder(PathBuf, u32),
+    /// What was at the path lies in the staging folder, where the new was, by this number.
     Exchanged(PathBuf, usize),
-    /// What was beside is at the path.
+    /// What was in the staging folder is at the path.
     Placed(PathBuf, usize),
     /// A folder was made.
-    Made(PathBuf),
+    MadeFolder(PathBuf),
     /// The folder had these permissions before.
     Permitted(PathBuf, u32),
 }
 
 /// A list that is being applied.
-struct Work<'a> {
-    ground: &'a Ground,
-    /// The folder beside.
-    beside: Folder,
+struct Transaction<'a> {
+    tree: &'a Tree,
+    staging: Folder,
     name: OsString,
     done: Vec<Done>,
 }
 
-impl<'a> Work<'a> {
-    fn begin(ground: &'a Ground) -> Result<Self, ApplyError> {
+impl<'a> Transaction<'a> {
+    fn begin(tree: &'a Tree, list: &[Change]) -> Result<Self, ApplyError> {
         let root = Path::new("");
-        let folder = ground.folder(root).map_err(failed(root))?;
-        for number in 0..MOST_BESIDE {
-            let name = OsString::from(format!("{BESIDE}{number}"));
+        let folder = tree.folder(root).map_err(failed(root))?;
+        for number in 0..MOST_STAGING {
+            let name = OsString::from(format!("{STAGING}{number}"));
+            // A command may have made one of that name itself.
+            if list.iter().any(|change| change.path.starts_with(&name)) {
+                continue;
+            }
             match mkdirat(&folder, &name, Mode::RWXU) {
                 Ok(()) => {
-                    let beside = ground.folder(Path::new(&name)).map_err(failed(Path::new(&name)))?;
-                    return Ok(Self { ground, beside, name, done: Vec::new() });
+                    let staging = tree.folder(Path::new(&name)).map_err(failed(Path::new(&name)))?;
+                    return Ok(Self { tree, staging, name, done: Vec::new() });
                 }
                 Err(Errno::EXIST) => {}
                 Err(why) => return Err(failed(root)(why.into())),
@@ -176,14 +177,14 @@ impl<'a> Work<'a> {
         Err(failed(root)(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Writes all that is new into the folder beside, under the number of its change.
-    fn stage(&self, upper: &Ground, list: &[Change]) -> Result<(), ApplyError> {
+    /// Writes all that is new into the staging folder, under the number of its change.
+    fn stage(&self, upper: &Tree, list: &[Change]) -> Result<(), ApplyError> {
         for (number, change) in list.iter().enumerate() {
             let Some(after) = &change.after else { continue };
             let name = new(number);
             match &after.kind {
                 Kind::Link(target) => {
-                    symlinkat(target, &self.beside, &name).map_err(|why| failed(&change.path)(why.into()))?;
+                    symlinkat(target, &self.staging, &name).map_err(|why| failed(&change.path)(why.into()))?;
                 }
                 Kind::File(bytes) => self.copy(upper, change, after, *bytes, &name)?,
                 Kind::Folder | Kind::Special => {}
@@ -194,16 +195,16 @@ impl<'a> Work<'a> {
 
     fn copy(
         &self,
-        upper: &Ground,
+        upper: &Tree,
         change: &Change,
         after: &After,
         bytes: u64,
         name: &OsStr,
     ) -> Result<(), ApplyError> {
         let failed = failed(&change.path);
-        let (holder, from) = upper.holder(&change.path).map_err(&failed)?;
-        let from = holder.file(from).map_err(&failed)?;
-        let mut to = self.beside.create(name).map_err(&failed)?;
+        let (parent, from) = upper.parent(&change.path).map_err(&failed)?;
+        let from = parent.file(from).map_err(&failed)?;
+        let mut to = self.staging.create(name).map_err(&failed)?;
         let copied = digest(&from, bytes, &mut |piece| to.write_all(piece)).map_err(&failed)?;
         if Some(copied) != after.digest {
             return Err(ApplyError::Other { path: change.path.clone() });
@@ -215,7 +216,8 @@ impl<'a> Work<'a> {
         finish(&to).map_err(&failed)
     }
 
-    /// Changes the workspace: first what goes, from below; then what comes, from above; then what folders permit.
+    /// Changes the workspace: first what goes, from below; then what comes, from above; then what folders permit. What is taken
+    /// out is compared in the staging folder, so that a file that another process has put there meanwhile is found and put back.
     fn change(&mut self, list: &[Change]) -> Result<(), ApplyError> {
         self.reach(list)?;
         for (number, change) in list.iter().enumerate().rev() {
@@ -235,7 +237,7 @@ impl<'a> Work<'a> {
     fn reach(&mut self, list: &[Change]) -> Result<(), ApplyError> {
         let folders: BTreeSet<&Path> = list.iter().flat_map(|change| change.path.ancestors().skip(1)).collect();
         for path in folders {
-            let found = self.ground.look(path).map_err(failed(path))?;
+            let found = self.tree.look(path).map_err(failed(path))?;
             if let Some(found) = found.filter(|found| found.is_folder() && found.mode() & OWN != OWN) {
                 self.set(path, found.mode(), found.mode() | OWN)?;
             }
@@ -244,21 +246,22 @@ impl<'a> Work<'a> {
     }
 
     fn set(&mut self, path: &Path, before: u32, after: u32) -> Result<(), ApplyError> {
-        permit(self.ground, path, after).map_err(failed(path))?;
+        permit(self.tree, path, after).map_err(failed(path))?;
         self.done.push(Done::Permitted(path.into(), before));
         Ok(())
     }
 
     fn remove(&mut self, number: usize, change: &Change, before: &Before) -> Result<(), ApplyError> {
         let failed = failed(&change.path);
-        let (holder, name) = self.ground.holder(&change.path).map_err(&failed)?;
-        fresh(&holder, name, change, before)?;
+        let (parent, name) = self.tree.parent(&change.path).map_err(&failed)?;
         if before.kind == Kind::Folder {
-            unlinkat(&holder, name, AtFlags::REMOVEDIR).map_err(|why| failed(why.into()))?;
-            self.done.push(Done::Unmade(change.path.clone(), before.mode));
+            fresh(&parent, name, change, before)?;
+            unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(|why| failed(why.into()))?;
+            self.done.push(Done::RemovedFolder(change.path.clone(), before.mode));
         } else {
-            rename(&holder, name, &self.beside, &old(number), RenameFlags::NOREPLACE).map_err(&failed)?;
+            rename(&parent, name, &self.staging, &old(number), RenameFlags::NOREPLACE).map_err(&failed)?;
             self.done.push(Done::Removed(change.path.clone(), number));
+            fresh(&self.staging, &old(number), change, before)?;
         }
         Ok(())
     }
@@ -266,20 +269,20 @@ impl<'a> Work<'a> {
     fn put(&mut self, number: usize, change: &Change, after: &After) -> Result<(), ApplyError> {
         let failed = failed(&change.path);
         let stays = change.before.as_ref().filter(|_| !goes(change));
-        let (holder, name) = self.ground.holder(&change.path).map_err(&failed)?;
+        let (parent, name) = self.tree.parent(&change.path).map_err(&failed)?;
         match (&after.kind, stays) {
             (Kind::Folder, Some(_)) => {}
             (Kind::Folder, None) => {
-                mkdirat(&holder, name, Mode::RWXU).map_err(|why| failed(why.into()))?;
-                self.done.push(Done::Made(change.path.clone()));
+                mkdirat(&parent, name, Mode::RWXU).map_err(|why| failed(why.into()))?;
+                self.done.push(Done::MadeFolder(change.path.clone()));
             }
             (_, Some(before)) => {
-                fresh(&holder, name, change, before)?;
-                rename(&self.beside, &new(number), &holder, name, RenameFlags::EXCHANGE).map_err(&failed)?;
+                rename(&self.staging, &new(number), &parent, name, RenameFlags::EXCHANGE).map_err(&failed)?;
                 self.done.push(Done::Exchanged(change.path.clone(), number));
+                fresh(&self.staging, &new(number), change, before)?;
             }
             (_, None) => {
-                rename(&self.beside, &new(number), &holder, name, RenameFlags::NOREPLACE).map_err(&failed)?;
+                rename(&self.staging, &new(number), &parent, name, RenameFlags::NOREPLACE).map_err(&failed)?;
                 self.done.push(Done::Placed(change.path.clone(), number));
             }
         }
@@ -295,7 +298,7 @@ impl<'a> Work<'a> {
         let folders = list.iter().filter_map(|change| Some((change.path.clone(), change.after.as_ref()?)));
         modes.extend(folders.filter(|(_, after)| after.kind == Kind::Folder).map(|(path, after)| (path, after.mode)));
         for (path, mode) in modes.into_iter().rev() {
-            let found = self.ground.look(&path).map_err(failed(&path))?;
+            let found = self.tree.look(&path).map_err(failed(&path))?;
             if let Some(found) = found.filter(|found| found.is_folder() && found.mode() != mode) {
                 self.set(&path, found.mode(), mode)?;
             }
@@ -312,7 +315,7 @@ impl<'a> Work<'a> {
             }
         }
         if !left.is_empty() {
-            // What lies beside is all there is of it, so it stays.
+            // What lies in the staging folder is all there is of it, so it stays.
             return ApplyError::Torn { because: Box::new(because), left };
         }
         match self.clear() {
@@ -322,26 +325,26 @@ impl<'a> Work<'a> {
     }
 
     fn undo(&self, done: &Done) -> io::Result<()> {
-        let (holder, name) = self.ground.holder(done.path())?;
+        let (parent, name) = self.tree.parent(done.path())?;
         match done {
-            Done::Removed(_, number) => rename(&self.beside, &old(*number), &holder, name, RenameFlags::NOREPLACE),
-            Done::Exchanged(_, number) => rename(&self.beside, &new(*number), &holder, name, RenameFlags::EXCHANGE),
-            Done::Placed(_, number) => rename(&holder, name, &self.beside, &new(*number), RenameFlags::NOREPLACE),
-            Done::Made(_) => Ok(unlinkat(&holder, name, AtFlags::REMOVEDIR)?),
-            Done::Unmade(path, mode) => {
-                mkdirat(&holder, name, Mode::RWXU)?;
-                permit(self.ground, path, *mode)
+            Done::Removed(_, number) => rename(&self.staging, &old(*number), &parent, name, RenameFlags::NOREPLACE),
+            Done::Exchanged(_, number) => rename(&self.staging, &new(*number), &parent, name, RenameFlags::EXCHANGE),
+            Done::Placed(_, number) => rename(&parent, name, &self.staging, &new(*number), RenameFlags::NOREPLACE),
+            Done::MadeFolder(_) => Ok(unlinkat(&parent, name, AtFlags::REMOVEDIR)?),
+            Done::RemovedFolder(path, mode) => {
+                mkdirat(&parent, name, Mode::RWXU)?;
+                permit(self.tree, path, *mode)
             }
-            Done::Permitted(path, mode) => permit(self.ground, path, *mode),
+            Done::Permitted(path, mode) => permit(self.tree, path, *mode),
         }
     }
 
-    /// Removes the folder beside.
+    /// Removes the staging folder.
     fn clear(&self) -> io::Result<()> {
-        for name in self.beside.names()? {
-            unlinkat(&self.beside, &name, AtFlags::empty())?;
+        for name in self.staging.names()? {
+            unlinkat(&self.staging, &name, AtFlags::empty())?;
         }
-        Ok(unlinkat(&self.ground.folder(Path::new(""))?, &self.name, AtFlags::REMOVEDIR)?)
+        Ok(unlinkat(&self.tree.folder(Path::new(""))?, &self.name, AtFlags::REMOVEDIR)?)
     }
 }
 
@@ -349,10 +352,10 @@ impl Done {
     fn path(&self) -> &Path {
         match self {
             Self::Removed(path, _)
-            | Self::Unmade(path, _)
+            | Self::RemovedFolder(path, _)
             | Self::Exchanged(path, _)
             | Self::Placed(path, _)
-            | Self::Made(path)
+            | Self::MadeFolder(path)
             | Self::Permitted(path, _) => path,
         }
     }
@@ -380,12 +383,12 @@ fn rename(from: &Folder, name: &OsStr, to: &Folder, other: &OsStr, flags: Rename
 }
 
 /// Sets what a folder permits: the folder that is open, where it can be opened.
-fn permit(ground: &Ground, path: &Path, mode: u32) -> io::Result<()> {
-    match ground.folder(path) {
+fn permit(tree: &Tree, path: &Path, mode: u32) -> io::Result<()> {
+    match tree.folder(path) {
         Ok(folder) => Ok(fchmod(&folder, Mode::from_raw_mode(mode))?),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let (holder, name) = ground.holder(path)?;
-            holder.permit(name, mode)
+            let (parent, name) = tree.parent(path)?;
+            parent.permit(name, mode)
         }
         Err(error) => Err(error),
     }

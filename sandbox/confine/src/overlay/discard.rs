@@ -5,7 +5,7 @@ use std::{ffi::OsString, io, path::Path};
 use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
 
 use super::{
-    ground::{Folder, Ground},
+    tree::{Folder, Tree},
     read::OWN,
 };
 
@@ -15,13 +15,13 @@ use super::{
 /// # Errors
 /// What the system says, as when the folder is not there. Some of it may have been removed.
 pub fn discard(path: &Path) -> io::Result<()> {
-    let ground = Ground::open(path)?;
-    let top = ground.folder(Path::new(""))?;
+    let tree = Tree::open(path)?;
+    let top = tree.folder(Path::new(""))?;
     // Folders that lie in the top one, and are to be emptied.
     let mut open = clear(&top)?;
     let mut brought = 0_u64;
     while let Some(name) = open.pop() {
-        let folder = ground.folder(Path::new(&name))?;
+        let folder = tree.folder(Path::new(&name))?;
         for below in clear(&folder)? {
             let here = loop {
                 let here = OsString::from(format!("ephor-{brought}"));

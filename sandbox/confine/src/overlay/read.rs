@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     After, Before, Bounds, Change, Kind, LONGEST_PATH, ReadError,
-    ground::{Folder, Found, Ground},
+    tree::{Folder, Found, Tree},
 };
 
 /// Permissions that the owner of a folder needs to look into it and to clear it.
@@ -35,10 +35,8 @@ enum Below {
     Nothing,
 }
 
-pub(super) fn list(workspace: &Path, upper: &Path, bounds: Bounds) -> Result<Vec<Change>, ReadError> {
-    let open = |path: &Path| Ground::open(path).map_err(|source| ReadError::Io { path: path.into(), source });
-    let mut reading =
-        Reading { lower: open(workspace)?, upper: open(upper)?, bounds, bytes: 0, list: Vec::new(), open: Vec::new() };
+pub(super) fn list(lower: &Tree, upper: &Tree, bounds: Bounds) -> Result<Vec<Change>, ReadError> {
+    let mut reading = Reading { lower, upper, bounds, bytes: 0, list: Vec::new(), open: Vec::new() };
     reading.root()?;
     while let Some((path, below)) = reading.open.pop() {
         reading.folder(&path, below)?;
@@ -47,9 +45,9 @@ pub(super) fn list(workspace: &Path, upper: &Path, bounds: Bounds) -> Result<Vec
     Ok(reading.list)
 }
 
-struct Reading {
-    lower: Ground,
-    upper: Ground,
+struct Reading<'a> {
+    lower: &'a Tree,
+    upper: &'a Tree,
     bounds: Bounds,
     /// Bytes that have been read.
     bytes: u64,
@@ -58,19 +56,19 @@ struct Reading {
     open: Vec<(PathBuf, Below)>,
 }
 
-impl Reading {
+impl Reading<'_> {
     /// The workspace itself, of which only the permissions can change.
     fn root(&mut self) -> Result<(), ReadError> {
         let root = Path::new("");
         let io = at(root);
-        let (holder, name) = self.upper.holder(root).map_err(&io)?;
+        let (parent, name) = self.upper.parent(root).map_err(&io)?;
         let missing = || io(io::ErrorKind::NotFound.into());
-        let after = holder.look(name).map_err(&io)?.ok_or_else(missing)?;
+        let after = parent.look(name).map_err(&io)?.ok_or_else(missing)?;
         let before = self.lower.look(root).map_err(&io)?.ok_or_else(missing)?;
         if before.mode() != after.mode() {
             self.push(Change { path: root.into(), before: Some(folder_before(&before)), after: Some(folder_after(&after)) })?;
         }
-        reach(&holder, name, &after).map_err(&io)?;
+        reach(&parent, name, &after).map_err(&io)?;
         self.open.push((root.into(), Below::Shows));
         Ok(())
     }
@@ -200,13 +198,13 @@ impl Reading {
     fn remove(
         &mut self,
         path: &Path,
-        holder: &Folder,
+        parent: &Folder,
         name: &OsStr,
         found: &Found,
         itself: bool,
     ) -> Result<(), ReadError> {
         if itself {
-            let before = before(holder, name, found).map_err(at(path))?;
+            let before = before(parent, name, found).map_err(at(path))?;
             self.push(Change { path: path.into(), before: Some(before), after: None })?;
         }
         let mut open: Vec<PathBuf> = found.is_folder().then(|| path.into()).into_iter().collect();
@@ -236,8 +234,8 @@ fn at(path: &Path) -> impl Fn(io::Error) -> ReadError {
     move |source| ReadError::Io { path: path.into(), source }
 }
 
-fn before(holder: &Folder, name: &OsStr, found: &Found) -> io::Result<Before> {
-    Ok(Before { kind: holder.kind(name, found)?, mode: found.mode(), stamp: found.stamp() })
+fn before(parent: &Folder, name: &OsStr, found: &Found) -> io::Result<Before> {
+    Ok(Before { kind: parent.kind(name, found)?, mode: found.mode(), stamp: found.stamp() })
 }
 
 fn folder_before(found: &Found) -> Before {
@@ -249,8 +247,8 @@ fn folder_after(found: &Found) -> After {
 }
 
 /// Makes a folder of the upper layer one that its owner can read, whatever the command has made of it.
-fn reach(holder: &Folder, name: &OsStr, found: &Found) -> io::Result<()> {
-    if found.mode() & OWN == OWN { Ok(()) } else { holder.permit(name, found.mode() | OWN) }
+fn reach(parent: &Folder, name: &OsStr, found: &Found) -> io::Result<()> {
+    if found.mode() & OWN == OWN { Ok(()) } else { parent.permit(name, found.mode() | OWN) }
 }
 
 /// The digest of a file of this length, of which each piece is given away on the way.

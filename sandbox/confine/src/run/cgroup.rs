@@ -32,9 +32,8 @@ impl Cgroup {
         }
         fs::write(delegated.join("cgroup.subtree_control"), "+memory +pids")
             .map_err(|why| lacking("passing on its controllers", Some(why)))?;
-        let scratch = request.scratch();
-        let name = scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let cgroup = Self(delegated.join(format!("ephor-{name}")));
+        let (device, inode) = request.scratch();
+        let cgroup = Self(delegated.join(format!("ephor-{device}-{inode}")));
         fs::create_dir(&cgroup.0).map_err(|why| lacking("making one for the run", Some(why)))?;
         cgroup.limit(request).map_err(|why| lacking("setting its limits", Some(why)))?;
         Ok(cgroup)

@@ -2,6 +2,8 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::Event;
+
 /// Bytes that are read at a time: what a pipe of Linux holds.
 const PIECE: usize = 64 << 10;
 
@@ -71,14 +73,14 @@ pub(super) async fn drain(
     from: Option<impl AsyncRead + Unpin>,
     stream: Stream,
     most: usize,
-    seen: &(dyn Fn(Stream, &[u8]) + Sync),
+    seen: &(dyn Fn(Event<'_>) + Sync),
 ) -> Captured {
     let mut keeping = Keeping { head: Vec::new(), tail: Vec::new(), left_out: 0, half: most.div_ceil(2) };
     let Some(mut from) = from else { return keeping.done() };
     let mut piece = vec![0; PIECE];
     while let Ok(length @ 1..) = from.read(&mut piece).await {
         let read = piece.get(..length).unwrap_or_default();
-        seen(stream, read);
+        seen(Event::Output(stream, read));
         keeping.take(read);
     }
     keeping.done()

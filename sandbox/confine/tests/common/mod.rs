@@ -8,12 +8,12 @@ use std::{
     future::{Future, pending},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
     time::Duration,
 };
 
 use ephor_confine::{
-    Ended, Lack, Limits, Request, RunError, Stream, Workspace, init,
+    Access, Ended, Lack, Limits, Request, RunError, Workspace, init,
     overlay::{Bounds, Changes, Protection, ReadError, discard},
 };
 use libtest_mimic::{Arguments, Trial};
@@ -125,7 +125,7 @@ impl Drop for Place {
 
 /// Runs it to its end.
 pub(crate) fn run(request: &Request) -> Result<Ended, RunError> {
-    wait(ephor_confine::run(request, &|_: Stream, _: &[u8]| {}, pending()))
+    wait(ephor_confine::run(request, &|_| {}, pending()))
 }
 
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -163,6 +163,32 @@ pub(crate) fn words(changes: &Changes) -> Vec<String> {
         format!("{sign}{}", change.path.display())
     };
     changes.list().iter().map(word).collect()
+}
+
+/// The folder of a Rust toolchain with a linker beside it; else the test says that it tried nothing.
+pub(crate) fn toolchain() -> Option<PathBuf> {
+    let printed = Command::new("rustc").args(["--print", "sysroot"]).output().ok().filter(|it| it.status.success());
+    let root = printed.and_then(|it| fs::canonicalize(String::from_utf8(it.stdout).ok()?.trim()).ok());
+    let root = root.filter(|root| root.join("bin/cargo").exists() && has("cc"));
+    if root.is_none() {
+        eprintln!("untried: there is no whole toolchain of Rust");
+    }
+    root
+}
+
+pub(crate) fn with_toolchain(request: Request, root: &Path) -> Request {
+    let request = request.folder(root, Access::ReadOnly).unwrap().variable("CARGO_HOME", "/tmp/cargo").unwrap();
+    let request = request.variable("RUSTC", root.join("bin/rustc")).unwrap();
+    request.limits(within(100)).unwrap()
+}
+
+/// Whether the system has the program; else the test says that it tried nothing.
+pub(crate) fn has(program: &str) -> bool {
+    let there = ["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
+    if !there {
+        eprintln!("untried: there is no /usr/bin/{program}");
+    }
+    there
 }
 
 pub(crate) fn within(seconds: u64) -> Limits {

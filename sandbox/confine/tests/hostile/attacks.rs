@@ -80,6 +80,7 @@ fn name(result: Result<c_long, io::Error>) -> String {
         (libc::ENOMEM, "ENOMEM"),
         (libc::ECONNREFUSED, "ECONNREFUSED"),
         (libc::ENETUNREACH, "ENETUNREACH"),
+        (libc::EADDRINUSE, "EADDRINUSE"),
     ];
     match result {
         Ok(_) => "ok".into(),
@@ -101,6 +102,7 @@ pub(crate) fn run(attack: &str) -> ExitCode {
         "sockets" => sockets(),
         "unix" => unix(),
         "connect" => connect(),
+        "fetch" => fetch(),
         "bomb" => bomb(),
         "daemon" => daemon(),
         "descriptors" => descriptors(),
@@ -161,6 +163,23 @@ fn connect() {
     say("other host", outside.err());
     let own = TcpListener::bind("127.0.0.1:0").and_then(|listener| TcpStream::connect(listener.local_addr()?));
     say("own", own.err());
+}
+
+/// Asks the caller, at the one port that leads to it.
+fn fetch() {
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+    };
+    let port: u16 = std::env::var("PORT").unwrap().parse().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"question\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    print!("{answer}");
+    let say = |what: &str, error: Option<io::Error>| println!("{what}: {}", name(error.map_or(Ok(0), Err)));
+    say("another port", TcpStream::connect(("127.0.0.1", port + 1)).err());
+    say("to listen there too", TcpListener::bind(("127.0.0.1", port)).err());
 }
 
 fn bomb() {

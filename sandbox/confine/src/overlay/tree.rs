@@ -32,7 +32,8 @@ const WHITEOUT: (u32, u32) = (0, 0);
 const OPAQUE: &str = "user.overlay.opaque";
 
 /// The folder.
-pub(super) struct Ground(OwnedFd);
+#[derive(Debug)]
+pub(super) struct Tree(OwnedFd);
 
 /// A folder below it, open for what lies in it.
 pub(super) struct Folder(OwnedFd);
@@ -40,7 +41,7 @@ pub(super) struct Folder(OwnedFd);
 /// What is at a name.
 pub(super) struct Found(Statx);
 
-impl Ground {
+impl Tree {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
@@ -61,7 +62,7 @@ impl Ground {
     }
 
     /// The folder that holds `path`, and the name in it. The empty path is `.` in the folder itself.
-    pub(super) fn holder<'p>(&self, path: &'p Path) -> io::Result<(Folder, &'p OsStr)> {
+    pub(super) fn parent<'p>(&self, path: &'p Path) -> io::Result<(Folder, &'p OsStr)> {
         let name = path.file_name().unwrap_or(OsStr::new("."));
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
     }
@@ -69,7 +70,7 @@ impl Ground {
     /// What is at `path`, if anything. Below a file or a link there is nothing.
     pub(super) fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         let nothing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
-        match self.holder(path) {
+        match self.parent(path) {
             Ok((folder, name)) => folder.look(name),
             Err(error) if error.raw_os_error().is_some_and(|error| nothing.contains(&error)) => Ok(None),
             Err(error) => Err(error),
