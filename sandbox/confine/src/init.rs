@@ -1,9 +1,10 @@
-//! The init stage: this program, started again with a reserved first argument, on the way to a confined command.
+//! The init stage: the caller's own program, executed again with a reserved first argument. It confines itself and starts the
+//! command.
 //!
-//! Three processes: the **outer** one, which the caller starts and reaps, makes the namespaces and waits; the **first** one of
-//! the new process namespace mounts, locks down and reaps; the **command** itself. The outer one listens to the caller. When the
-//! caller is gone or says so, or when the command has ended, the first process ends, and the kernel ends with it whatever else
-//! is in the namespace. The outer process ends only after that, so a caller who has reaped it knows that nothing is left.
+//! There are three processes. The **outer** process, which the caller starts and reaps, makes the namespaces, listens to the
+//! caller and waits. The **first** process of the new PID namespace mounts, locks down, starts the command and reaps. The third
+//! is the **command**. When the command has ended, or the caller says so or is gone, the first process ends, and the kernel kills
+//! every other process of the namespace with it. The outer process ends after that: once the caller has reaped it, none is left.
 
 mod first;
 mod lockdown;
@@ -38,8 +39,8 @@ use crate::{
     sys::{self, Forked},
 };
 
-/// Whether this program was started as an init stage: then it is to call [`main`] before anything else, above all before it
-/// starts a thread, and end with what that gives.
+/// Whether this process was started as an init stage. If so, `main` of the program calls [`main`] before anything else, above all
+/// before it starts a thread, and returns its exit code.
 #[must_use]
 pub fn is_called() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(FLAG))
@@ -54,20 +55,20 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Why nothing is run. It has been reported.
+/// Nothing is run. The reason has been reported.
 #[derive(Debug)]
 pub(crate) struct GivenUp;
 
-/// The way to the caller.
+/// The socket to the caller.
 pub(crate) struct Control(File);
 
 impl Control {
     fn tell(&self, report: &Report) {
-        // A caller that hears nothing is gone, and then the outer process ends the run.
+        // If the caller is gone the outer process ends the run.
         let _: io::Result<()> = plan::framed(report).and_then(|bytes| (&self.0).write_all(&bytes));
     }
 
-    /// Tells it, and with it gives a descriptor away.
+    /// Sends a report with a descriptor.
     fn hand_over(&self, report: &Report, descriptor: &impl AsFd) -> io::Result<()> {
         let bytes = plan::framed(report)?;
         let descriptors = [descriptor.as_fd()];
@@ -100,7 +101,7 @@ impl Control {
     }
 }
 
-/// What the kernel said, or 0 where it was not the kernel.
+/// The error number, or 0 if the error is not the kernel's.
 fn errno(why: &io::Error) -> i32 {
     why.raw_os_error().unwrap_or_default()
 }
@@ -127,7 +128,7 @@ fn outer() -> Result<(), GivenUp> {
     }
 }
 
-/// Takes the socket and the plan, and leaves nothing else open but stdout and stderr.
+/// Takes the socket and the plan, and closes every other descriptor but stdout and stderr.
 fn begin() -> io::Result<(Control, Plan)> {
     sys::close_the_rest()?;
     let mut control = File::from(fcntl_dupfd_cloexec(stdio::stdin(), 3)?);
@@ -151,7 +152,7 @@ fn nothing() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/null")
 }
 
-/// Lets go of the command's output, so that it ends when the command lets go of it.
+/// Closes this process's copies of stdout and stderr, so that they end with the command's.
 fn silence() -> io::Result<()> {
     let nothing = nothing()?;
     stdio::dup2_stdout(&nothing)?;
@@ -161,7 +162,7 @@ fn silence() -> io::Result<()> {
 
 fn namespaces(control: &Control) -> Result<(), GivenUp> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    // Groups beside the own one would lend their files. Only root can leave them, and only before it leaves its namespace.
+    // Supplementary groups would give access to their files. Only root can drop them, and only in its own user namespace.
     match set_thread_groups(&[]) {
         Ok(()) | Err(Errno::PERM) => {}
         Err(why) => return Err(control.failed("leaving groups", &why.into())),
@@ -175,14 +176,14 @@ fn namespaces(control: &Control) -> Result<(), GivenUp> {
         | UnshareFlags::NEWCGROUP;
     let lacks = |step: &'static str| move |why: io::Error| control.lacks(Mechanism::Namespaces, step, &why);
     sys::unshare(flags).map_err(lacks("unshare"))?;
-    // A user is itself inside: what it makes is its own outside too, and nothing it meets changes its owner.
+    // The user keeps its number: files that it makes are its own outside too.
     let write = |file: &str, text: String| std::fs::write(Path::new("/proc/self").join(file), text);
     write("setgroups", "deny".into()).map_err(lacks("writing setgroups"))?;
     write("uid_map", format!("{user} {user} 1")).map_err(lacks("writing uid_map"))?;
     write("gid_map", format!("{group} {group} 1")).map_err(lacks("writing gid_map"))
 }
 
-/// Ends the first process when the caller says so or is gone, and returns once nothing is left of the namespace.
+/// Ends the first process when the caller says so or is gone. Returns once no process of the namespace is left.
 fn watch(control: &Control, first: Pid) -> io::Result<()> {
     let ended = pidfd_open(first, PidfdFlags::empty())?;
     let mut listening = true;
@@ -210,7 +211,7 @@ fn wait_for(ended: &OwnedFd, caller: Option<&File>) -> io::Result<(bool, bool)> 
     Ok((ready.next().unwrap_or_default(), ready.next().unwrap_or_default()))
 }
 
-/// Does what the caller says; whether there is more to hear.
+/// Carries out the caller's word. Returns whether to listen on.
 fn hear(control: &Control, first: &OwnedFd) -> io::Result<bool> {
     let mut word = [0];
     let length = (&control.0).read(&mut word).unwrap_or_default();

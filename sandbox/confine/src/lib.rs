@@ -1,15 +1,18 @@
 //! One native command, confined, on Linux.
 //!
-//! [`run`] starts a command in namespaces of its own through an init stage of ours, [`init`]: this program, started again. What
-//! the command sees is what its [`Request`] names: the system's folders read-only, the folders that were declared, a private
-//! `/tmp`, a network that ends at its own loopback. What it writes to its workspace goes into the upper layer of an overlay.
-//! Once it has ended, [`overlay::Changes`] reads that layer, says what is in it, and applies all of it to the workspace or none.
+//! [`run`] starts a command in new namespaces through an init stage, [`init`]: the caller's own program, executed again. The
+//! command sees what its [`Request`] names and nothing else: the system's folders read-only, the declared folders, a private
+//! `/tmp`, and a network that ends at its own loopback. Its writes to the workspace go to the upper layer of an overlay. Once it
+//! has ended, [`overlay::Changes`] lists what the layer holds, and applies all of it to the workspace or none.
 //!
-//! A mechanism that the kernel or its policy refuses fails the run with its name ([`Mechanism`]), unless the request says by
-//! name that the operator does without it ([`Lack`]). [`probe`] says which there are.
+//! A mechanism that the kernel or its policy refuses fails the run with its name ([`Mechanism`]), unless the request accepts the
+//! [`Lack`]. [`probe()`] tries them all.
 //!
-//! This crate knows no kernel of Ephor, no permit and no agent. It reads no clock, spawns no task and starts no thread. What is
-//! absent after a run: a process of it, a mount, a descriptor. What stays is the upper layer, until [`overlay::discard`].
+//! The command keeps the user and group of the caller and has no capability: started by root, it is root in name only, and files of
+//! other users are closed to it.
+//!
+//! This crate knows no kernel of Ephor, no permit and no agent. It spawns no task and starts no thread, and takes its time from
+//! tokio. After a run no process, mount or descriptor of it is left. The upper layer stays until [`overlay::discard`].
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("what a command is confined with here is Linux's");

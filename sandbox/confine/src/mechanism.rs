@@ -1,4 +1,4 @@
-//! What confines a command, by name.
+//! The mechanisms that confine a command.
 
 use std::{fmt, io};
 
@@ -8,16 +8,16 @@ use minicbor::{Decode, Encode};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Mechanism {
-    /// User namespaces, and with them those for processes, IPC, the host's name, mounts and the network.
+    /// User namespaces, and with them PID, IPC, UTS, mount, cgroup and network namespaces.
     #[n(0)]
     Namespaces,
-    /// Mounting within the user namespace: the new root and what is bound into it.
+    /// Mounting within the user namespace.
     #[n(1)]
     Mounts,
     /// The overlay over the workspace (Linux 5.11).
     #[n(2)]
     Overlay,
-    /// A `/proc` of the command's own process namespace.
+    /// A `/proc` of the command's own PID namespace.
     #[n(3)]
     Proc,
     /// The loopback of the command's own network namespace.
@@ -35,7 +35,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// All of them, in the order in which a run needs them.
+    /// All mechanisms, in the order in which a run needs them.
     pub const ALL: [Self; 8] = [
         Self::Cgroup,
         Self::Namespaces,
@@ -47,7 +47,7 @@ impl Mechanism {
         Self::Seccomp,
     ];
 
-    /// What an operator can do where it is lacking.
+    /// What an operator can do where the mechanism is missing.
     #[must_use]
     pub const fn mend(self) -> &'static str {
         match self {
@@ -67,12 +67,13 @@ impl Mechanism {
             Self::Landlock => "use Linux 5.13 or later with `landlock` among the security modules (lsm=), or accept `landlock`",
             Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER, or accept `seccomp`",
             Self::Cgroup => {
-                "delegate a cgroup v2 with the controllers memory and pids (systemd: Delegate=yes) and name it, or accept `cgroup`"
+                "delegate a cgroup v2 with the controllers memory and pids and no process of its own \
+                 (systemd: Delegate=yes, DelegateSubgroup=node) and name it, or accept `cgroup`"
             }
         }
     }
 
-    /// The name by which a run may do without it; none for those without which nothing is confined.
+    /// The lack that a request may accept; none for a mechanism without which nothing is confined.
     #[must_use]
     pub const fn lack(self) -> Option<Lack> {
         match self {
@@ -101,7 +102,7 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// A mechanism that the operator's configuration has accepted to do without. What each leaves open:
+/// A missing mechanism that a request may accept. Each variant says what that leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Lack {
@@ -111,32 +112,32 @@ pub enum Lack {
     /// The command has no loopback. Nothing is left open.
     #[n(1)]
     Loopback,
-    /// Only the mounts say what may be read and written.
+    /// Mounts alone decide what can be read and written.
     #[n(2)]
     Landlock,
-    /// Every system call of the kernel is within reach, and with it sockets of the declared folders.
+    /// Every system call is within reach, and so are Unix sockets in the declared folders.
     #[n(3)]
     Seccomp,
-    /// Memory is bounded for each process and not for all of them together. Before Linux 6.14 and as root, the number of
-    /// processes is not bounded at all.
+    /// Only the private data of each process is bounded, not the memory of all processes together nor shared memory. If the host
+    /// runs out, the kernel kills the command first. As root before Linux 6.14, the number of processes is not bounded.
     #[n(4)]
     Cgroup,
 }
 
-/// A mechanism that is not there, and what the kernel said.
+/// A missing mechanism, with the kernel's error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lacking {
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// What was tried.
+    /// The step that failed.
     pub step: String,
-    /// What the kernel said to it; absent where it was not the kernel that refused.
+    /// The kernel's error number; absent if it was not the kernel that refused.
     pub errno: Option<i32>,
 }
 
 impl fmt::Display for Lacking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not there: {}", self.mechanism, self.step)?;
+        write!(f, "the mechanism `{}` is missing: {}", self.mechanism, self.step)?;
         if let Some(errno) = self.errno {
             write!(f, ": {}", io::Error::from_raw_os_error(errno))?;
         }

@@ -1,14 +1,14 @@
 //! What a command has changed: the upper layer of its overlay, read by the host, described, and applied to the workspace.
 //!
-//! An upper layer is what a stranger has left. It is walked from one open folder, by names, and no link in it is followed; a
-//! list of [`Changes`] is bounded in number and bytes; and what is neither a file, a folder nor a link, or would carry rights
-//! (setuid, setgid), makes the whole list refused.
+//! The upper layer is untrusted input. It is walked from one open folder, by name, without following links. The number of
+//! [`Changes`] and their bytes are bounded. A device, socket or pipe in it, or a setuid or setgid file, refuses the whole list.
 //!
-//! Beside each change stands what it replaces, as it was when the list was made. [`Changes::apply`] hands that to the caller first,
-//! so that it can be kept for undo, and then changes all or nothing. What is no longer as it was then is not touched.
+//! Each change also describes what it replaces, as of the time of the list. [`Changes::apply`] hands that to the caller first, to
+//! be kept for undo, and then changes all or nothing. A path that another process has changed since refuses all.
 //!
-//! What is not carried over: owners, extended attributes, access control lists, times of folders and links, and that two
-//! names are one file (hard links). A folder that is renamed is a removal and a creation, as overlayfs itself has it.
+//! Not carried over: owners, extended attributes, access control lists, times of folders and links, and hard links, which become
+//! files of their own. Renaming a folder of the workspace fails with EXDEV, as overlayfs has it without `redirect_dir`; `mv` then
+//! copies and removes.
 
 mod apply;
 mod discard;
@@ -26,50 +26,50 @@ use ephor_base::Digest;
 pub use self::{apply::ApplyError, discard::discard};
 use self::tree::Tree;
 
-/// The longest path in a list of changes, from the workspace down, in bytes. It fits into one call of Linux.
+/// The longest path of a change, relative to the workspace, in bytes. It stays below PATH_MAX.
 pub const LONGEST_PATH: usize = 4_000;
 
-/// How long a list may be.
+/// Bounds of a list of changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Changes.
+    /// The most changes.
     pub changes: usize,
-    /// Bytes in all files that are created or changed. Holes count.
+    /// The most bytes in all created and modified files together, holes included.
     pub bytes: u64,
 }
 
 impl Bounds {
-    /// What one command of a coding agent takes.
+    /// Enough for one command of a coding agent.
     pub const USUAL: Self = Self { changes: 200_000, bytes: 8 << 30 };
 }
 
-/// What there is at a path, as far as a list tells.
+/// The kind of file at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A regular file, with its bytes.
+    /// A regular file, with its length in bytes.
     File(u64),
     /// A folder.
     Folder,
-    /// A symbolic link, with what it holds. It may lead anywhere.
+    /// A symbolic link, with its target, which may lie anywhere.
     Link(PathBuf),
-    /// A device, a socket or a pipe: these are only ever removed.
+    /// A device, a socket or a pipe. A change can only remove these.
     Special,
 }
 
-/// What a change replaces.
+/// The state of a path before a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Before {
-    /// What it is.
+    /// The kind of file.
     pub kind: Kind,
     /// Its permissions, with setuid, setgid and sticky (`0o7777`).
     pub mode: u32,
     stamp: Stamp,
 }
 
-/// What a change leaves.
+/// The state of a path after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct After {
-    /// What it is.
+    /// The kind of file.
     pub kind: Kind,
     /// Its permissions.
     pub mode: u32,
@@ -79,7 +79,7 @@ pub struct After {
     modified: (i64, u32),
 }
 
-/// By which a file is known again. Not by when its inode was changed: a name of it that is taken away changes that.
+/// Identifies one state of a file. The inode's change time is left out: renaming the file changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stamp {
     device: (u32, u32),
@@ -88,32 +88,32 @@ struct Stamp {
     modified: (i64, u32),
 }
 
-/// One path that is no longer what it was. At least one side is there.
+/// One path that differs from the workspace. At least one of the two states is present.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// From the workspace down; empty for the workspace itself.
+    /// Relative to the workspace; empty for the workspace itself.
     pub path: PathBuf,
-    /// What is in the workspace.
+    /// The state in the workspace; absent if nothing was there.
     pub before: Option<Before>,
-    /// What the command has left.
+    /// The state that the command left; absent if it removed the path.
     pub after: Option<After>,
 }
 
-/// What a change does, in a word.
+/// The kind of change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// There was nothing at the path.
     Created,
     /// There is nothing any more.
     Removed,
-    /// Only the permissions are others.
+    /// Only the permissions differ.
     Mode,
-    /// Another kind, other bytes, another target; or a file was written with what it held.
+    /// The kind, the bytes or the target differ; or a file was rewritten with the bytes it had.
     Modified,
 }
 
 impl Change {
-    /// What it does.
+    /// The kind of change.
     #[must_use]
     pub fn act(&self) -> Act {
         let (before, after) = match (&self.before, &self.after) {
@@ -126,9 +126,9 @@ impl Change {
     }
 }
 
-/// All that a command has changed, in the order of the paths, a folder before what is in it.
+/// All changes of one command, sorted by path, a folder before its entries.
 ///
-/// It holds the workspace and the upper layer open, so that it is applied to the very folders that it was read from.
+/// Holds the workspace and the upper layer open, so that it is applied to the same folders that it was read from.
 #[derive(Debug)]
 pub struct Changes {
     list: Vec<Change>,
@@ -141,14 +141,14 @@ pub struct Changes {
 pub enum Protection {
     /// It may.
     Open,
-    /// It may not, and with it nothing of the list.
+    /// It may not, and the whole list is refused.
     Protected,
 }
 
-/// Takes what a change replaces: its path, what it is, and for a file an open descriptor to read it.
+/// Keeps the state that a change replaces: its path, its description, and for a regular file an open descriptor to read it.
 pub type Keep<'a> = dyn FnMut(&Path, &Before, Option<&File>) -> io::Result<()> + 'a;
 
-/// Why there is no list. Nothing was changed.
+/// Why no list could be made. The workspace is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// More changes than the bounds allow.
@@ -160,7 +160,7 @@ pub enum ReadError {
     /// More bytes than the bounds allow.
     #[error("what the command has written, with `{path}`, is longer than {most} bytes")]
     Large {
-        /// The file with which it became too much.
+        /// The file that exceeds the bound.
         path: PathBuf,
         /// The bound.
         most: u64,
@@ -183,22 +183,22 @@ pub enum ReadError {
         /// Which.
         path: PathBuf,
     },
-    /// What the system says.
+    /// The error of the system.
     #[error("`{path}` cannot be read")]
     Io {
         /// Of the workspace or the upper layer.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Changes {
-    /// Reads what a command has left in `upper`, over `workspace`. Nothing of the run may be alive. Reads whole files: it is to
-    /// be called where that may take its time.
+    /// Reads the changes that a command left in `upper`, relative to `workspace`, after [`run`](crate::run) has returned. Blocks:
+    /// it reads every created and modified file to digest it.
     ///
     /// # Errors
-    /// [`ReadError`], at the first thing that cannot be in a list.
+    /// [`ReadError`], at the first entry that cannot be in a list.
     pub fn read(workspace: &Path, upper: &Path, bounds: Bounds) -> Result<Self, ReadError> {
         let open = |path: &Path| Tree::open(path).map_err(|source| ReadError::Io { path: path.into(), source });
         let (workspace, upper) = (open(workspace)?, open(upper)?);
@@ -211,7 +211,7 @@ impl Changes {
         &self.list
     }
 
-    /// Makes the workspace what the command has left, or leaves it as it is.
+    /// Applies all changes to the workspace, or none. Blocks.
     ///
     /// First `protection` is asked about every path; then `keep` gets what each change replaces or removes; then everything new
     /// is written into a staging folder in the workspace; and only then the workspace is changed, by renames. If one of those

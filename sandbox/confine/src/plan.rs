@@ -1,4 +1,4 @@
-//! What [`run`](crate::run) and the init stage say to each other, over one socket.
+//! The messages between [`run`](crate::run) and the init stage, over one socket.
 
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 
@@ -12,22 +12,22 @@ pub(crate) const FLAG: &str = "ephor-confine-init";
 /// The longest plan or report, in bytes.
 pub(crate) const LONGEST: usize = 2 << 20;
 
-/// End what runs: SIGTERM to all of it.
+/// The caller's word to send SIGTERM to all processes of the run.
 pub(crate) const TERMINATE: u8 = b'T';
-/// End what runs now.
+/// The caller's word to kill the run.
 pub(crate) const KILL: u8 = b'K';
 
-/// All that the init stage needs to know.
+/// The request, as the init stage gets it.
 #[derive(Debug, Encode, Decode)]
 pub(crate) struct Plan {
-    /// The program and its arguments; nothing if only the mechanisms are tried.
+    /// The program and its arguments; empty if only the mechanisms are tried.
     #[n(0)]
     pub(crate) arguments: Vec<ByteVec>,
     #[n(1)]
     pub(crate) environment: Vec<(ByteVec, ByteVec)>,
     #[n(2)]
     pub(crate) workspace: Folder,
-    /// Where the command starts.
+    /// The working directory.
     #[n(3)]
     pub(crate) directory: ByteVec,
     #[n(4)]
@@ -36,12 +36,12 @@ pub(crate) struct Plan {
     pub(crate) scratch: ByteVec,
     #[n(6)]
     pub(crate) accepted: Vec<Lack>,
-    /// The file that takes this process into the cgroup.
+    /// The `cgroup.procs` file of the run's cgroup.
     #[n(7)]
     pub(crate) cgroup: Option<ByteVec>,
     #[n(8)]
     pub(crate) bounds: Bounds,
-    /// Where to listen on the loopback, for the caller to accept.
+    /// The port of the loopback whose listener the caller gets.
     #[n(9)]
     pub(crate) port: Option<u16>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Folder {
     pub(crate) how: How,
 }
 
-/// How a folder is seen.
+/// How the command sees a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Encode, Decode)]
 #[cbor(index_only)]
 pub(crate) enum How {
@@ -71,15 +71,15 @@ pub(crate) enum How {
     Overlay,
 }
 
-/// What the kernel is to hold the command to.
+/// The limits that the kernel enforces.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(crate) struct Bounds {
-    /// Bytes of data a process may have.
+    /// Bytes of private data of one process.
     #[n(0)]
     pub(crate) memory: u64,
     #[n(1)]
     pub(crate) processes: u64,
-    /// Bytes a file may grow to.
+    /// Bytes of one file.
     #[n(2)]
     pub(crate) file: u64,
     #[n(3)]
@@ -89,16 +89,16 @@ pub(crate) struct Bounds {
     pub(crate) temporary: u64,
 }
 
-/// What the init stage tells.
+/// A message of the init stage.
 #[derive(Debug, Encode, Decode)]
 pub(crate) enum Report {
-    /// A mechanism is not there, so that nothing was run.
+    /// A mechanism is missing, and nothing is run.
     #[n(0)]
     Lacks(#[n(0)] Mechanism, #[n(1)] String, #[n(2)] i32),
-    /// A mechanism is not there, and the run goes on without it.
+    /// A mechanism is missing, and the run goes on without it.
     #[n(6)]
     Without(#[n(0)] Mechanism, #[n(1)] String, #[n(2)] i32),
-    /// Something else went wrong, and nothing was run.
+    /// Another step failed, and nothing is run.
     #[n(1)]
     Failed(#[n(0)] String, #[n(1)] i32),
     /// The folder of this path is not the one that the request was made for.
@@ -107,16 +107,16 @@ pub(crate) enum Report {
     /// The program cannot be started.
     #[n(3)]
     NoProgram(#[n(0)] i32),
-    /// The command has ended by itself.
+    /// The command exited with this status.
     #[n(4)]
     Exited(#[n(0)] i32),
-    /// The command was ended by a signal.
+    /// This signal ended the command.
     #[n(5)]
     Killed(#[n(0)] i32),
-    /// The descriptor that comes with this report listens on the loopback of the command.
+    /// The descriptor that is sent with this report listens on the command's loopback.
     #[n(7)]
     Listening,
-    /// All that was waited for has used this: microseconds as user and in the kernel, and the bytes of the largest process.
+    /// Used by all reaped processes: microseconds in user mode, microseconds in the kernel, and the resident bytes of the largest.
     #[n(8)]
     Used(#[n(0)] u64, #[n(1)] u64, #[n(2)] u64),
 }
@@ -133,7 +133,7 @@ pub(crate) fn path(bytes: &ByteVec) -> PathBuf {
     PathBuf::from(text(bytes))
 }
 
-/// The value, its length before it.
+/// The value's encoding after its length.
 pub(crate) fn framed<T: Encode<()>>(value: &T) -> io::Result<Vec<u8>> {
     let bytes = ephor_base::cbor::to_vec(value);
     let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= LONGEST);
@@ -141,7 +141,7 @@ pub(crate) fn framed<T: Encode<()>>(value: &T) -> io::Result<Vec<u8>> {
     Ok([&length.to_be_bytes(), &*bytes].concat())
 }
 
-/// The first value of `bytes`, and what is behind it. Nothing if it is not all there.
+/// The first value of `bytes`, and the bytes behind it; none if it is incomplete.
 pub(crate) fn unframed<T: for<'b> Decode<'b, ()> + Encode<()>>(bytes: &[u8]) -> io::Result<Option<(T, &[u8])>> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let length = usize::try_from(u32::from_be_bytes(*length)).map_err(io::Error::other)?;

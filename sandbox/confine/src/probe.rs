@@ -1,4 +1,4 @@
-//! Which mechanisms there are, for `ephor doctor`.
+//! Which mechanisms this machine offers.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -8,33 +8,33 @@ use crate::{
     run::{self, RunError},
 };
 
-/// No command runs in a trial, so it takes a part of this.
+/// A trial runs no command, so it takes much less.
 const TRIAL: Limits = Limits { deadline: Duration::from_secs(10), ..Limits::USUAL };
 
 /// Whether a mechanism is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// It works: it was tried.
+    /// It was tried and works.
     Works,
-    /// It does not.
+    /// It was tried and does not work.
     Lacks(Lacking),
-    /// It was not tried, because one before it is lacking.
+    /// It was not tried, because one that it needs is missing.
     Untried,
 }
 
 /// Why nothing could be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// About the folders.
+    /// The folders cannot be used.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// About the init stage.
+    /// The init stage failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Tries each mechanism, as a run would, on an empty `workspace` with an empty `scratch` folder of mode 700, and with the delegated
-/// `cgroup` if there is one. No command runs. The caller discards both folders.
+/// Tries each mechanism as a run would, on an empty `workspace`, an empty `scratch` folder of mode 700, and the delegated `cgroup`
+/// if there is one. Runs no command. The caller discards both folders. [`Mechanism::mend`] says what an operator can do.
 ///
 /// # Errors
 /// [`ProbeError`], if nothing could be tried.

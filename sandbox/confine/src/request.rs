@@ -1,4 +1,4 @@
-//! What is to be run, and within which bounds. Everything is bounded when a [`Request`] is made.
+//! A request for one run. Every part of it is checked and bounded when it is made.
 
 use std::{
     collections::BTreeSet,
@@ -12,63 +12,67 @@ use std::{
 
 use crate::{
     mechanism::Lack,
+    overlay::LONGEST_PATH,
     plan::{self, Bounds, Folder, How, Plan, bytes},
 };
 
-/// The most arguments, variables, and bytes of both together. Linux allows more, from some programs to none.
+/// The most arguments.
 pub const MOST_ARGUMENTS: usize = 4_096;
-/// See [`MOST_ARGUMENTS`].
+/// The most variables.
 pub const MOST_VARIABLES: usize = 1_024;
-/// See [`MOST_ARGUMENTS`]. One argument may have 128 KiB in Linux.
+/// The most bytes of arguments and variables together. Linux takes 128 KiB in one of them.
 pub const MOST_BYTES: usize = 120 << 10;
 /// The most folders that can be declared.
 pub const MOST_FOLDERS: usize = 64;
 
-/// What Ephor puts there itself, so that nothing else can be.
+/// Paths that the init stage mounts or hides itself.
 const RESERVED: [&str; 11] =
     ["/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// How a declared folder is seen.
+/// How the command sees a declared folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// It can be read and its programs run.
+    /// Files can be read and executed.
     ReadOnly,
-    /// It can be written to, at once and without a list of changes: a cache.
+    /// Files can also be written, in place and without a list of changes: for a cache.
     ReadWrite,
 }
 
-/// How the workspace is seen.
+/// How the command sees the workspace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workspace {
-    /// What is written goes into an upper layer.
+    /// Writes go to the upper layer of an overlay.
     Overlay,
-    /// Nothing can be written. Needs no overlay.
+    /// Writes are refused. Needs no overlay.
     ReadOnly,
 }
 
-/// What a run may use. Each has a most, [`Limits::MOST`]; none may be 0.
+/// Limits of a run. None may be 0 or above [`Limits::MOST`].
+///
+/// The size of the upper layer as a whole is bounded only by the file system of the scratch folder: Linux has no unprivileged
+/// quota for a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How long the command may take. What follows is SIGTERM, and after [`Limits::grace`] SIGKILL.
+    /// Wall time until SIGTERM to all processes; after [`Limits::grace`] SIGKILL follows.
     pub deadline: Duration,
-    /// How long what was told to end may still take.
+    /// Wall time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Bytes that are kept of each of stdout and stderr.
+    /// Bytes kept of each of stdout and stderr.
     pub output: usize,
-    /// Bytes of memory: of all processes together in a cgroup, of the data of each one without.
+    /// Bytes of memory: of all processes together with a cgroup, of the private data of each process without.
     pub memory: u64,
-    /// Processes and threads at a time.
+    /// Processes and threads at one time.
     pub processes: u64,
-    /// Bytes a file may have.
+    /// Bytes of one file.
     pub file: u64,
-    /// Descriptors a process may have.
+    /// Open descriptors of one process.
     pub open_files: u64,
-    /// Bytes in the private `/tmp`, which is memory.
+    /// Bytes in the private `/tmp`, a tmpfs.
     pub temporary: u64,
 }
 
 impl Limits {
-    /// The most of each.
+    /// The upper bound of each limit.
     pub const MOST: Self = Self {
         deadline: Duration::from_hours(24),
         grace: Duration::from_secs(60),
@@ -80,7 +84,7 @@ impl Limits {
         temporary: 64 << 30,
     };
 
-    /// As [`Limits::MOST`], but what one command of a coding agent takes.
+    /// Enough for one command of a coding agent.
     pub const USUAL: Self = Self {
         deadline: Duration::from_mins(2),
         grace: Duration::from_secs(2),
@@ -117,57 +121,57 @@ impl Default for Limits {
     }
 }
 
-/// Why a request cannot be made. Nothing has happened, and the caller is at fault.
+/// Why a request is refused. The caller is at fault; nothing has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// No program, more than there may be, or a NUL in one.
+    /// No program, too many arguments, or a NUL in one.
     #[error("there are between 1 and {MOST_ARGUMENTS} arguments without NUL")]
     Arguments,
-    /// An empty name, one with `=`, a NUL, a name twice, or more than there may be.
+    /// An empty name, a name with `=`, a NUL, a name given twice, or too many variables.
     #[error("the variable `{0}` cannot be set: names are distinct and without `=`, at most {MOST_VARIABLES}, without NUL")]
     Variable(String),
     /// Arguments and variables are longer than [`MOST_BYTES`].
     #[error("arguments and environment have more than {MOST_BYTES} bytes")]
     Long,
-    /// Not a path as it can be bound: absolute, without links, `.` or `..`.
-    #[error("`{path}` is not the whole path of a folder without links")]
-    NotWhole {
+    /// The path is not absolute and canonical, or is no folder.
+    #[error("`{path}` is not the absolute, canonical path of a folder")]
+    NotCanonical {
         /// The path.
         path: PathBuf,
     },
-    /// What the system says of a folder.
+    /// The system's error about a folder.
     #[error("`{path}` cannot be used")]
     Folder {
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A folder where the system's are, or the private `/tmp` itself.
-    #[error("`{path}` lies where a command has folders of its own")]
+    /// The path is one that the init stage mounts itself, or lies below one.
+    #[error("`{path}` is hidden in a run by a folder of its own")]
     Reserved {
         /// The path.
         path: PathBuf,
     },
-    /// Two folders of which one lies in the other.
-    #[error("`{path}` and `{other}` lie in one another")]
+    /// One of two folders contains the other.
+    #[error("one of `{path}` and `{other}` contains the other")]
     Overlap {
         /// The path.
         path: PathBuf,
-        /// The folder that was named before.
+        /// The folder that was declared before.
         other: PathBuf,
     },
     /// More than [`MOST_FOLDERS`].
     #[error("there are at most {MOST_FOLDERS} folders")]
     Folders,
-    /// The scratch folder has something in it, or others than its owner can use it.
+    /// The scratch folder is not empty, or its mode is not 700.
     #[error("the scratch folder `{path}` is not an empty folder of mode 700")]
     Scratch {
         /// The path.
         path: PathBuf,
     },
-    /// Where the command starts is not a path down from the workspace.
-    #[error("`{path}` does not lead down from the workspace")]
+    /// The working directory is not a relative path below the workspace.
+    #[error("`{path}` is not a relative path below the workspace")]
     Directory {
         /// The path.
         path: PathBuf,
@@ -177,10 +181,10 @@ pub enum RequestError {
     Limit(&'static str),
 }
 
-/// One command and what it may see and use.
+/// One command, with what it may see and use.
 ///
-/// Folders are the ones that they are when they are named here, by device and inode: if another lies at the path once the command
-/// starts, the run fails.
+/// Folders are fixed by device and inode when they are declared. If another folder lies at the path when the command starts, the
+/// run fails.
 #[derive(Clone, Debug)]
 pub struct Request {
     arguments: Vec<OsString>,
@@ -196,14 +200,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request to run `arguments`, whose first is the program (a path, or a name that is looked up in the `PATH` of the
-    /// environment that was declared), in `workspace`, which the command sees at its own path.
+    /// A request to run `arguments` in `workspace`, which keeps its path inside. The first argument is the program: a path, or a
+    /// name that is looked up in the declared `PATH`.
     ///
     /// `scratch` is an empty folder of mode 700 that the caller made for this run, on a file system that can hold the upper
-    /// layer of an overlay. The upper layer stays there ([`Request::upper`]) until the caller discards it.
+    /// layer of an overlay. The upper layer ([`Request::upper`]) stays there until the caller discards the folder.
     ///
     /// # Errors
-    /// [`RequestError`], about any of the four.
+    /// [`RequestError`].
     pub fn new(
         arguments: Vec<OsString>,
         workspace: &Path,
@@ -255,10 +259,10 @@ impl Request {
         self.short()
     }
 
-    /// Declares a folder, which the command sees at its own path.
+    /// Declares a folder, which keeps its path inside.
     ///
     /// # Errors
-    /// [`RequestError`], about the folder.
+    /// [`RequestError`].
     pub fn folder(mut self, path: &Path, access: Access) -> Result<Self, RequestError> {
         let how = match access {
             Access::ReadOnly => How::ReadOnly,
@@ -274,13 +278,13 @@ impl Request {
         Ok(self)
     }
 
-    /// Where the command starts, from the workspace down. Without it: in the workspace.
+    /// Sets the working directory, relative to the workspace, which is the default.
     ///
     /// # Errors
     /// [`RequestError::Directory`].
     pub fn directory(mut self, path: &Path) -> Result<Self, RequestError> {
         let down = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if !down || path.as_os_str().len() > overlay_path() || path.as_os_str().as_bytes().contains(&0) {
+        if !down || path.as_os_str().len() > LONGEST_PATH || path.as_os_str().as_bytes().contains(&0) {
             return Err(RequestError::Directory { path: path.into() });
         }
         self.directory = plan::path(&self.workspace.path).join(path);
@@ -297,22 +301,22 @@ impl Request {
         Ok(self)
     }
 
-    /// Says that the operator's configuration does without this.
+    /// Accepts, by the operator's configuration, that a mechanism may be missing.
     #[must_use]
     pub fn accepting(mut self, lack: Lack) -> Self {
         self.accepted.insert(lack);
         self
     }
 
-    /// Names the delegated cgroup v2 below which each run gets one of its own. Without it [`Lack::Cgroup`] has to be accepted.
+    /// Sets the delegated cgroup v2 in which each run gets a child. Without one, [`Lack::Cgroup`] has to be accepted.
     #[must_use]
     pub fn cgroup(mut self, folder: PathBuf) -> Self {
         self.cgroup = Some(folder);
         self
     }
 
-    /// Gives the command one way out: what it connects to at this port of its loopback, the caller accepts
-    /// ([`Event::Listening`](crate::Event::Listening)). Without it, no connection leaves its network namespace.
+    /// Opens one port of the command's loopback to the caller, who accepts the connections
+    /// ([`Event::Listening`](crate::Event::Listening)). Without it, no connection leaves the network namespace.
     #[must_use]
     pub fn port(mut self, port: NonZeroU16) -> Self {
         self.port = Some(port);
@@ -325,7 +329,7 @@ impl Request {
         plan::path(&self.workspace.path)
     }
 
-    /// Where the upper layer lies, once the command has run.
+    /// Where the upper layer lies once the command has run.
     #[must_use]
     pub fn upper(&self) -> PathBuf {
         plan::path(&self.scratch.path).join(UPPER)
@@ -348,7 +352,7 @@ impl Request {
         self.cgroup.as_deref()
     }
 
-    /// The plan for the init stage, with the file that takes it into its cgroup.
+    /// The plan for the init stage, with the file through which it enters its cgroup.
     pub(crate) fn plan(&self, cgroup: Option<&Path>) -> Plan {
         let variable = |(name, value): &(OsString, OsString)| (bytes(name), bytes(value));
         Plan {
@@ -381,19 +385,15 @@ impl Request {
 /// The upper layer, in the scratch folder.
 pub(crate) const UPPER: &str = "upper";
 
-const fn overlay_path() -> usize {
-    crate::overlay::LONGEST_PATH
-}
-
 /// The folder at `path` as it is now.
 fn folder(path: &Path, how: How) -> Result<Folder, RequestError> {
     let failed = |source| RequestError::Folder { path: path.into(), source };
     if path.canonicalize().map_err(failed)?.as_os_str() != path.as_os_str() {
-        return Err(RequestError::NotWhole { path: path.into() });
+        return Err(RequestError::NotCanonical { path: path.into() });
     }
     let found = path.symlink_metadata().map_err(failed)?;
     if !found.is_dir() {
-        return Err(RequestError::NotWhole { path: path.into() });
+        return Err(RequestError::NotCanonical { path: path.into() });
     }
     Ok(Folder { path: bytes(path), device: found.dev(), inode: found.ino(), how })
 }
@@ -428,7 +428,7 @@ fn empty(path: &Path) -> Result<Folder, RequestError> {
     Ok(scratch)
 }
 
-/// What a plan says of mechanisms alone.
+/// A plan that only tries the mechanisms.
 pub(crate) fn trial(request: &Request) -> Plan {
     Plan { arguments: Vec::new(), ..request.plan(None) }
 }

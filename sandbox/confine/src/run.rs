@@ -1,4 +1,4 @@
-//! Running a command from outside: starting the init stage, draining what it writes, ending it.
+//! The caller's side of a run: starts the init stage, drains its output and ends it.
 
 mod cgroup;
 mod output;
@@ -32,17 +32,17 @@ use crate::{
     request::{Limits, Request},
 };
 
-/// How long a namespace may take to vanish once everything in it was killed.
+/// How long a PID namespace may take to end once its processes were killed.
 const LAST: Duration = Duration::from_secs(30);
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// By itself, with this status (0 to 255).
+    /// It exited with this status (0 to 255).
     Exited(i32),
-    /// By a signal that Ephor did not send.
+    /// A signal that the run did not send ended it.
     Killed(i32),
-    /// The deadline came.
+    /// It ran until its deadline.
     Deadline,
     /// The caller stopped it.
     Stopped,
@@ -50,47 +50,47 @@ pub enum End {
     OutOfMemory,
 }
 
-/// What a run took. Of processes that were killed with the deadline or by the caller, because they ignored SIGTERM, nothing is
-/// known.
+/// The resources that a run used. Processes that were killed because they ignored SIGTERM are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Used {
-    /// Processor time of all processes in their own code.
+    /// Processor time of all processes in user mode.
     pub user: Duration,
     /// Processor time of all processes in the kernel.
     pub system: Duration,
-    /// Bytes of memory that the largest process held at once.
+    /// The most bytes of memory that one process had resident.
     pub memory: u64,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// How it ended.
     pub end: End,
-    /// What it wrote to stdout.
+    /// Its standard output.
     pub stdout: Captured,
-    /// What it wrote to stderr.
+    /// Its standard error.
     pub stderr: Captured,
-    /// What it took.
+    /// The resources it used.
     pub used: Used,
     /// The mechanisms it ran without, each accepted by the request.
     pub without: Vec<Lacking>,
 }
 
-/// What happens while a command runs.
+/// An event while a command runs.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It has written something.
+    /// The command wrote these bytes.
     Output(Stream, &'a [u8]),
-    /// Before it starts: what it can connect to, at the port of [`Request::port`] on its loopback. The caller accepts, decides and
-    /// passes on; nothing else leads out of its network. It never blocks. The caller drops it when the run is over.
+    /// Sent once before the command starts, if the request has a [`Request::port`]: the listener at that port of the command's
+    /// loopback, nonblocking. The caller accepts, decides and forwards; no other connection leaves the network namespace. The
+    /// caller drops it when the run is over.
     Listening(TcpListener),
 }
 
-/// Why a command did not run, or what it came to is not known.
+/// Why a command did not run, or why its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A mechanism is not there and was not accepted to be lacking. Nothing ran.
+    /// A mechanism is missing and the request does not accept that. Nothing ran.
     #[error("{0}")]
     Lacking(Lacking),
     /// A folder of the request is not what it was when the request was made. Nothing ran.
@@ -99,36 +99,36 @@ pub enum RunError {
         /// The path.
         path: PathBuf,
     },
-    /// The program is not there, or cannot be executed. Nothing ran.
+    /// The program does not exist or cannot be executed. Nothing ran.
     #[error("the program cannot be started")]
     Program(#[source] io::Error),
-    /// The init stage could not be started, or could not do something that is no mechanism. Nothing ran.
+    /// The init stage could not be started, or one of its steps failed. Nothing ran.
     #[error("the command was not started: {step}")]
     NotStarted {
         /// What was tried.
         step: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The init stage ended without a word, as when it is killed from outside. The command may have run; none of it is left.
-    #[error("the init stage ended without saying how the command did: {0}")]
+    /// The init stage ended without a report, as when it is killed from outside. The command may have run; no process is left.
+    #[error("the init stage ended without reporting the command's outcome: {0}")]
     Silent(ExitStatus),
-    /// What was killed does not end: it hangs in the kernel. It may still run.
+    /// Killed processes do not end: they hang in the kernel.
     #[error("the command was killed and has not ended")]
     Hangs,
-    /// Waiting for it failed. It has been told to end.
+    /// Waiting for the command failed. It is killed.
     #[error("waiting for the command failed")]
     Waiting(#[source] io::Error),
 }
 
 /// Runs a command to its end, its deadline, or until `stop` resolves, whichever comes first.
 ///
-/// `seen` gets each piece of output as it comes, also what is beyond the bound and kept nowhere. When this returns, no process of
-/// the run is left, nor a mount. When the future is dropped, all of it is killed, without the time to end by itself. It runs
-/// within a tokio runtime with time and I/O, and spawns nothing.
+/// `seen` gets each piece of output as it comes, including the part beyond the bound, which is not kept. When this returns, no
+/// process and no mount of the run is left. Dropping the future kills the run without grace. Must be polled within a tokio
+/// runtime with time and I/O; spawns nothing.
 ///
 /// # Errors
-/// [`RunError`]. That a command fails is no error.
+/// [`RunError`]. A command that fails is not an error.
 pub async fn run(
     request: &Request,
     seen: &(dyn Fn(Event<'_>) + Sync),
@@ -160,7 +160,7 @@ pub async fn run(
     Ok(Ended { end, stdout, stderr, used: told.used, without })
 }
 
-/// Carries out a plan without a command, which tries the mechanisms alone.
+/// Carries out a plan without a command, which only tries the mechanisms.
 pub(crate) async fn attempt(plan: &Plan, limits: Limits) -> Result<Told, RunError> {
     Running::start(plan).await?.finish(limits, &drop, std::future::pending()).await
 }
@@ -196,6 +196,8 @@ impl Running {
         let child = Command::new("/proc/self/exe")
             .arg(FLAG)
             .env_clear()
+            // Signals of a terminal go to the caller's group alone.
+            .process_group(0)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -207,7 +209,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Goes on to the end, and brings it about when its time has come.
+    /// Waits for the end, or brings it about at the deadline or on `stop`.
     async fn finish(
         mut self,
         limits: Limits,
@@ -220,7 +222,7 @@ impl Running {
     }
 }
 
-/// Waits for the end, and brings it about when its time has come: then also says why.
+/// Waits for the end, or brings it about at the deadline or on `stop`; then also returns which.
 async fn end(
     child: &mut Child,
     control: &mut OwnedWriteHalf,
@@ -239,7 +241,7 @@ async fn end(
         Err(_) => End::Deadline,
     };
     for (word, patience) in [(TERMINATE, limits.grace), (KILL, LAST)] {
-        // An outer process that does not hear it has ended.
+        // Fails only if the outer process has ended.
         let _: io::Result<()> = control.write_all(&[word]).await;
         if let Ok(status) = timeout(patience, child.wait()).await {
             return Ok((status.map_err(RunError::Waiting)?, Some(forced)));
@@ -248,7 +250,7 @@ async fn end(
     Err(RunError::Hangs)
 }
 
-/// What a run came to, but for its output.
+/// The outcome of a run without its output.
 pub(crate) struct Told {
     /// How the outer process ended, which says nothing of the command.
     pub(crate) status: ExitStatus,
@@ -256,7 +258,7 @@ pub(crate) struct Told {
     forced: Option<End>,
     /// How the command ended, if it has.
     pub(crate) end: Option<End>,
-    /// For want of what nothing was run.
+    /// The missing mechanism because of which nothing was run.
     pub(crate) lacks: Option<Lacking>,
     pub(crate) without: Vec<Lacking>,
     used: Used,

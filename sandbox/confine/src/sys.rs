@@ -1,4 +1,4 @@
-//! The calls of the kernel that no library offers safely. This is the only file of the crate with `unsafe`.
+//! System calls that no library offers safely. This is the only file of the crate with `unsafe`.
 #![expect(unsafe_code, reason = "fork, unshare and the like have no safe form")]
 
 use std::{
@@ -16,17 +16,17 @@ use rustix::{
 pub(crate) enum Forked {
     /// The new process.
     Child,
-    /// The old one, with the number of the new.
+    /// The old process, with the PID of the new one.
     Parent(Pid),
 }
 
-/// Makes new namespaces for this process, and for its children where it says so.
+/// Moves this process into new namespaces; of a PID namespace, only its children.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: `FILES` is never among the flags, so the table of descriptors stays as it is.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Forks. The caller has one thread: with more, the child could find a lock taken by a thread that it does not have.
+/// Forks. The caller must have one thread: a lock that another thread holds would never be released in the child.
 pub(crate) fn fork() -> io::Result<Forked> {
     // SAFETY: the init stage has one thread (the kernel refuses to unshare a user namespace with more), so the child is a
     // whole copy of it.
@@ -45,7 +45,7 @@ pub(crate) fn close_the_rest() -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Blocks SIGCHLD and SIGTERM and gives a descriptor that reads them.
+/// Blocks SIGCHLD and SIGTERM and returns a descriptor that reads them.
 pub(crate) fn signals() -> io::Result<OwnedFd> {
     // SAFETY: the set is made by `sigemptyset` before it is read, and lives throughout the calls. The descriptor is new, and
     // nothing else owns it.
@@ -68,8 +68,8 @@ pub(crate) fn signal_all(signal: Signal) {
     unsafe { libc::kill(-1, signal.as_raw()) };
 }
 
-/// What all processes have used that this one has waited for, with those that they have waited for themselves: microseconds as
-/// user, microseconds in the kernel, and the bytes of memory of the largest.
+/// Used by all reaped children and those that they reaped: microseconds in user mode, microseconds in the kernel, and the resident
+/// bytes of the largest.
 pub(crate) fn used() -> (u64, u64, u64) {
     // SAFETY: numbers that are all 0 are a whole structure, which lives throughout the call.
     let used = unsafe {
@@ -77,13 +77,13 @@ pub(crate) fn used() -> (u64, u64, u64) {
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut used);
         used
     };
-    // The kernel gives no number below 0, and none that is too large.
+    // None of these is negative, nor near the largest number.
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
     let micros = |time: libc::timeval| number(time.tv_sec).saturating_mul(1_000_000).saturating_add(number(time.tv_usec));
     (micros(used.ru_utime), micros(used.ru_stime), number(used.ru_maxrss).saturating_mul(1_024))
 }
 
-/// What a mount may not do, set on it and, if `recursive`, on all mounts below.
+/// Sets attributes on a mount and, if `recursive`, on all mounts below it.
 pub(crate) fn restrict(folder: BorrowedFd<'_>, attributes: u64, recursive: bool) -> io::Result<()> {
     let attributes = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let path: &CStr = c"";

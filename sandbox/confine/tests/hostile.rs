@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         test("a_command_that_handles_sigterm_ends_its_own_way", a_command_that_handles_sigterm_ends_its_own_way),
         test("a_command_goes_on_without_its_output", a_command_goes_on_without_its_output),
         test("a_background_process_does_not_delay_the_end", a_background_process_does_not_delay_the_end),
+        test("a_command_that_stops_itself_is_killed", a_command_that_stops_itself_is_killed),
         test("a_caller_can_stop_a_command", a_caller_can_stop_a_command),
         test("a_dropped_run_leaves_no_process", a_dropped_run_leaves_no_process),
         test("an_exchanged_folder_is_noticed", an_exchanged_folder_is_noticed),
@@ -327,6 +328,9 @@ fn the_temporary_folder_is_bounded() {
     let limits = Limits { temporary: 1 << 20, ..within(20) };
     let script = "head -c 4M /dev/zero > /tmp/x; stat -c %s /tmp/x; ls /dev/shm/x";
     assert_eq!(said(&place.shell(script).limits(limits).unwrap()), "1048576\n/dev/shm/x\n");
+    let script = "cd /tmp; for i in $(seq 2000); do true > $i || break; done 2>/dev/null; ls | wc -l";
+    let many: u32 = said(&place.shell(script).limits(limits).unwrap()).trim().parse().unwrap();
+    assert!((900..1_024).contains(&many), "{many}");
     assert!(!Path::new("/tmp/x").exists());
 }
 
@@ -369,6 +373,13 @@ fn a_background_process_does_not_delay_the_end() {
     let place = Place::new();
     let request = place.shell("sleep 1000 & echo done");
     assert_eq!(said(&request), "done\n");
+}
+
+fn a_command_that_stops_itself_is_killed() {
+    let place = Place::new();
+    let ended = run(&place.shell("kill -STOP $$; echo lives").limits(within(1)).unwrap()).unwrap();
+    assert_eq!((ended.end, ended.stdout.whole().unwrap()), (End::Deadline, vec![]));
+    assert_eq!(descendants(), Vec::<u32>::new());
 }
 
 fn a_caller_can_stop_a_command() {

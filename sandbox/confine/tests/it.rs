@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         test("what_was_described_is_what_is_applied", what_was_described_is_what_is_applied),
         test("requests_are_bounded", requests_are_bounded),
         test("a_lack_is_named_unless_it_was_accepted", a_lack_is_named_unless_it_was_accepted),
+        test("a_delegated_cgroup_is_told_the_limits", a_delegated_cgroup_is_told_the_limits),
         test("a_probe_tries_each_mechanism", a_probe_tries_each_mechanism),
         test("a_repository_takes_a_commit", a_repository_takes_a_commit),
         test("what_was_used_is_said", what_was_used_is_said),
@@ -353,7 +354,7 @@ fn requests_are_bounded() {
     assert!(matches!(good().variable("A", "1").unwrap().variable("A", "2"), Err(RequestError::Variable(_))));
     let link = place.beside("link");
     symlink(&workspace, &link).unwrap();
-    assert!(matches!(good().folder(&link, Access::ReadOnly), Err(RequestError::NotWhole { .. })));
+    assert!(matches!(good().folder(&link, Access::ReadOnly), Err(RequestError::NotCanonical { .. })));
     for path in ["/usr/lib", "/proc", "/etc", "/", "/tmp"] {
         let refused = good().folder(Path::new(path), Access::ReadOnly);
         assert!(matches!(refused, Err(RequestError::Reserved { .. } | RequestError::Overlap { .. })), "{path}");
@@ -383,6 +384,28 @@ fn a_lack_is_named_unless_it_was_accepted() {
     // A folder that is no cgroup delegates nothing.
     let refused = run(&request().cgroup(place.workspace())).unwrap_err();
     assert!(matches!(&refused, RunError::Lacking(lacking) if lacking.errno == Some(libc::ENOENT)), "{refused:?}");
+}
+
+/// In a folder that has the files of a delegated cgroup and nothing behind them.
+fn a_delegated_cgroup_is_told_the_limits() {
+    let place = Place::new();
+    let delegated = place.beside("cgroup");
+    fs::create_dir(&delegated).unwrap();
+    fs::write(delegated.join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+    let limits = Limits { memory: 1 << 30, processes: 40, ..Limits::USUAL };
+    let ended = run(&place.shell("exit 3").cgroup(delegated.clone()).limits(limits).unwrap()).unwrap();
+    assert_eq!((ended.end, ended.without), (End::Exited(3), vec![]));
+    assert_eq!(fs::read_to_string(delegated.join("cgroup.subtree_control")).unwrap(), "+memory +pids");
+    let own = fs::read_dir(&delegated).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
+    let told = ["memory.max", "memory.oom.group", "pids.max", "cgroup.procs", "cgroup.kill"];
+    let told = told.map(|file| fs::read_to_string(own.join(file)).unwrap());
+    assert_eq!(told, ["1073741824", "1", "42", "0", "1"]);
+    // One whose controllers are others is none.
+    fs::write(delegated.join("cgroup.controllers"), "cpu\n").unwrap();
+    let words = vec!["true".into()];
+    let request = Request::new(words, &place.workspace(), Workspace::Overlay, &place.scratch()).unwrap();
+    let refused = run(&request.cgroup(delegated)).unwrap_err();
+    assert!(matches!(&refused, RunError::Lacking(lacking) if lacking.mechanism == Mechanism::Cgroup), "{refused:?}");
 }
 
 fn a_probe_tries_each_mechanism() {

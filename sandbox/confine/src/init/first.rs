@@ -1,4 +1,4 @@
-//! The first process of the new process namespace: it mounts, locks itself down, starts the command, and reaps.
+//! The first process of the new PID namespace: mounts, locks itself down, starts the command and reaps.
 
 use std::{
     fs::{self, File},
@@ -24,12 +24,12 @@ use crate::{
     sys::{self, Forked},
 };
 
-/// Never returns with a command that still runs.
+/// Runs the command to its end. No process of the namespace but this one is left on success.
 pub(super) fn run(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
     let failed = |step: &'static str| move |why: io::Error| control.failed(step, &why);
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|why| control.failed("asking to end with the outer process", &why.into()))?;
-    // Where memory runs out the kernel is to take this run, and not its caller.
+    // If the host runs out of memory, the kernel kills the run before the caller.
     fs::write("/proc/self/oom_score_adj", "1000").map_err(failed("offering itself where memory runs out"))?;
     mounts::make(control, plan)?;
     if let Err((step, why)) = network::up() {
@@ -40,7 +40,7 @@ pub(super) fn run(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
         control.hand_over(&Report::Listening, &listener).map_err(failed("handing over the listener"))?;
     }
     rustix::system::sethostname(b"ephor").map_err(|why| control.failed("naming the host", &why.into()))?;
-    // So that the command cannot look into this process, which is of the same user.
+    // Closes this process to the command, which has the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|why| control.failed("closing this process to others", &why.into()))?;
     let signals = sys::signals().map_err(failed("taking signals"))?;
@@ -58,7 +58,7 @@ pub(super) fn run(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
             if let Some(status) = status {
                 control.tell(&report(status));
             }
-            // The kernel would end them with this process, and forget what they have used.
+            // The kernel would kill them with this process anyway, but without counting what they used.
             sys::signal_all(Signal::KILL);
             while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
             Ok(())
@@ -77,13 +77,13 @@ fn start(control: &Control, plan: &Plan) -> GivenUp {
     let mut words = plan.arguments.iter().map(plan::text);
     let Some(program) = words.next() else { return control.failed("finding the program", &io::ErrorKind::NotFound.into()) };
     let environment = plan.environment.iter().map(|(name, value)| (plan::text(name), plan::text(value)));
-    // The library sets the signals back to what a program expects.
+    // The library resets the signal mask and SIGPIPE.
     let why = Command::new(program).args(words).env_clear().envs(environment).exec();
     control.tell(&Report::NoProgram(why.raw_os_error().unwrap_or_default()));
     GivenUp
 }
 
-/// Reaps until the command has ended. Nothing, if the caller is gone before.
+/// Reaps until the command has ended, and returns its status; none if the caller is gone first.
 fn reap(control: &Control, signals: &OwnedFd, command: Pid) -> io::Result<Option<WaitStatus>> {
     let mut signals = File::from(signals.try_clone()?);
     loop {
@@ -92,7 +92,7 @@ fn reap(control: &Control, signals: &OwnedFd, command: Pid) -> io::Result<Option
                 return Ok(Some(status));
             }
         }
-        // Nothing is read from the caller here: only that it is gone shows.
+        // The outer process reads the caller's words; this one only notices that the caller is gone.
         let mut both = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&control.0, PollFlags::empty())];
         match poll(&mut both, None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -117,7 +117,7 @@ fn next_ended() -> io::Result<Option<(Pid, WaitStatus)>> {
     }
 }
 
-/// The number of the next signal. A `signalfd_siginfo` begins with it.
+/// The number of the next signal, which a `signalfd_siginfo` begins with.
 fn next_signal(signals: &mut File) -> Option<i32> {
     let mut record = [0; size_of::<libc::signalfd_siginfo>()];
     signals.read_exact(&mut record).ok()?;

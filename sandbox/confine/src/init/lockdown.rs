@@ -1,5 +1,5 @@
-//! What the processes of the namespace give up before the command starts: capabilities, new privileges, files by Landlock,
-//! system calls by seccomp, and resources by limits.
+//! What the processes of the namespace give up before the command starts: new privileges, capabilities, files (Landlock), system
+//! calls (seccomp) and resources (limits).
 
 mod calls;
 
@@ -24,8 +24,12 @@ use crate::{
     plan::{self, Bounds, How, Plan},
 };
 
-/// The newest Landlock that this was written for. An older kernel enforces what it knows of it.
+/// The newest version of Landlock that is asked for. An older kernel enforces the part that it knows.
 const NEWEST: ABI = ABI::V7;
+
+/// With 0 the kernel still pipes a core to the program that `core_pattern` names, which runs on the host. With 1 it does not
+/// (`do_coredump` in fs/coredump.c).
+const NO_CORE: u64 = 1;
 
 /// Processes of the run that are not the command's: the outer and the first.
 const OURS: u64 = 2;
@@ -50,7 +54,7 @@ fn capabilities() -> io::Result<()> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
-            // It is the first that this kernel does not have.
+            // The kernel has no capability of this number, nor a higher one.
             Err(Errno::INVAL) => break,
             Err(why) => return Err(why.into()),
         }
@@ -67,7 +71,7 @@ fn capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Everything may be read; what was declared for it, written. Whether the kernel enforces it.
+/// Lets everything be read, and the declared folders, `/tmp` and the devices be written. Returns whether the kernel enforces it.
 fn files(plan: &Plan) -> Result<bool, RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let devices = AccessFs::from_read(NEWEST) | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -88,14 +92,14 @@ fn files(plan: &Plan) -> Result<bool, RulesetError> {
 pub(super) fn limit(bounds: &Bounds) -> io::Result<()> {
     let processes = bounds.processes.saturating_add(OURS);
     let limits = [
-        (Resource::Core, 0),
+        (Resource::Core, NO_CORE),
         (Resource::Data, bounds.memory),
         (Resource::Nproc, processes),
         (Resource::Fsize, bounds.file),
         (Resource::Nofile, bounds.open_files),
     ];
     for (resource, most) in limits {
-        // What the caller is held to already cannot be raised.
+        // A lower limit of the caller cannot be raised.
         let most = getrlimit(resource).maximum.map_or(most, |held| held.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }

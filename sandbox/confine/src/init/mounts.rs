@@ -1,8 +1,7 @@
-//! What the command sees: a root of its own, in which little is put.
+//! The command's root file system.
 //!
-//! Everything is mounted while the host's root is still there, below a `tmpfs` in the scratch folder; then that becomes the root and
-//! the host's is taken away. A folder is bound first and compared afterwards with the one that the request was made for:
-//! a mount cannot be exchanged below the comparison.
+//! Everything is mounted below a `tmpfs` in the scratch folder, which then becomes the root; the host's root is detached. A folder
+//! is bound first and then compared with the one that the request was made for, since a mount cannot be exchanged any more.
 
 use std::{
     ffi::{CString, OsStr},
@@ -35,10 +34,10 @@ use crate::{
     sys,
 };
 
-/// Programs and libraries. Where one is a link, as on a system with a merged `/usr`, the same link is made.
+/// Programs and libraries. Where one is a link, as with a merged `/usr`, the same link is made.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// What of `/etc` programs need to start and to know the time, and what names no person, host or secret.
+/// The part of `/etc` that programs need to start and that names no person, host or secret.
 const SETTINGS: [&str; 11] = [
     "alternatives",
     "ca-certificates.conf",
@@ -53,15 +52,20 @@ const SETTINGS: [&str; 11] = [
     "ssl/openssl.cnf",
 ];
 
-/// The devices that hold nothing.
+/// The devices without state.
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 
-/// The first of Linux whose `pid_max` is one of each process namespace: before, it is the host's.
+/// The first version of Linux in which each PID namespace has a `pid_max` of its own. Before, it is the host's.
 const OWN_PID_MAX: (u32, u32) = (6, 14);
-/// Numbers of processes that Linux does not give again after its first round.
+/// The kernel does not reuse PIDs below this number (RESERVED_PIDS).
 const NOT_AGAIN: u64 = 300;
 
-/// Makes the new root and goes there.
+/// `/tmp` has one inode for so many bytes: an empty file takes kernel memory too.
+const BYTES_A_FILE: u64 = 4_096;
+/// The fewest inodes of `/tmp`.
+const FEWEST_FILES: u64 = 1_024;
+
+/// Mounts the new root and enters it.
 pub(super) fn make(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
     let lacks = |step: &'static str| move |why: io::Error| control.lacks(Mechanism::Mounts, step, &why);
     let scratch = plan::path(&plan.scratch);
@@ -95,7 +99,9 @@ impl Root {
         for folder in ["/dev", "/etc", "/proc", "/tmp"] {
             fs::create_dir(self.at(folder))?;
         }
-        temporary(&self.at("/tmp"), &format!("mode=1777,size={}", plan.bounds.temporary))?;
+        let size = plan.bounds.temporary;
+        let files = (size / BYTES_A_FILE).max(FEWEST_FILES);
+        temporary(&self.at("/tmp"), &format!("mode=1777,size={size},nr_inodes={files}"))?;
         SYSTEM.iter().try_for_each(|folder| self.system(Path::new(folder)))?;
         SETTINGS.iter().try_for_each(|name| self.setting(&Path::new("/etc").join(name)))?;
         self.names()?;
@@ -123,7 +129,7 @@ impl Root {
         bind(path, &here, &READ_ONLY)
     }
 
-    /// The few files in which programs look up who they are. The host's tell of people and of other hosts.
+    /// The files in which programs look up users and hosts. The host's own ones name people and other hosts.
     fn names(&self) -> io::Result<()> {
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
         let name = if user == 0 { "root" } else { "ephor" };
@@ -148,7 +154,7 @@ impl Root {
         links.into_iter().try_for_each(|(name, target)| symlink(target, dev.join(name)))
     }
 
-    /// Read-only: among its files are the host's settings, which belong to root also where root has no capability.
+    /// Read-only: `/proc/sys` holds settings of the host, which user 0 may write without any capability.
     fn proc(&self, plan: &Plan) -> io::Result<()> {
         let here = self.at("/proc");
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -160,7 +166,7 @@ impl Root {
         attribute(&here, &MountAttrFlags::MOUNT_ATTR_RDONLY, false)
     }
 
-    /// Binds a folder of the request, or puts the overlay over it.
+    /// Binds a folder of the request, or mounts the overlay over it.
     fn folder(&self, control: &Control, folder: &Folder) -> Result<(), GivenUp> {
         let path = plan::path(&folder.path);
         let lacks = |step: &'static str| move |why: io::Error| control.lacks(Mechanism::Mounts, step, &why);
@@ -189,7 +195,7 @@ impl Root {
     fn enter(&self) -> io::Result<()> {
         attribute(&self.0, &MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
         chdir(&self.0)?;
-        // The old root comes to lie over the new one, and is taken away from there.
+        // The old root is stacked on the new one, and detached there (pivot_root(2)).
         pivot_root(".", ".")?;
         unmount(".", UnmountFlags::DETACH)?;
         chdir("/")?;
@@ -197,19 +203,19 @@ impl Root {
     }
 }
 
-/// Where the workspace is bound to, in the scratch folder, to be the lower layer. It goes with the host's root.
+/// Where the workspace is bound, in the scratch folder, as the lower layer. It is detached with the host's root.
 const LOWER: &str = "lower";
 
 const READ_WRITE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const READ_ONLY: MountAttrFlags = READ_WRITE.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 
-/// The overlay at `on`. All names are relative, since its options have no room for every character of a path.
+/// Mounts the overlay. The names in its options are relative and fixed, since options cannot hold every character of a path.
 fn overlay(on: &Path, mode: u32) -> io::Result<()> {
     for folder in [UPPER, "work"] {
         DirBuilder::new().mode(0o700).create(folder)?;
     }
     fs::set_permissions(UPPER, Permissions::from_mode(mode & 0o7777))?;
-    // What is lost in a crash is lost with the run: nothing has to be synced.
+    // Volatile: the upper layer need not survive a crash of the host.
     let options = CString::new(format!("lowerdir={LOWER},upperdir={UPPER},workdir=work,userxattr,volatile"))?;
     mount("overlay", on, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())?;
     Ok(())
@@ -221,7 +227,7 @@ fn temporary(on: &Path, options: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds a folder with all that is mounted in it, or a file.
+/// Binds a folder with the mounts below it, or a file.
 fn bind(from: &Path, to: &Path, attributes: &MountAttrFlags) -> io::Result<()> {
     let folder = fs::metadata(from)?.is_dir();
     if folder { mount_bind_recursive(from, to) } else { mount_bind(from, to) }?;
@@ -233,7 +239,7 @@ fn attribute(on: &Path, attributes: &MountAttrFlags, recursive: bool) -> io::Res
     sys::restrict(on.as_fd(), u64::from(attributes.bits()), recursive)
 }
 
-/// The version of the kernel that runs.
+/// The running kernel's version.
 fn linux() -> (u32, u32) {
     let name = rustix::system::uname();
     let release = OsStr::from_bytes(name.release().to_bytes()).to_string_lossy().into_owned();

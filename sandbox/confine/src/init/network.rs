@@ -7,12 +7,12 @@ use std::{
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// In each new namespace the loopback is the first.
+/// The loopback's index in every new namespace.
 const LOOPBACK: i32 = 1;
 
-/// Brings it up; else what was tried and what the kernel said.
+/// Brings up the loopback. Returns the failed step and the kernel's error.
 pub(super) fn up() -> Result<(), (&'static str, io::Error)> {
-    // Without a protocol it is that of routes, the first.
+    // Protocol 0 is NETLINK_ROUTE.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
         .map_err(|why| ("opening a netlink socket", why.into()))?;
     let mut socket = File::from(socket);

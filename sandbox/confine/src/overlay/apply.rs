@@ -1,4 +1,4 @@
-//! From a list of changes to the workspace, all or nothing.
+//! Applies a list of changes to the workspace, all or nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,21 +19,21 @@ use super::{
     read::{OWN, digest},
 };
 
-/// The staging folder, in the workspace, where new files wait and old ones are put. A number follows.
+/// The staging folder in the workspace, for new files before and old files after the exchange. A number follows.
 const STAGING: &str = ".ephor-staging-";
-/// So many of them may have been left by processes that ended in the middle.
+/// The most staging folders that processes killed in the middle may have left.
 const MOST_STAGING: u32 = 1_000;
 
-/// Why a list was not applied. Unless it says otherwise, the workspace is as it was.
+/// Why a list was not applied. Unless a variant says otherwise, the workspace is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The caller protects some of the paths. Nothing was touched.
+    /// The caller protects some of the paths.
     #[error("the command has changed {} protected paths, `{}` first", .paths.len(), .paths.first().map(|path| path.display().to_string()).unwrap_or_default())]
     Protected {
         /// All of them, in order.
         paths: Vec<PathBuf>,
     },
-    /// Something else is at the path than when the list was made: another process writes to the workspace.
+    /// The path has changed since the list was made: another process writes to the workspace.
     #[error("`{path}` is not what it was when the command had ended")]
     Stale {
         /// The path.
@@ -47,21 +47,21 @@ pub enum ApplyError {
         /// What the caller said.
         source: io::Error,
     },
-    /// What lies in the upper layer is not what was described.
-    #[error("`{path}` in the upper layer is not what was described")]
+    /// A file of the upper layer has changed since the list was made.
+    #[error("`{path}` in the upper layer is not what it was when the list was made")]
     Other {
         /// The path.
         path: PathBuf,
     },
-    /// What the system says.
+    /// The error of the system.
     #[error("`{path}` could not be changed")]
     Io {
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A change failed, and so did undoing those before it. The workspace is partly changed; what the caller has kept says what was there.
+    /// A change failed, and so did undoing the ones before it. The workspace is partly changed; the caller has kept its state.
     #[error("the workspace is partly changed: {because}, and `{}` could not be put back", .left.first().map(|path| path.display().to_string()).unwrap_or_default())]
     Torn {
         /// Why the change failed.
@@ -70,11 +70,11 @@ pub enum ApplyError {
         left: Vec<PathBuf>,
     },
     /// Everything was applied, and the staging folder with what was replaced could not be removed.
-    #[error("all was changed, but `{path}` could not be removed")]
+    #[error("all changes were applied, but `{path}` could not be removed")]
     Staging {
         /// The folder, from the workspace down.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -117,7 +117,7 @@ fn hand_over(tree: &Tree, change: &Change, keep: &mut Keep<'_>) -> Result<(), Ap
     keep(&change.path, before, file.as_ref()).map_err(|source| ApplyError::Keep { path: change.path.clone(), source })
 }
 
-/// Whether what is there is what was described.
+/// Refuses a path whose state is no longer `before`.
 fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<(), ApplyError> {
     let found = parent.look(name).map_err(failed(&change.path))?;
     let same = |found: Found| {
@@ -131,23 +131,23 @@ fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Res
     if found.is_some_and(same) { Ok(()) } else { Err(ApplyError::Stale { path: change.path.clone() }) }
 }
 
-/// A step that was taken.
+/// A completed step, with what it takes to undo it.
 enum Done {
-    /// What was at the path lies in the staging folder, by this number.
+    /// The file at the path was moved to the staging folder, under the number of its change.
     Removed(PathBuf, usize),
     /// A folder with these permissions was removed.
     RemovedFolder(PathBuf, u32),
-    /// What was at the path lies in the staging folder, where the new was, by this number.
+    /// The file at the path was exchanged with the one in the staging folder.
     Exchanged(PathBuf, usize),
-    /// What was in the staging folder is at the path.
+    /// The file in the staging folder was moved to the path.
     Placed(PathBuf, usize),
-    /// A folder was made.
+    /// A folder was created.
     MadeFolder(PathBuf),
     /// The folder had these permissions before.
     Permitted(PathBuf, u32),
 }
 
-/// A list that is being applied.
+/// A list while it is applied.
 struct Transaction<'a> {
     tree: &'a Tree,
     staging: Folder,
@@ -161,7 +161,7 @@ impl<'a> Transaction<'a> {
         let folder = tree.folder(root).map_err(failed(root))?;
         for number in 0..MOST_STAGING {
             let name = OsString::from(format!("{STAGING}{number}"));
-            // A command may have made one of that name itself.
+            // The command may have created that name itself.
             if list.iter().any(|change| change.path.starts_with(&name)) {
                 continue;
             }
@@ -216,8 +216,8 @@ impl<'a> Transaction<'a> {
         finish(&to).map_err(&failed)
     }
 
-    /// Changes the workspace: first what goes, from below; then what comes, from above; then what folders permit. What is taken
-    /// out is compared in the staging folder, so that a file that another process has put there meanwhile is found and put back.
+    /// Changes the workspace: removals bottom up, then creations and exchanges top down, then modes of folders. A file that was
+    /// moved to the staging folder is compared there, so that one that another process has just written is found and put back.
     fn change(&mut self, list: &[Change]) -> Result<(), ApplyError> {
         self.reach(list)?;
         for (number, change) in list.iter().enumerate().rev() {
@@ -233,7 +233,7 @@ impl<'a> Transaction<'a> {
         self.permit(list)
     }
 
-    /// Makes the folders in which something changes such as their owner can write to.
+    /// Lets the owner write to every folder in which an entry changes.
     fn reach(&mut self, list: &[Change]) -> Result<(), ApplyError> {
         let folders: BTreeSet<&Path> = list.iter().flat_map(|change| change.path.ancestors().skip(1)).collect();
         for path in folders {
@@ -315,7 +315,7 @@ impl<'a> Transaction<'a> {
             }
         }
         if !left.is_empty() {
-            // What lies in the staging folder is all there is of it, so it stays.
+            // The staging folder holds the only copy, so it stays.
             return ApplyError::Torn { because: Box::new(because), left };
         }
         match self.clear() {
@@ -361,7 +361,7 @@ impl Done {
     }
 }
 
-/// Whether what was at the path has to go before anything can come.
+/// Whether the old entry is removed before the new one is placed, or without a new one.
 fn goes(change: &Change) -> bool {
     let folder = |kind: &Kind| *kind == Kind::Folder;
     match (&change.before, &change.after) {
@@ -382,7 +382,7 @@ fn rename(from: &Folder, name: &OsStr, to: &Folder, other: &OsStr, flags: Rename
     Ok(renameat_with(from, name, to, other, flags)?)
 }
 
-/// Sets what a folder permits: the folder that is open, where it can be opened.
+/// Sets the mode of a folder, through a descriptor of it where its mode lets it be opened.
 fn permit(tree: &Tree, path: &Path, mode: u32) -> io::Result<()> {
     match tree.folder(path) {
         Ok(folder) => Ok(fchmod(&folder, Mode::from_raw_mode(mode))?),

@@ -1,4 +1,4 @@
-//! Removing what a stranger has left.
+//! Removes an untrusted tree.
 
 use std::{ffi::OsString, io, path::Path};
 
@@ -9,15 +9,15 @@ use super::{
     read::OWN,
 };
 
-/// Removes a folder of the caller's with all that is in it, whatever it permits and however deep it goes. No link is followed, and a
-/// handful of descriptors is enough: what lies deep is brought up first.
+/// Removes a folder of the caller's with all its entries, whatever their modes and however deep they lie. Follows no link, and
+/// holds a few descriptors at most: deep folders are moved to the top first.
 ///
 /// # Errors
-/// What the system says, as when the folder is not there. Some of it may have been removed.
+/// The system's error, as when the folder does not exist. Some entries may have been removed.
 pub fn discard(path: &Path) -> io::Result<()> {
     let tree = Tree::open(path)?;
     let top = tree.folder(Path::new(""))?;
-    // Folders that lie in the top one, and are to be emptied.
+    // Folders directly in the top one that are still to be emptied.
     let mut open = clear(&top)?;
     let mut brought = 0_u64;
     while let Some(name) = open.pop() {
@@ -39,7 +39,7 @@ pub fn discard(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// Removes what is no folder, and gives the names of the folders, which their owner can now enter and empty.
+/// Removes all entries but folders, and returns the names of the folders, which their owner can now list and empty.
 fn clear(folder: &Folder) -> io::Result<Vec<OsString>> {
     let mut folders = Vec::new();
     for name in folder.names()? {

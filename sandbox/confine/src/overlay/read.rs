@@ -1,4 +1,4 @@
-//! From an upper layer to a list of changes.
+//! Reads an upper layer into a list of changes.
 
 use std::{
     collections::BTreeSet,
@@ -16,22 +16,22 @@ use super::{
     tree::{Folder, Found, Tree},
 };
 
-/// Permissions that the owner of a folder needs to look into it and to clear it.
+/// Permissions that the owner of a folder needs to list it and to change its entries.
 pub(super) const OWN: u32 = 0o700;
-/// Rights that a program would lend.
+/// setuid and setgid.
 const LENDS: u32 = 0o6000;
 
 /// Bytes that are read at a time.
 pub(super) const PIECE: usize = 128 << 10;
 
-/// What lies below a folder of the upper layer.
+/// How a folder of the upper layer relates to the workspace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
-    /// A folder of the workspace whose names show through.
+    /// Merged: entries of the workspace's folder show through.
     Shows,
-    /// A folder of the workspace whose names are hidden.
+    /// Opaque: entries of the workspace's folder are hidden.
     Hidden,
-    /// No folder.
+    /// The workspace has no folder there.
     Nothing,
 }
 
@@ -87,7 +87,7 @@ impl Reading<'_> {
         names.iter().try_for_each(|name| self.entry(path, name, &upper, lower.as_ref(), below))
     }
 
-    /// What lay in a folder that was removed and made again, and has not been made again.
+    /// Removes the entries of a hidden folder that the upper layer has not made again.
     fn hidden(&mut self, path: &Path, lower: &Folder, made: &[OsString]) -> Result<(), ReadError> {
         let made: BTreeSet<&OsStr> = made.iter().map(OsString::as_os_str).collect();
         let names = lower.names().map_err(at(path))?;
@@ -185,7 +185,7 @@ impl Reading<'_> {
         let large = || ReadError::Large { path: path.into(), most };
         self.bytes = self.bytes.checked_add(bytes).filter(|bytes| *bytes <= most).ok_or_else(large)?;
         let read = || {
-            // The layer is ours alone, and a file in it may have lost the permission to be read.
+            // The layer belongs to the caller alone, so its modes may be changed.
             if found.mode() & 0o400 == 0 {
                 upper.permit(name, found.mode() | 0o600)?;
             }
@@ -194,7 +194,7 @@ impl Reading<'_> {
         read().map_err(at(path))
     }
 
-    /// What lies at `path` of the workspace is gone, with all that is below; `itself` too, or only that.
+    /// Lists everything below `path` of the workspace as removed, and `path` itself if `itself`.
     fn remove(
         &mut self,
         path: &Path,
@@ -246,12 +246,12 @@ fn folder_after(found: &Found) -> After {
     After { kind: Kind::Folder, mode: found.mode(), digest: None, modified: found.modified() }
 }
 
-/// Makes a folder of the upper layer one that its owner can read, whatever the command has made of it.
+/// Lets the owner list a folder of the upper layer, whatever mode the command gave it.
 fn reach(parent: &Folder, name: &OsStr, found: &Found) -> io::Result<()> {
     if found.mode() & OWN == OWN { Ok(()) } else { parent.permit(name, found.mode() | OWN) }
 }
 
-/// The digest of a file of this length, of which each piece is given away on the way.
+/// The digest of a file of this length. Hands each piece to `piece` on the way.
 pub(super) fn digest(
     file: &File,
     bytes: u64,

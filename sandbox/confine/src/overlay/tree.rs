@@ -1,4 +1,4 @@
-//! A folder that was opened once, and what lies below it. No link is followed, and no path leads out.
+//! A folder that is opened once, and access to the paths below it. Follows no link, and no path leads out of it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,24 +21,24 @@ use rustix::{
 
 use super::{Kind, Stamp};
 
-/// Bits of a mode that say what is there.
+/// The bits of a mode that give the kind of file.
 const FORMAT: u32 = libc::S_IFMT;
-/// And the others.
+/// The bits of a mode that are permissions.
 pub(super) const PERMISSIONS: u32 = 0o7777;
 
 /// A whiteout of overlayfs is a character device of this number.
 const WHITEOUT: (u32, u32) = (0, 0);
-/// What tells that a folder hides the one below, in an overlay of a user namespace.
+/// Marks a folder as opaque, in an overlay that was mounted with `userxattr`.
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// The folder.
+/// The opened folder.
 #[derive(Debug)]
 pub(super) struct Tree(OwnedFd);
 
-/// A folder below it, open for what lies in it.
+/// An open folder below a [`Tree`].
 pub(super) struct Folder(OwnedFd);
 
-/// What is at a name.
+/// The status of a name.
 pub(super) struct Found(Statx);
 
 impl Tree {
@@ -54,20 +54,20 @@ impl Tree {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         loop {
             match openat2(&self.0, path, flags, Mode::empty(), resolve) {
-                // Something was renamed meanwhile, and the kernel cannot tell whether that led out.
+                // A concurrent rename: the kernel cannot tell whether the path left the tree.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 opened => return Ok(Folder(opened?)),
             }
         }
     }
 
-    /// The folder that holds `path`, and the name in it. The empty path is `.` in the folder itself.
+    /// The parent folder of `path`, and its name there. The empty path is `.` in the tree's own folder.
     pub(super) fn parent<'p>(&self, path: &'p Path) -> io::Result<(Folder, &'p OsStr)> {
         let name = path.file_name().unwrap_or(OsStr::new("."));
         Ok((self.folder(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// What is at `path`, if anything. Below a file or a link there is nothing.
+    /// The status of `path`, if it exists. Nothing exists below a file or a link.
     pub(super) fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         let nothing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].map(Errno::raw_os_error);
         match self.parent(path) {
@@ -106,7 +106,7 @@ impl Folder {
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Makes a file that is not there, open to write it.
+    /// Creates a file that must not exist yet, open for writing.
     pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?.into())
@@ -116,12 +116,12 @@ impl Folder {
         Ok(PathBuf::from(OsString::from_vec(readlinkat(&self.0, name, Vec::new())?.into_bytes())))
     }
 
-    /// Sets the permissions of what is no link.
+    /// Sets the permissions of a name that is no link.
     pub(super) fn permit(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         Ok(chmodat(&self.0, name, Mode::from_raw_mode(mode & PERMISSIONS), AtFlags::empty())?)
     }
 
-    /// Whether this folder of an upper layer hides what lies at its place below.
+    /// Whether this folder of an upper layer is opaque.
     pub(super) fn is_opaque(&self) -> io::Result<bool> {
         let mut value = [0; 1];
         match rustix::fs::fgetxattr(&self.0, OPAQUE, &mut value) {
@@ -131,7 +131,7 @@ impl Folder {
         }
     }
 
-    /// What `name` is, with the target of a link.
+    /// The kind of file at `name`.
     pub(super) fn kind(&self, name: &OsStr, found: &Found) -> io::Result<Kind> {
         Ok(match found.format() {
             libc::S_IFREG => Kind::File(found.bytes()),
@@ -183,7 +183,7 @@ impl Found {
     }
 }
 
-/// Sets when a file was changed last.
+/// Sets a file's modification time.
 pub(super) fn date(file: &File, (seconds, nanoseconds): (i64, u32)) -> io::Result<()> {
     let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
     Ok(futimens(file, &Timestamps { last_access: time, last_modification: time })?)

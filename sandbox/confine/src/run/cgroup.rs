@@ -1,4 +1,4 @@
-//! The cgroup v2 of one run, below the one that was delegated.
+//! The cgroup v2 of one run, a child of the delegated one.
 
 use std::{
     fs, io,
@@ -13,11 +13,11 @@ use crate::{
 /// The controllers that a run needs.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// A cgroup that is taken away when this is dropped, with all that is left in it.
+/// Killed and removed on drop.
 pub(super) struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// Makes one within the limits of the request.
+    /// Creates one with the limits of the request.
     pub(super) fn make(request: &Request) -> Result<Self, Lacking> {
         let lacking = |step: &str, why: Option<io::Error>| Lacking {
             mechanism: Mechanism::Cgroup,
@@ -46,16 +46,16 @@ impl Cgroup {
         if self.0.join("memory.swap.max").exists() {
             fs::write(self.0.join("memory.swap.max"), "0")?;
         }
-        // With the outer and the first process.
+        // And the outer and the first process.
         fs::write(self.0.join("pids.max"), limits.processes.saturating_add(2).to_string())
     }
 
-    /// The file that takes a process in.
+    /// The file through which a process enters.
     pub(super) fn door(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
 
-    /// Whether something in it was killed for want of memory.
+    /// Whether the kernel has killed a process of it for memory.
     pub(super) fn starved(&self) -> bool {
         let events = fs::read_to_string(self.0.join("memory.events")).unwrap_or_default();
         let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -70,7 +70,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // One that is still being left stays, empty; the next run has a name of its own.
+        // One whose processes have not all ended stays, empty; the next run has a name of its own.
         let _: io::Result<()> = Self::remove(&self.0);
     }
 }

@@ -1,10 +1,10 @@
-//! What a command writes, kept within bounds.
+//! A command's output, kept within bounds.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::Event;
 
-/// Bytes that are read at a time: what a pipe of Linux holds.
+/// Bytes that are read at a time: the capacity of a pipe.
 const PIECE: usize = 64 << 10;
 
 /// One of the two outputs.
@@ -16,7 +16,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// An output: its beginning and its end, and how much was left out between them.
+/// One output: its beginning, its end, and the number of bytes left out between them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Captured {
     /// The first bytes, at most half of what may be kept.
@@ -28,7 +28,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// All that was written; nothing if some of it was left out.
+    /// The whole output; none if bytes were left out.
     #[must_use]
     pub fn whole(&self) -> Option<Vec<u8>> {
         (self.left_out == 0).then(|| [&*self.head, &*self.tail].concat())
@@ -38,7 +38,7 @@ impl Captured {
 /// An output while it is written.
 struct Keeping {
     head: Vec<u8>,
-    /// Up to twice as much as is kept, so that it is cut now and then and not with each piece.
+    /// Up to twice as long as what is kept, so that it is not cut with each piece.
     tail: Vec<u8>,
     left_out: u64,
     half: usize,
@@ -68,7 +68,7 @@ impl Keeping {
     }
 }
 
-/// Reads to the end, and keeps at most `most` bytes. An output that cannot be read any more has ended.
+/// Reads to the end, and keeps at most `most` bytes. A read error ends the output.
 pub(super) async fn drain(
     from: Option<impl AsyncRead + Unpin>,
     stream: Stream,

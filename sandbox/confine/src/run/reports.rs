@@ -1,4 +1,4 @@
-//! What the init stage says while it goes on, and the descriptor that comes with it.
+//! The reports of the init stage, and the descriptor that comes with one.
 
 use std::{
     io::{self, IoSliceMut},
@@ -18,7 +18,7 @@ use crate::plan::{self, LONGEST, Report};
 /// Bytes that are read at a time. All reports of a run have fewer.
 const PIECE: usize = 4_096;
 
-/// Hears until the init stage has ended, and gives its reports. The listener is handed on as it comes.
+/// Reads the reports until the init stage has ended. Hands on the listener as soon as it comes.
 pub(super) async fn hear(from: &UnixStream, listening: &(dyn Fn(TcpListener) + Sync)) -> io::Result<Vec<Report>> {
     let mut bytes = Vec::new();
     loop {

@@ -58,7 +58,7 @@ pub(crate) const KERNEL: Calls = &[
 
 /// What the attack on sockets is to say.
 pub(crate) const SOCKETS: &str = "unix: EAFNOSUPPORT\nnetlink: EAFNOSUPPORT\npacket: EAFNOSUPPORT\nvsock: EAFNOSUPPORT\nalg: EAFNOSUPPORT\n\
-                           unix with more bits: EAFNOSUPPORT\nraw: EPERM\ninet: ok\ninet6: ok\npair: ok\npair of datagrams: EPERM\n";
+                           unix with more bits: EAFNOSUPPORT\nsctp: EAFNOSUPPORT\nraw: EAFNOSUPPORT\nany raw: EPROTONOSUPPORT\ninet: ok\ninet6: ok\npair: ok\npair of datagrams: EPERM\n";
 
 /// What calls say that all fail alike.
 pub(crate) fn all(error: &str, calls: Calls) -> String {
@@ -81,6 +81,7 @@ fn name(result: Result<c_long, io::Error>) -> String {
         (libc::ECONNREFUSED, "ECONNREFUSED"),
         (libc::ENETUNREACH, "ENETUNREACH"),
         (libc::EADDRINUSE, "EADDRINUSE"),
+        (libc::EPROTONOSUPPORT, "EPROTONOSUPPORT"),
     ];
     match result {
         Ok(_) => "ok".into(),
@@ -132,7 +133,13 @@ fn sockets() {
     socket("vsock", libc::AF_VSOCK as c_long, stream);
     socket("alg", libc::AF_ALG as c_long, libc::SOCK_SEQPACKET as c_long);
     socket("unix with more bits", libc::AF_UNIX as c_long | 1 << 40, stream);
-    println!("raw: {}", name(call(libc::SYS_socket, [libc::AF_INET as c_long, libc::SOCK_RAW as c_long, 1, 0, 0])));
+    let inet = |what: &str, kind: i32, protocol: i32| {
+        let arguments = [libc::AF_INET as c_long, kind as c_long, protocol as c_long, 0, 0];
+        println!("{what}: {}", name(call(libc::SYS_socket, arguments)));
+    };
+    inet("sctp", libc::SOCK_STREAM, libc::IPPROTO_SCTP);
+    inet("raw", libc::SOCK_RAW, libc::IPPROTO_ICMP);
+    inet("any raw", libc::SOCK_RAW, 0);
     socket("inet", libc::AF_INET as c_long, stream);
     socket("inet6", libc::AF_INET6 as c_long, libc::SOCK_DGRAM as c_long);
     let mut pair = [0_i32; 2];

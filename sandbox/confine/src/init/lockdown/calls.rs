@@ -1,7 +1,7 @@
-//! Which system calls are refused, by seccomp (seccomp(2)).
+//! The system calls that are refused, by seccomp(2).
 //!
-//! Everything else is allowed: this stands behind the namespaces and takes away what widens the reach into the kernel, or leads
-//! around a namespace. A filter looks at numbers alone, so nothing here depends on a path.
+//! All others are allowed. The filter stands behind the namespaces: it refuses calls that reach far into the kernel or around a
+//! namespace. It compares numbers alone, so nothing here depends on a path.
 
 use std::{collections::BTreeMap, io};
 
@@ -20,7 +20,7 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-/// Refused as not permitted, whatever the arguments.
+/// Refused with EPERM, whatever the arguments.
 const DENIED: [i64; 51] = [
     SYS_acct,
     SYS_add_key,
@@ -75,7 +75,7 @@ const DENIED: [i64; 51] = [
     SYS_QUOTACTL_FD,
 ];
 
-/// Not among the names of the library for every architecture; the number is the same on all.
+/// `quotactl_fd`, which libc does not name on every architecture; the number is the same on all.
 const SYS_QUOTACTL_FD: i64 = 443;
 
 /// The flags of `clone` that make namespaces.
@@ -90,17 +90,17 @@ const NAMESPACES: [i32; 8] = [
     libc::CLONE_PTRACE,
 ];
 
-/// Numbers from here on are calls of the x32 ABI, which the architecture in a filter does not tell apart.
+/// Calls of the x32 ABI have numbers from here on, and the same architecture in a filter.
 const X32: u32 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Puts the filters on this process and on all that it will start.
+/// Installs the filters on this process and its future children.
 pub(super) fn restrict() -> io::Result<()> {
     let programs = [
         program(denied().map_err(io::Error::other)?, libc::EPERM)?,
         program(families().map_err(io::Error::other)?, libc::EAFNOSUPPORT)?,
-        // Its flags lie in memory, where a filter does not look. Libraries go back to `clone`.
+        // A filter cannot read its flags, which lie in memory. On ENOSYS libraries use `clone`.
         program(Rules::from([(SYS_clone3, Vec::new())]), libc::ENOSYS)?,
         foreign(),
     ];
@@ -114,7 +114,7 @@ fn program(rules: Rules, refused: i32) -> io::Result<BpfProgram> {
     filter.try_into().map_err(io::Error::other)
 }
 
-/// What is refused as not permitted.
+/// Refused with EPERM.
 fn denied() -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = DENIED.into_iter().map(|call| (call, Vec::new())).collect();
     #[cfg(target_arch = "x86_64")]
@@ -124,33 +124,36 @@ fn denied() -> Result<Rules, seccompiler::BackendError> {
     let flags = NAMESPACES.into_iter().map(|flag| u64::from(flag.unsigned_abs()));
     let flags = flags.map(|flag| when(0, SeccompCmpOp::MaskedEq(flag), flag));
     rules.insert(SYS_clone, flags.collect::<Result<_, _>>()?);
-    // What types into a terminal, as if a person had.
+    // These put characters into the input of a terminal.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].into_iter().map(|request| when(1, SeccompCmpOp::Eq, request & 0xffff_ffff));
     rules.insert(SYS_ioctl, typing.collect::<Result<_, _>>()?);
-    // A pair of streams leads nowhere else. A datagram can be sent from a pair to any socket that has a name.
+    // A socket of a datagram pair can send to any named socket. One of a stream pair cannot.
     let datagram = u64::from(libc::SOCK_DGRAM.unsigned_abs());
     rules.insert(SYS_socketpair, vec![when(1, SeccompCmpOp::MaskedEq(0xf), datagram)?]);
     Ok(rules)
 }
 
-/// IP alone, which ends at the loopback of the command's own namespace; of pairs, those of Unix alone.
+/// TCP and UDP alone, which end at the loopback of the command's own namespace; of pairs, those of Unix alone.
 fn families() -> Result<Rules, seccompiler::BackendError> {
     let not = |family: i32| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
-    let socket = SeccompRule::new(vec![not(libc::AF_INET)?, not(libc::AF_INET6)?])?;
+    let family = SeccompRule::new(vec![not(libc::AF_INET)?, not(libc::AF_INET6)?])?;
+    let neither = |protocol: i32| condition(2, SeccompCmpOp::Ne, u64::from(protocol.unsigned_abs()));
+    let protocols = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP].map(neither);
+    let protocol = SeccompRule::new(protocols.into_iter().collect::<Result<_, _>>()?)?;
     let pair = SeccompRule::new(vec![not(libc::AF_UNIX)?])?;
-    Ok(Rules::from([(SYS_socket, vec![socket]), (SYS_socketpair, vec![pair])]))
+    Ok(Rules::from([(SYS_socket, vec![family, protocol]), (SYS_socketpair, vec![pair])]))
 }
 
 fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
     SeccompRule::new(vec![condition(argument, is, value)?])
 }
 
-/// About the lower half of an argument, which is all that the kernel takes of these.
+/// A condition on the lower 32 bits of an argument, which is all that the kernel uses of these.
 fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
 }
 
-/// Refuses every call of the x32 ABI. The compiler of filters has no words for a range.
+/// Refuses every call of the x32 ABI. Written by hand: the library compares no ranges of call numbers.
 fn foreign() -> BpfProgram {
     let code = |code: u32| u16::try_from(code).unwrap_or_default();
     let line = |code, jt, jf, k| sock_filter { code, jt, jf, k };
