@@ -106,7 +106,7 @@ impl fmt::Display for Mechanism {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Lack {
-    /// The command has no `/proc`. Nothing is left open; many programs fail.
+    /// The command has no `/proc`, and many programs fail. As root without a cgroup, the number of processes is not bounded.
     #[n(0)]
     Proc,
     /// The command has no loopback. Nothing is left open.

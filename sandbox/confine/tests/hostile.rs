@@ -214,19 +214,20 @@ fn a_port_leads_to_the_caller_alone() {
         }
     };
     let ended = wait(ephor_confine::run(&request, &seen, std::future::pending())).unwrap();
-    assert_eq!(server.into_inner().unwrap().unwrap().join().unwrap(), "question\n");
+    let (question, _listener) = server.into_inner().unwrap().unwrap().join().unwrap();
+    assert_eq!(question, "question\n");
     let said = String::from_utf8(ended.stdout.whole().unwrap()).unwrap();
     assert_eq!(said, "answer\nanother port: ECONNREFUSED\nto listen there too: EADDRINUSE\n");
 }
 
-/// Accepts one connection; what was asked on it.
-fn answer_once(listener: TcpListener) -> String {
+/// Accepts one connection; what was asked on it, and the listener, which goes on to listen.
+fn answer_once(listener: TcpListener) -> (String, TcpListener) {
     listener.set_nonblocking(false).unwrap();
     let (mut stream, _) = listener.accept().unwrap();
     let mut question = String::new();
     BufReader::new(&stream).read_line(&mut question).unwrap();
     stream.write_all(b"answer\n").unwrap();
-    question
+    (question, listener)
 }
 
 fn a_build_script_cannot_phone_home() {
@@ -319,6 +320,7 @@ fn nothing_of_the_host_leaks_by_inheritance() {
 
 fn memory_is_bounded() {
     let place = Place::new();
+    assert_eq!(said(&place.shell("cat /proc/self/oom_score_adj")), "1000\n");
     let limits = Limits { memory: 64 << 20, ..within(20) };
     assert_eq!(said(&attack(&place, "memory").limits(limits).unwrap()), "ENOMEM\n");
 }
@@ -403,7 +405,7 @@ fn a_dropped_run_leaves_no_process() {
         if descendants().is_empty() {
             return;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     panic!("it lives: {:?}", descendants());
 }

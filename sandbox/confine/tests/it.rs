@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         test("a_delegated_cgroup_is_told_the_limits", a_delegated_cgroup_is_told_the_limits),
         test("a_probe_tries_each_mechanism", a_probe_tries_each_mechanism),
         test("a_repository_takes_a_commit", a_repository_takes_a_commit),
+        test("commands_run_side_by_side_on_many_threads", commands_run_side_by_side_on_many_threads),
         test("what_was_used_is_said", what_was_used_is_said),
         test("npm_runs_its_tests", npm_runs_its_tests),
         test("python_runs_its_tests", python_runs_its_tests),
@@ -420,9 +421,24 @@ fn a_probe_tries_each_mechanism() {
     }
 }
 
+fn commands_run_side_by_side_on_many_threads() {
+    let place = Place::new();
+    let requests: Vec<Request> = (0..8).map(|number| place.shell(&format!("echo {number}; echo {number} > made"))).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let runs = requests.clone().into_iter().map(|request| {
+        runtime.spawn(async move { ephor_confine::run(&request, &|_| {}, std::future::pending()).await })
+    });
+    let runs: Vec<_> = runs.collect();
+    for (number, (run, request)) in runs.into_iter().zip(requests).enumerate() {
+        let ended = runtime.block_on(run).unwrap().unwrap();
+        assert_eq!(ended.stdout.whole().unwrap(), format!("{number}\n").into_bytes());
+        assert_eq!(fs::read_to_string(request.upper().join("made")).unwrap(), format!("{number}\n"));
+    }
+}
+
 fn what_was_used_is_said() {
     // The command ends first, and what runs beside it is ended with it and counts all the same.
-    let script = "tail -c 100M /dev/zero & until grep -q 'VmHWM:.* [0-9]\\{5,\\} kB' /proc/$!/status; do :; done";
+    let script = "cat /dev/zero | tail -c 100M & until grep -q 'VmHWM:.* [0-9]\\{5,\\} kB' /proc/$!/status; do :; done";
     let used = run(&Place::new().shell(script)).unwrap().used;
     assert!(used.memory >= 10_000 << 10, "{used:?}");
     assert!(!used.user.is_zero() && !used.system.is_zero(), "{used:?}");

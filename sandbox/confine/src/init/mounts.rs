@@ -74,8 +74,9 @@ pub(super) fn make(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
     chdir(&scratch).map_err(|why| control.failed("going to the scratch folder", &why.into()))?;
     let root = Root(scratch.join("root"));
     root.make(plan).map_err(lacks("mounting the root"))?;
-    if let Err(why) = root.proc(plan) {
-        control.without(plan, Mechanism::Proc, "mounting /proc", &why)?;
+    match root.proc() {
+        Ok(()) => root.limit_proc(plan).map_err(lacks("limiting /proc"))?,
+        Err(why) => control.without(plan, Mechanism::Proc, "mounting /proc", &why)?,
     }
     for folder in &plan.folders {
         root.folder(control, folder)?;
@@ -154,11 +155,14 @@ impl Root {
         links.into_iter().try_for_each(|(name, target)| symlink(target, dev.join(name)))
     }
 
-    /// Read-only: `/proc/sys` holds settings of the host, which user 0 may write without any capability.
-    fn proc(&self, plan: &Plan) -> io::Result<()> {
-        let here = self.at("/proc");
+    fn proc(&self) -> io::Result<()> {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("proc", &here, "proc", flags, None)?;
+        Ok(mount("proc", self.at("/proc"), "proc", flags, None)?)
+    }
+
+    /// Read-only: `/proc/sys` holds settings of the host, which user 0 may write without any capability.
+    fn limit_proc(&self, plan: &Plan) -> io::Result<()> {
+        let here = self.at("/proc");
         if linux() >= OWN_PID_MAX {
             let most = plan.bounds.processes.saturating_add(NOT_AGAIN);
             fs::write(here.join("sys/kernel/pid_max"), most.to_string())?;

@@ -22,7 +22,11 @@ const PIECE: usize = 4_096;
 pub(super) async fn hear(from: &UnixStream, listening: &(dyn Fn(TcpListener) + Sync)) -> io::Result<Vec<Report>> {
     let mut bytes = Vec::new();
     loop {
-        let (piece, descriptor) = from.async_io(Interest::READABLE, || receive(from)).await?;
+        let (piece, descriptor) = match from.async_io(Interest::READABLE, || receive(from)).await {
+            // The init stage ended before it had read the caller's last word.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+            received => received?,
+        };
         if let Some(descriptor) = descriptor {
             let listener = TcpListener::from(descriptor);
             listener.set_nonblocking(true)?;
