@@ -26,9 +26,7 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::{Errno, fcntl_dupfd_cloexec},
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
-    process::{
-        Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, pidfd_open, pidfd_send_signal, umask, waitpid,
-    },
+    process::{Pid, PidfdFlags, Signal, WaitOptions, getegid, geteuid, pidfd_open, pidfd_send_signal, umask, waitpid},
     stdio,
     thread::{UnshareFlags, set_thread_groups},
 };
@@ -46,7 +44,7 @@ pub fn is_called() -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(FLAG))
 }
 
-/// The init stage. Reads its plan from stdin, which [`run`](crate::run) has made a socket.
+/// The init stage. Reads its plan from stdin, which [`run`](crate::run()) has made a socket.
 #[must_use]
 pub fn main() -> ExitCode {
     match outer() {
@@ -86,7 +84,13 @@ impl Control {
     }
 
     /// Goes on without a mechanism if that was accepted.
-    pub(crate) fn without(&self, plan: &Plan, mechanism: Mechanism, step: &str, why: &io::Error) -> Result<(), GivenUp> {
+    pub(crate) fn without(
+        &self,
+        plan: &Plan,
+        mechanism: Mechanism,
+        step: &str,
+        why: &io::Error,
+    ) -> Result<(), GivenUp> {
         if !mechanism.lack().is_some_and(|lack| plan.accepted.contains(&lack)) {
             return Err(self.lacks(mechanism, step, why));
         }

@@ -1,6 +1,6 @@
 //! One native command, confined, on Linux.
 //!
-//! [`run`] starts a command in new namespaces through an init stage, [`init`]: the caller's own program, executed again. The
+//! [`run()`] starts a command in new namespaces through an init stage, [`init`]: the caller's own program, executed again. The
 //! command sees what its [`Request`] names and nothing else: the system's folders read-only, the declared folders, a private
 //! `/tmp`, and a network that ends at its own loopback. Its writes to the workspace go to the upper layer of an overlay. Once it
 //! has ended, [`overlay::Changes`] lists what the layer holds, and applies all of it to the workspace or none.

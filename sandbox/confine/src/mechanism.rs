@@ -62,9 +62,13 @@ impl Mechanism {
             Self::Overlay => {
                 "use Linux 5.11 or later with overlayfs, and keep scratch folders on ext4, xfs, btrfs or tmpfs, not on an overlay"
             }
-            Self::Proc => "run where /proc is not masked (docker: --security-opt systempaths=unconfined), or accept `proc`",
+            Self::Proc => {
+                "run where /proc is not masked (docker: --security-opt systempaths=unconfined), or accept `proc`"
+            }
             Self::Loopback => "permit a netlink socket in the new network namespace, or accept `loopback`",
-            Self::Landlock => "use Linux 5.13 or later with `landlock` among the security modules (lsm=), or accept `landlock`",
+            Self::Landlock => {
+                "use Linux 5.13 or later with `landlock` among the security modules (lsm=), or accept `landlock`"
+            }
             Self::Seccomp => "use a kernel with CONFIG_SECCOMP_FILTER, or accept `seccomp`",
             Self::Cgroup => {
                 "delegate a cgroup v2 with the controllers memory and pids and no process of its own \

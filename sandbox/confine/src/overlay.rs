@@ -12,8 +12,8 @@
 
 mod apply;
 mod discard;
-mod tree;
 mod read;
+mod tree;
 
 use std::{
     fs::File,
@@ -23,8 +23,8 @@ use std::{
 
 use ephor_base::Digest;
 
-pub use self::{apply::ApplyError, discard::discard};
 use self::tree::Tree;
+pub use self::{apply::ApplyError, discard::discard};
 
 /// The longest path of a change, relative to the workspace, in bytes. It stays below PATH_MAX.
 pub const LONGEST_PATH: usize = 4_000;
@@ -194,7 +194,7 @@ pub enum ReadError {
 }
 
 impl Changes {
-    /// Reads the changes that a command left in `upper`, relative to `workspace`, after [`run`](crate::run) has returned. Blocks:
+    /// Reads the changes that a command left in `upper`, relative to `workspace`, after [`run`](crate::run()) has returned. Blocks:
     /// it reads every created and modified file to digest it.
     ///
     /// # Errors
@@ -220,11 +220,7 @@ impl Changes {
     ///
     /// # Errors
     /// [`ApplyError`]; the workspace is as it was, except with [`ApplyError::Torn`].
-    pub fn apply(
-        &self,
-        protection: &dyn Fn(&Path) -> Protection,
-        keep: &mut Keep<'_>,
-    ) -> Result<(), ApplyError> {
+    pub fn apply(&self, protection: &dyn Fn(&Path) -> Protection, keep: &mut Keep<'_>) -> Result<(), ApplyError> {
         apply::apply(self, protection, keep)
     }
 }

@@ -1,4 +1,4 @@
-//! The messages between [`run`](crate::run) and the init stage, over one socket.
+//! The messages between [`run`](crate::run()) and the init stage, over one socket.
 
 use std::{ffi::OsString, io, os::unix::ffi::OsStringExt, path::PathBuf};
 

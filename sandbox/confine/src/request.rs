@@ -128,7 +128,9 @@ pub enum RequestError {
     #[error("there are between 1 and {MOST_ARGUMENTS} arguments without NUL")]
     Arguments,
     /// An empty name, a name with `=`, a NUL, a name given twice, or too many variables.
-    #[error("the variable `{0}` cannot be set: names are distinct and without `=`, at most {MOST_VARIABLES}, without NUL")]
+    #[error(
+        "the variable `{0}` cannot be set: names are distinct and without `=`, at most {MOST_VARIABLES}, without NUL"
+    )]
     Variable(String),
     /// Arguments and variables are longer than [`MOST_BYTES`].
     #[error("arguments and environment have more than {MOST_BYTES} bytes")]

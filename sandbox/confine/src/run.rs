@@ -217,7 +217,8 @@ impl Running {
         stop: impl Future<Output = ()>,
     ) -> Result<Told, RunError> {
         let heard = async { hear(self.said.as_ref(), listening).await.map_err(RunError::Waiting) };
-        let ((status, forced), reports) = tokio::try_join!(end(&mut self.child, &mut self.control, limits, stop), heard)?;
+        let ((status, forced), reports) =
+            tokio::try_join!(end(&mut self.child, &mut self.control, limits, stop), heard)?;
         told(reports, status, forced)
     }
 }

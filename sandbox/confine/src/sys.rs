@@ -79,7 +79,8 @@ pub(crate) fn used() -> (u64, u64, u64) {
     };
     // None of these is negative, nor near the largest number.
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
-    let micros = |time: libc::timeval| number(time.tv_sec).saturating_mul(1_000_000).saturating_add(number(time.tv_usec));
+    let micros =
+        |time: libc::timeval| number(time.tv_sec).saturating_mul(1_000_000).saturating_add(number(time.tv_usec));
     (micros(used.ru_utime), micros(used.ru_stime), number(used.ru_maxrss).saturating_mul(1_024))
 }
 

@@ -4,9 +4,9 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
 
-mod common;
 #[path = "hostile/attacks.rs"]
 mod attacks;
+mod common;
 #[path = "hostile/left.rs"]
 mod left;
 
@@ -262,7 +262,9 @@ fn a_build_script_cannot_phone_home() {
 fn signals_do_not_reach_the_host() {
     let place = Place::new();
     let host = std::process::id();
-    let script = format!("kill -9 {host} 2>/dev/null && echo sent; kill -9 1; kill -STOP 1; kill -TERM 1; sleep 0.1; echo lives");
+    let script = format!(
+        "kill -9 {host} 2>/dev/null && echo sent; kill -9 1; kill -STOP 1; kill -TERM 1; sleep 0.1; echo lives"
+    );
     // The first process passes SIGTERM on to all, so the shell is told to end.
     let ended = run(&place.shell(&script)).unwrap();
     assert_eq!((ended.end, ended.stdout.whole().unwrap()), (End::Killed(libc::SIGTERM), vec![]));
@@ -314,8 +316,17 @@ fn nothing_of_the_host_leaks_by_inheritance() {
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
     assert!(leaked.as_raw_fd() >= 100);
     assert_eq!(said(&attack(&place, "descriptors")), "0 1 2\n");
-    assert_eq!(said(&place.shell("cat /proc/self/sessionid >/dev/null 2>&1; ps 2>/dev/null | grep -c ephor; umask; ulimit -c")), "0\n0022\n0\n");
-    assert_eq!(said(&place.shell("cut -d' ' -f5,6,7 /proc/self/stat")).split(' ').nth(2).unwrap(), "0\n", "no terminal");
+    assert_eq!(
+        said(
+            &place.shell("cat /proc/self/sessionid >/dev/null 2>&1; ps 2>/dev/null | grep -c ephor; umask; ulimit -c")
+        ),
+        "0\n0022\n0\n"
+    );
+    assert_eq!(
+        said(&place.shell("cut -d' ' -f5,6,7 /proc/self/stat")).split(' ').nth(2).unwrap(),
+        "0\n",
+        "no terminal"
+    );
 }
 
 fn memory_is_bounded() {
@@ -438,5 +449,8 @@ fn an_exchanged_folder_is_noticed() {
 fn one_run_sees_nothing_of_another() {
     let place = Place::new();
     assert_eq!(said(&place.shell("echo mine > /tmp/x; echo mine > y; cat /tmp/x")), "mine\n");
-    assert_eq!(said(&place.shell("ls -A /tmp .")).matches('\n').count(), said(&Place::new().shell("ls -A /tmp .")).matches('\n').count());
+    assert_eq!(
+        said(&place.shell("ls -A /tmp .")).matches('\n').count(),
+        said(&Place::new().shell("ls -A /tmp .")).matches('\n').count()
+    );
 }

@@ -1,6 +1,6 @@
 //! What a command sees and may do, and what becomes of what it has changed.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod common;
 
@@ -151,7 +151,10 @@ fn a_workspace_can_be_read_only() {
 }
 
 fn the_loopback_is_up_and_its_own() {
-    assert_eq!(said(&Place::new().shell("cat /proc/net/dev | grep -c :; grep -c 127.0.0.1 /proc/net/fib_trie")), "1\n2\n");
+    assert_eq!(
+        said(&Place::new().shell("cat /proc/net/dev | grep -c :; grep -c 127.0.0.1 /proc/net/fib_trie")),
+        "1\n2\n"
+    );
 }
 
 fn a_user_is_itself_inside() {
@@ -204,7 +207,10 @@ fn a_folder_made_anew_hides_what_it_held() {
     }
     let request = place.shell("rm -r folder; mkdir -p folder/kept; echo new > folder/stays");
     let changes = applied(&request);
-    assert_eq!(words(&changes), ["-folder/below", "-folder/below/goes", "-folder/goes", "-folder/kept/deep", "~folder/stays"]);
+    assert_eq!(
+        words(&changes),
+        ["-folder/below", "-folder/below/goes", "-folder/goes", "-folder/kept/deep", "~folder/stays"]
+    );
     assert_eq!(place.read("folder/stays"), "new\n");
     assert_eq!(fs::read_dir(place.workspace().join("folder")).unwrap().count(), 2);
 }
@@ -214,7 +220,8 @@ fn kinds_replace_each_other() {
     place.write("folder/inside/file", "old");
     place.write("file", "old");
     symlink("file", place.workspace().join("link")).unwrap();
-    let changes = applied(&place.shell("rm -r folder file link; echo file > folder; mkdir -p file/in; echo link > link"));
+    let changes =
+        applied(&place.shell("rm -r folder file link; echo file > folder; mkdir -p file/in; echo link > link"));
     assert_eq!(words(&changes), ["~file", "+file/in", "~folder", "-folder/inside", "-folder/inside/file", "~link"]);
     assert_eq!((place.read("folder"), place.read("link")), ("file\n".into(), "link\n".into()));
     assert!(place.workspace().join("file/in").is_dir());
@@ -260,7 +267,10 @@ fn a_protected_path_refuses_all() {
         kept += 1;
         Ok(())
     });
-    assert!(matches!(&refused, Err(ApplyError::Protected { paths }) if *paths == [Path::new("secret/deep/.env")]), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ApplyError::Protected { paths }) if *paths == [Path::new("secret/deep/.env")]),
+        "{refused:?}"
+    );
     assert_eq!(kept, 0);
     assert_eq!(place.read("secret/deep/.env"), "KEY=1");
     assert!(!place.workspace().join("other").exists());
@@ -363,7 +373,10 @@ fn requests_are_bounded() {
     let inside = workspace.join("inside");
     fs::create_dir(&inside).unwrap();
     assert!(matches!(good().folder(&inside, Access::ReadWrite), Err(RequestError::Overlap { .. })));
-    assert!(matches!(new(vec!["x".into()], &workspace, &inside), Err(RequestError::Scratch { .. } | RequestError::Overlap { .. })));
+    assert!(matches!(
+        new(vec!["x".into()], &workspace, &inside),
+        Err(RequestError::Scratch { .. } | RequestError::Overlap { .. })
+    ));
     for path in ["..", "/tmp", "a/../b"] {
         assert!(matches!(good().directory(Path::new(path)), Err(RequestError::Directory { .. })), "{path}");
     }
@@ -375,7 +388,8 @@ fn requests_are_bounded() {
 
 fn a_lack_is_named_unless_it_was_accepted() {
     let place = Place::new();
-    let request = || Request::new(vec!["true".into()], &place.workspace(), Workspace::Overlay, &place.scratch()).unwrap();
+    let request =
+        || Request::new(vec!["true".into()], &place.workspace(), Workspace::Overlay, &place.scratch()).unwrap();
     let refused = run(&request()).unwrap_err();
     assert!(matches!(&refused, RunError::Lacking(lacking) if lacking.mechanism == Mechanism::Cgroup), "{refused:?}");
     assert!(refused.to_string().contains("Delegate=yes"), "{refused}");
@@ -423,7 +437,8 @@ fn a_probe_tries_each_mechanism() {
 
 fn commands_run_side_by_side_on_many_threads() {
     let place = Place::new();
-    let requests: Vec<Request> = (0..8).map(|number| place.shell(&format!("echo {number}; echo {number} > made"))).collect();
+    let requests: Vec<Request> =
+        (0..8).map(|number| place.shell(&format!("echo {number}; echo {number} > made"))).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let runs = requests.clone().into_iter().map(|request| {
         runtime.spawn(async move { ephor_confine::run(&request, &|_| {}, std::future::pending()).await })
@@ -455,9 +470,11 @@ fn a_repository_takes_a_commit() {
          {git} init -q; {git} add .; {git} commit -q -m first; echo more >> file; {git} commit -q -a -m second"
     );
     applied(&place.shell(&script));
-    let log = Command::new(git).args(["-C".as_ref(), place.workspace().as_os_str()]).args(["log", "--format=%s"]).output();
+    let log =
+        Command::new(git).args(["-C".as_ref(), place.workspace().as_os_str()]).args(["log", "--format=%s"]).output();
     assert_eq!(String::from_utf8(log.unwrap().stdout).unwrap(), "second\nfirst\n");
-    let check = Command::new(git).args(["-C".as_ref(), place.workspace().as_os_str()]).args(["fsck", "--strict"]).output();
+    let check =
+        Command::new(git).args(["-C".as_ref(), place.workspace().as_os_str()]).args(["fsck", "--strict"]).output();
     assert!(check.unwrap().status.success());
 }
 
@@ -466,9 +483,11 @@ fn python_runs_its_tests() {
         return;
     }
     let place = Place::new();
-    let test = "import unittest\nclass T(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 1, 2)\n";
+    let test =
+        "import unittest\nclass T(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 1, 2)\n";
     place.write("test_sum.py", test);
-    let pytest = Command::new("/usr/bin/python3").args(["-m", "pytest", "--version"]).output().unwrap().status.success();
+    let pytest =
+        Command::new("/usr/bin/python3").args(["-m", "pytest", "--version"]).output().unwrap().status.success();
     let (module, passed) = if pytest { ("pytest", "1 passed") } else { ("unittest", "Ran 1 test") };
     let ended = run(&place.shell(&format!("/usr/bin/python3 -m {module} 2>&1"))).unwrap();
     let said = String::from_utf8(ended.stdout.whole().unwrap()).unwrap();

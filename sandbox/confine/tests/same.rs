@@ -4,7 +4,10 @@
 
 mod common;
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, os::unix::fs::MetadataExt, path::Path, process::Command, process::ExitCode};
+use std::{
+    collections::BTreeMap, fmt::Write as _, fs, os::unix::fs::MetadataExt, path::Path, process::Command,
+    process::ExitCode,
+};
 
 use common::{Place, applied, test};
 use libtest_mimic::Trial;
@@ -26,7 +29,8 @@ fn main() -> ExitCode {
 
 /// Names are few, so that operations meet.
 fn path() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop_oneof![Just("a"), Just("b"), Just("c"), Just("d e"), Just("é")], 1..4).prop_map(|parts| parts.join("/"))
+    prop::collection::vec(prop_oneof![Just("a"), Just("b"), Just("c"), Just("d e"), Just("é")], 1..4)
+        .prop_map(|parts| parts.join("/"))
 }
 
 /// One line of shell. It may fail, inside as outside.
@@ -103,7 +107,9 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
 }
 
 fn a_difference_is_seen() {
-    for (one, other) in [("printf 1 > a", "printf 2 > a"), ("mkdir a", ">a"), ("ln -s b a", "ln -s c a"), (">a; chmod 700 a", ">a")] {
+    for (one, other) in
+        [("printf 1 > a", "printf 2 > a"), ("mkdir a", ">a"), ("ln -s b a", "ln -s c a"), (">a; chmod 700 a", ">a")]
+    {
         let places = [Place::new(), Place::new()];
         shell(&places[0].workspace(), one);
         shell(&places[1].workspace(), other);

@@ -75,7 +75,9 @@ fn start(control: &Control, plan: &Plan) -> GivenUp {
         return control.failed("setting limits", &why);
     }
     let mut words = plan.arguments.iter().map(plan::text);
-    let Some(program) = words.next() else { return control.failed("finding the program", &io::ErrorKind::NotFound.into()) };
+    let Some(program) = words.next() else {
+        return control.failed("finding the program", &io::ErrorKind::NotFound.into());
+    };
     let environment = plan.environment.iter().map(|(name, value)| (plan::text(name), plan::text(value)));
     // The library resets the signal mask and SIGPIPE.
     let why = Command::new(program).args(words).env_clear().envs(environment).exec();

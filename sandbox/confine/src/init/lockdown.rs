@@ -6,7 +6,7 @@ mod calls;
 use std::io;
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
     path_beneath_rules,
 };
 use rustix::{
@@ -83,7 +83,7 @@ fn files(plan: &Plan) -> Result<bool, RulesetError> {
         .create()?
         .add_rules(path_beneath_rules(["/"], AccessFs::from_read(NEWEST)))?
         .add_rules(path_beneath_rules(["/dev"], devices))?
-        .add_rules(path_beneath_rules(written, BitFlags::from(all)))?
+        .add_rules(path_beneath_rules(written, all))?
         .restrict_self()?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }

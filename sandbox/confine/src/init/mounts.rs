@@ -126,7 +126,11 @@ impl Root {
         if let Some(parent) = here.parent() {
             fs::create_dir_all(parent)?;
         }
-        if found.is_dir() { fs::create_dir(&here)? } else { drop(File::create_new(&here)?) }
+        if found.is_dir() {
+            fs::create_dir(&here)?
+        } else {
+            drop(File::create_new(&here)?)
+        }
         bind(path, &here, &READ_ONLY)
     }
 
@@ -191,7 +195,8 @@ impl Root {
             return Err(GivenUp);
         }
         if folder.how == How::Overlay {
-            overlay(&here, found.mode()).map_err(|why| control.lacks(Mechanism::Overlay, "mounting the overlay", &why))?;
+            overlay(&here, found.mode())
+                .map_err(|why| control.lacks(Mechanism::Overlay, "mounting the overlay", &why))?;
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ use rustix::{
 
 use super::{
     After, Before, Change, Changes, Keep, Kind, Protection,
-    tree::{Folder, Found, Tree, date},
     read::{OWN, digest},
+    tree::{Folder, Found, Tree, date},
 };
 
 /// The staging folder in the workspace, for new files before and old files after the exchange. A number follows.
@@ -193,14 +193,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    fn copy(
-        &self,
-        upper: &Tree,
-        change: &Change,
-        after: &After,
-        bytes: u64,
-        name: &OsStr,
-    ) -> Result<(), ApplyError> {
+    fn copy(&self, upper: &Tree, change: &Change, after: &After, bytes: u64, name: &OsStr) -> Result<(), ApplyError> {
         let failed = failed(&change.path);
         let (parent, from) = upper.parent(&change.path).map_err(&failed)?;
         let from = parent.file(from).map_err(&failed)?;

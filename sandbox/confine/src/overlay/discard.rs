@@ -5,8 +5,8 @@ use std::{ffi::OsString, io, path::Path};
 use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
 
 use super::{
-    tree::{Folder, Tree},
     read::OWN,
+    tree::{Folder, Tree},
 };
 
 /// Removes a folder of the caller's with all its entries, whatever their modes and however deep they lie. Follows no link, and

@@ -66,7 +66,11 @@ impl Reading<'_> {
         let after = parent.look(name).map_err(&io)?.ok_or_else(missing)?;
         let before = self.lower.look(root).map_err(&io)?.ok_or_else(missing)?;
         if before.mode() != after.mode() {
-            self.push(Change { path: root.into(), before: Some(folder_before(&before)), after: Some(folder_after(&after)) })?;
+            self.push(Change {
+                path: root.into(),
+                before: Some(folder_before(&before)),
+                after: Some(folder_after(&after)),
+            })?;
         }
         reach(&parent, name, &after).map_err(&io)?;
         self.open.push((root.into(), Below::Shows));
@@ -125,7 +129,8 @@ impl Reading<'_> {
         reach(upper, name, &found).map_err(&io)?;
         let over = match &old {
             Some((_, old)) if old.is_folder() => {
-                let hides = below == Below::Hidden || self.upper.folder(&path).and_then(|it| it.is_opaque()).map_err(&io)?;
+                let hides =
+                    below == Below::Hidden || self.upper.folder(&path).and_then(|it| it.is_opaque()).map_err(&io)?;
                 if hides { Below::Hidden } else { Below::Shows }
             }
             _ => Below::Nothing,
@@ -252,11 +257,7 @@ fn reach(parent: &Folder, name: &OsStr, found: &Found) -> io::Result<()> {
 }
 
 /// The digest of a file of this length. Hands each piece to `piece` on the way.
-pub(super) fn digest(
-    file: &File,
-    bytes: u64,
-    piece: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<Digest> {
+pub(super) fn digest(file: &File, bytes: u64, piece: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<Digest> {
     let (mut hash, mut read) = (Sha256::new(), 0_u64);
     let mut from = file.take(bytes);
     let mut room = vec![0; PIECE];

@@ -321,7 +321,11 @@ fn times_of_files_are_kept_however_odd() {
 fn a_staging_folder_by_the_command_is_in_no_way() {
     let place = Place::new();
     place.write("file", "old");
-    applied(&place.shell("echo new > file; mkdir .ephor-staging-0; echo x > .ephor-staging-0/new-0; ln -s . .ephor-staging-1"));
+    applied(
+        &place.shell(
+            "echo new > file; mkdir .ephor-staging-0; echo x > .ephor-staging-0/new-0; ln -s . .ephor-staging-1",
+        ),
+    );
     assert_eq!((place.read("file"), place.read(".ephor-staging-0/new-0")), ("new\n".into(), "x\n".into()));
     assert_eq!(fs::read_dir(place.workspace()).unwrap().count(), 3);
 }
@@ -331,7 +335,8 @@ fn a_discard_follows_no_link() {
     let outside = place.beside("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("file"), "stays").unwrap();
-    let request = place.shell(&format!("mkdir -p a/b; ln -s {0} link; ln -s {0} a/b/link; ln -s {0}/file file", outside.display()));
+    let request = place
+        .shell(&format!("mkdir -p a/b; ln -s {0} link; ln -s {0} a/b/link; ln -s {0}/file file", outside.display()));
     run(&request).unwrap();
     discard(request.upper().parent().unwrap()).unwrap();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "stays");
@@ -344,7 +349,9 @@ fn a_git_hook_can_be_protected() {
     let place = Place::new();
     place.write(".git/config", "");
     place.write("src/main.c", "");
-    let request = place.shell("echo x > src/main.c; mkdir .git/hooks; echo 'evil' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    let request = place.shell(
+        "echo x > src/main.c; mkdir .git/hooks; echo 'evil' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    );
     said(&request);
     let hooks = |path: &Path| {
         if path.starts_with(".git/hooks") { Protection::Protected } else { Protection::Open }

@@ -16,8 +16,8 @@ use libc::{
     SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare, SYS_userfaultfd, SYS_vhangup,
 };
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
-    apply_filter, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
 };
 
 /// Refused with EPERM, whatever the arguments.
@@ -125,7 +125,8 @@ fn denied() -> Result<Rules, seccompiler::BackendError> {
     let flags = flags.map(|flag| when(0, SeccompCmpOp::MaskedEq(flag), flag));
     rules.insert(SYS_clone, flags.collect::<Result<_, _>>()?);
     // These put characters into the input of a terminal.
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX].into_iter().map(|request| when(1, SeccompCmpOp::Eq, request & 0xffff_ffff));
+    let typing =
+        [libc::TIOCSTI, libc::TIOCLINUX].into_iter().map(|request| when(1, SeccompCmpOp::Eq, request & 0xffff_ffff));
     rules.insert(SYS_ioctl, typing.collect::<Result<_, _>>()?);
     // A socket of a datagram pair can send to any named socket. One of a stream pair cannot.
     let datagram = u64::from(libc::SOCK_DGRAM.unsigned_abs());
