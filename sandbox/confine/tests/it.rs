@@ -313,13 +313,16 @@ fn tree(folder: &Path) -> Vec<(String, u32, String)> {
 
 fn a_failure_in_the_middle_puts_all_back() {
     let place = Place::new();
-    for file in ["a/removed", "b/replaced", "c/file", "folder/in", "z/last"] {
+    for file in ["a/removed", "b/replaced", "c/file", "folder/in", "locked/in", "z/last"] {
         place.write(file, file);
+    }
+    for locked in ["locked", ""] {
+        fs::set_permissions(place.workspace().join(locked), fs::Permissions::from_mode(0o500)).unwrap();
     }
     symlink("b/replaced", place.workspace().join("link")).unwrap();
     fs::set_permissions(place.workspace().join("c"), fs::Permissions::from_mode(0o750)).unwrap();
     let request = place.shell(
-        "rm -r a; echo new > b/replaced; chmod 700 c; rm -r c/file; mkdir c/file; rm -r folder; echo > folder; \
+        "chmod 700 . locked; rm -r locked; rm -r a; echo new > b/replaced; chmod 700 c; rm -r c/file; mkdir c/file; rm -r folder; echo > folder; \
          rm link; ln -s elsewhere link; mkdir -p n/e/w; echo > n/e/w/x; echo changed > z/last",
     );
     said(&request);

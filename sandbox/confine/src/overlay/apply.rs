@@ -97,11 +97,15 @@ pub(super) fn apply(
     let mut transaction = Transaction::begin(&changes.workspace, list)?;
     let done = transaction.stage(&changes.upper, list).and_then(|()| transaction.change(list));
     done.map_err(|because| transaction.put_back(because))?;
-    transaction.clear().map_err(|source| ApplyError::Staging { path: (&transaction.name).into(), source })
+    transaction.end(transaction.mode).map_err(|source| ApplyError::Staging { path: (&transaction.name).into(), source })
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> ApplyError {
     move |source| ApplyError::Io { path: path.into(), source }
+}
+
+fn in_root(source: io::Error) -> ApplyError {
+    failed(Path::new(""))(source)
 }
 
 /// Gives the caller what the change replaces.
@@ -118,9 +122,9 @@ fn hand_over(tree: &Tree, change: &Change, keep: &mut Keep<'_>) -> Result<(), Ap
 }
 
 /// Refuses a path whose state is no longer `before`.
-fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<(), ApplyError> {
+fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Result<Found, ApplyError> {
     let found = parent.look(name).map_err(failed(&change.path))?;
-    let same = |found: Found| {
+    let same = |found: &Found| {
         let (is, was) = (found.stamp(), before.stamp);
         if before.kind == Kind::Folder {
             found.is_folder() && (is.device, is.inode) == (was.device, was.inode)
@@ -128,7 +132,7 @@ fn fresh(parent: &Folder, name: &OsStr, change: &Change, before: &Before) -> Res
             is == was && found.mode() == before.mode
         }
     };
-    if found.is_some_and(same) { Ok(()) } else { Err(ApplyError::Stale { path: change.path.clone() }) }
+    found.filter(same).ok_or_else(|| ApplyError::Stale { path: change.path.clone() })
 }
 
 /// A completed step, with what it takes to undo it.
@@ -150,31 +154,54 @@ enum Done {
 /// A list while it is applied.
 struct Transaction<'a> {
     tree: &'a Tree,
+    /// The workspace itself, which stays open to its owner until the end.
+    root: Folder,
     staging: Folder,
     name: OsString,
+    /// The mode of the workspace at the beginning.
+    before: u32,
+    /// The mode of the workspace after the list.
+    mode: u32,
     done: Vec<Done>,
 }
 
 impl<'a> Transaction<'a> {
     fn begin(tree: &'a Tree, list: &[Change]) -> Result<Self, ApplyError> {
-        let root = Path::new("");
-        let folder = tree.folder(root).map_err(failed(root))?;
+        let root = tree.folder(Path::new("")).map_err(in_root)?;
+        let found = root.look(OsStr::new(".")).map_err(in_root)?;
+        let before = found.map(|found| found.mode()).ok_or_else(|| in_root(io::ErrorKind::NotFound.into()))?;
+        if before & OWN != OWN {
+            fchmod(&root, Mode::from_raw_mode(before | OWN)).map_err(|why| in_root(why.into()))?;
+        }
+        let own = list.first().filter(|change| change.path.as_os_str().is_empty());
+        let mode = own.and_then(|change| change.after.as_ref()).map_or(before, |after| after.mode);
+        match Self::staging(tree, &root, list) {
+            Ok((name, staging)) => Ok(Self { tree, root, staging, name, before, mode, done: Vec::new() }),
+            Err(because) => {
+                fchmod(&root, Mode::from_raw_mode(before)).map_err(|why| in_root(why.into()))?;
+                Err(because)
+            }
+        }
+    }
+
+    /// Creates the staging folder.
+    fn staging(tree: &Tree, root: &Folder, list: &[Change]) -> Result<(OsString, Folder), ApplyError> {
         for number in 0..MOST_STAGING {
             let name = OsString::from(format!("{STAGING}{number}"));
             // The command may have created that name itself.
             if list.iter().any(|change| change.path.starts_with(&name)) {
                 continue;
             }
-            match mkdirat(&folder, &name, Mode::RWXU) {
+            match mkdirat(root, &name, Mode::RWXU) {
                 Ok(()) => {
                     let staging = tree.folder(Path::new(&name)).map_err(failed(Path::new(&name)))?;
-                    return Ok(Self { tree, staging, name, done: Vec::new() });
+                    return Ok((name, staging));
                 }
                 Err(Errno::EXIST) => {}
-                Err(why) => return Err(failed(root)(why.into())),
+                Err(why) => return Err(in_root(why.into())),
             }
         }
-        Err(failed(root)(io::ErrorKind::AlreadyExists.into()))
+        Err(in_root(io::ErrorKind::AlreadyExists.into()))
     }
 
     /// Writes all that is new into the staging folder, under the number of its change.
@@ -248,9 +275,9 @@ impl<'a> Transaction<'a> {
         let failed = failed(&change.path);
         let (parent, name) = self.tree.parent(&change.path).map_err(&failed)?;
         if before.kind == Kind::Folder {
-            fresh(&parent, name, change, before)?;
+            let found = fresh(&parent, name, change, before)?;
             unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(|why| failed(why.into()))?;
-            self.done.push(Done::RemovedFolder(change.path.clone(), before.mode));
+            self.done.push(Done::RemovedFolder(change.path.clone(), found.mode()));
         } else {
             rename(&parent, name, &self.staging, &old(number), RenameFlags::NOREPLACE).map_err(&failed)?;
             self.done.push(Done::Removed(change.path.clone(), number));
@@ -290,6 +317,7 @@ impl<'a> Transaction<'a> {
         let mut modes: BTreeMap<PathBuf, u32> = reached.collect();
         let folders = list.iter().filter_map(|change| Some((change.path.clone(), change.after.as_ref()?)));
         modes.extend(folders.filter(|(_, after)| after.kind == Kind::Folder).map(|(path, after)| (path, after.mode)));
+        modes.remove(Path::new(""));
         for (path, mode) in modes.into_iter().rev() {
             let found = self.tree.look(&path).map_err(failed(&path))?;
             if let Some(found) = found.filter(|found| found.is_folder() && found.mode() != mode) {
@@ -311,7 +339,7 @@ impl<'a> Transaction<'a> {
             // The staging folder holds the only copy, so it stays.
             return ApplyError::Torn { because: Box::new(because), left };
         }
-        match self.clear() {
+        match self.end(self.before) {
             Ok(()) => because,
             Err(_) => ApplyError::Torn { because: Box::new(because), left: vec![PathBuf::from(&self.name)] },
         }
@@ -332,12 +360,13 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Removes the staging folder.
-    fn clear(&self) -> io::Result<()> {
+    /// Removes the staging folder, and gives the workspace this mode.
+    fn end(&self, mode: u32) -> io::Result<()> {
         for name in self.staging.names()? {
             unlinkat(&self.staging, &name, AtFlags::empty())?;
         }
-        Ok(unlinkat(&self.tree.folder(Path::new(""))?, &self.name, AtFlags::REMOVEDIR)?)
+        unlinkat(&self.root, &self.name, AtFlags::REMOVEDIR)?;
+        Ok(fchmod(&self.root, Mode::from_raw_mode(mode))?)
     }
 }
 
