@@ -195,7 +195,8 @@ pub enum ReadError {
 
 impl Changes {
     /// Reads the changes that a command left in `upper`, relative to `workspace`, after [`run`](crate::run()) has returned. Blocks:
-    /// it reads every created and modified file to digest it.
+    /// it reads every created and modified file to digest it. Once per run: entries of `upper` that denied access to their owner
+    /// do not deny it afterwards.
     ///
     /// # Errors
     /// [`ReadError`], at the first entry that cannot be in a list.

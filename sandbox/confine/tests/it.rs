@@ -316,11 +316,11 @@ fn a_failure_in_the_middle_puts_all_back() {
     for file in ["a/removed", "b/replaced", "c/file", "folder/in", "locked/in", "z/last"] {
         place.write(file, file);
     }
+    symlink("b/replaced", place.workspace().join("link")).unwrap();
+    fs::set_permissions(place.workspace().join("c"), fs::Permissions::from_mode(0o750)).unwrap();
     for locked in ["locked", ""] {
         fs::set_permissions(place.workspace().join(locked), fs::Permissions::from_mode(0o500)).unwrap();
     }
-    symlink("b/replaced", place.workspace().join("link")).unwrap();
-    fs::set_permissions(place.workspace().join("c"), fs::Permissions::from_mode(0o750)).unwrap();
     let request = place.shell(
         "chmod 700 . locked; rm -r locked; rm -r a; echo new > b/replaced; chmod 700 c; rm -r c/file; mkdir c/file; rm -r folder; echo > folder; \
          rm link; ln -s elsewhere link; mkdir -p n/e/w; echo > n/e/w/x; echo changed > z/last",

@@ -153,9 +153,8 @@ enum Done {
 
 /// A list while it is applied.
 struct Transaction<'a> {
+    /// The workspace, which its owner can list and write to until the end.
     tree: &'a Tree,
-    /// The workspace itself, which stays open to its owner until the end.
-    root: Folder,
     staging: Folder,
     name: OsString,
     /// The mode of the workspace at the beginning.
@@ -167,32 +166,31 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     fn begin(tree: &'a Tree, list: &[Change]) -> Result<Self, ApplyError> {
-        let root = tree.folder(Path::new("")).map_err(in_root)?;
-        let found = root.look(OsStr::new(".")).map_err(in_root)?;
-        let before = found.map(|found| found.mode()).ok_or_else(|| in_root(io::ErrorKind::NotFound.into()))?;
+        let before = tree.status().map_err(in_root)?.mode();
         if before & OWN != OWN {
-            fchmod(&root, Mode::from_raw_mode(before | OWN)).map_err(|why| in_root(why.into()))?;
+            tree.permit(before | OWN).map_err(in_root)?;
         }
         let own = list.first().filter(|change| change.path.as_os_str().is_empty());
         let mode = own.and_then(|change| change.after.as_ref()).map_or(before, |after| after.mode);
-        match Self::staging(tree, &root, list) {
-            Ok((name, staging)) => Ok(Self { tree, root, staging, name, before, mode, done: Vec::new() }),
+        match Self::staging(tree, list) {
+            Ok((name, staging)) => Ok(Self { tree, staging, name, before, mode, done: Vec::new() }),
             Err(because) => {
-                fchmod(&root, Mode::from_raw_mode(before)).map_err(|why| in_root(why.into()))?;
+                tree.permit(before).map_err(in_root)?;
                 Err(because)
             }
         }
     }
 
     /// Creates the staging folder.
-    fn staging(tree: &Tree, root: &Folder, list: &[Change]) -> Result<(OsString, Folder), ApplyError> {
+    fn staging(tree: &Tree, list: &[Change]) -> Result<(OsString, Folder), ApplyError> {
+        let root = tree.folder(Path::new("")).map_err(in_root)?;
         for number in 0..MOST_STAGING {
             let name = OsString::from(format!("{STAGING}{number}"));
             // The command may have created that name itself.
             if list.iter().any(|change| change.path.starts_with(&name)) {
                 continue;
             }
-            match mkdirat(root, &name, Mode::RWXU) {
+            match mkdirat(&root, &name, Mode::RWXU) {
                 Ok(()) => {
                     let staging = tree.folder(Path::new(&name)).map_err(failed(Path::new(&name)))?;
                     return Ok((name, staging));
@@ -365,8 +363,8 @@ impl<'a> Transaction<'a> {
         for name in self.staging.names()? {
             unlinkat(&self.staging, &name, AtFlags::empty())?;
         }
-        unlinkat(&self.root, &self.name, AtFlags::REMOVEDIR)?;
-        Ok(fchmod(&self.root, Mode::from_raw_mode(mode))?)
+        unlinkat(self.tree.folder(Path::new(""))?, &self.name, AtFlags::REMOVEDIR)?;
+        self.tree.permit(mode)
     }
 }
 

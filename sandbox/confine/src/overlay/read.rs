@@ -60,11 +60,7 @@ impl Reading<'_> {
     /// The workspace itself, of which only the permissions can change.
     fn root(&mut self) -> Result<(), ReadError> {
         let root = Path::new("");
-        let io = at(root);
-        let (parent, name) = self.upper.parent(root).map_err(&io)?;
-        let missing = || io(io::ErrorKind::NotFound.into());
-        let after = parent.look(name).map_err(&io)?.ok_or_else(missing)?;
-        let before = self.lower.look(root).map_err(&io)?.ok_or_else(missing)?;
+        let (before, after) = (self.lower.status().map_err(at(root))?, self.upper.status().map_err(at(root))?);
         if before.mode() != after.mode() {
             self.push(Change {
                 path: root.into(),
@@ -72,7 +68,9 @@ impl Reading<'_> {
                 after: Some(folder_after(&after)),
             })?;
         }
-        reach(&parent, name, &after).map_err(&io)?;
+        if after.mode() & OWN != OWN {
+            self.upper.permit(after.mode() | OWN).map_err(at(root))?;
+        }
         self.open.push((root.into(), Below::Shows));
         Ok(())
     }

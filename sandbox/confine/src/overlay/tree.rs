@@ -5,7 +5,7 @@ use std::{
     fs::File,
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
@@ -13,8 +13,8 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, Dir, Mode, OFlags, ResolveFlags, Statx, StatxFlags, Timespec, Timestamps, chmodat, futimens, openat,
-        openat2, readlinkat, statx,
+        AtFlags, Dir, Mode, OFlags, ResolveFlags, Statx, StatxFlags, Timespec, Timestamps, chmod, chmodat, futimens,
+        openat, openat2, readlinkat, statx,
     },
     io::Errno,
 };
@@ -45,6 +45,17 @@ impl Tree {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// The status of the folder itself, whatever its mode.
+    pub(super) fn status(&self) -> io::Result<Found> {
+        Ok(Found(statx(&self.0, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?))
+    }
+
+    /// Sets the mode of the folder itself, whatever its mode. Its descriptor, opened as a path, takes no `fchmod`.
+    pub(super) fn permit(&self, mode: u32) -> io::Result<()> {
+        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        Ok(chmod(path, Mode::from_raw_mode(mode & PERMISSIONS))?)
     }
 
     /// The folder at `path`, which may be empty.
