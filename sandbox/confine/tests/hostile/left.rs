@@ -32,7 +32,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("a_sparse_file_is_refused_unread", a_sparse_file_is_refused_unread),
         test("hard_links_are_files_of_their_own", hard_links_are_files_of_their_own),
         test("names_are_bytes", names_are_bytes),
-        test("ten_thousand_files", || many_files(10_000)),
+        test("three_thousand_files", || many_files(3_000)),
         test("a_hundred_thousand_files", || many_files(100_000)).with_ignored_flag(true),
         test("too_many_changes_are_refused", too_many_changes_are_refused),
         test("a_removed_tree_counts_in_full", a_removed_tree_counts_in_full),
