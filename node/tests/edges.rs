@@ -29,7 +29,7 @@ const GIVEN: [(&str, &[&str]); 9] = [
 ];
 
 /// Libraries that only these crates may name, so that what they do stays in one place.
-const CONFINED: [(&str, &[&str]); 31] = [
+const CONFINED: [(&str, &[&str]); 33] = [
     ("anyhow", &["node"]),
     ("argon2", &["chain"]),
     ("bip39", &["mesh"]),
@@ -48,15 +48,17 @@ const CONFINED: [(&str, &[&str]); 31] = [
     ("jiff", &["governance", "node"]),
     ("json-event-parser", &["governance"]),
     ("jsonschema", &["governance"]),
+    ("landlock", &["confine"]),
     ("petgraph", &["memory"]),
     ("pqcrypto-mldsa", &["chain"]),
     ("pqcrypto-traits", &["chain"]),
     ("ratatui", &["node"]),
     ("reqwest", &["egress"]),
     ("saphyr-parser", &["governance"]),
+    ("seccompiler", &["confine"]),
     ("sled", &["chain"]),
     ("snow", &["mesh", "node"]),
-    ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "models", "node"]),
+    ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "confine", "models", "node"]),
     ("toml", &["node"]),
     ("unicode-normalization", &["governance"]),
     ("wasmtime", &["sandbox"]),
