@@ -128,7 +128,7 @@ impl Answer {
         self.parts.iter().filter_map(text).collect()
     }
 
-    /// The tools that it wants called, in order. One that is not complete calls none: what was to be called may be cut off too.
+    /// The tools that it wants called, in order. An answer that is not complete calls none: what was to be called may be cut off too.
     #[must_use]
     pub fn calls(&self) -> Vec<&ToolUse> {
         if self.end != End::Complete {

@@ -204,7 +204,7 @@ impl Estimator {
         tokens
     }
 
-    /// Tokens for one that is guessed, and those that are added to every request.
+    /// Tokens for each guessed token, and tokens added to every request.
     fn line(&self) -> (f64, f64) {
         if self.weight == 0.0 {
             return (Self::CAUTION, 0.0);

@@ -1,4 +1,4 @@
-//! What a model is asked, whoever serves it. Every type is bounded by its constructor.
+//! What a model is asked, in every grammar alike. Every type is bounded by its constructor.
 
 mod names;
 mod part;

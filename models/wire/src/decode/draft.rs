@@ -206,7 +206,7 @@ impl Draft {
         Answer { parts: std::mem::take(&mut self.parts), end, reported: self.reported }
     }
 
-    /// Gives each call our name of its tool, and an id of its own: one that is missing, or not the only one, could not be answered.
+    /// Gives each call our name of its tool, and an id of its own: a call whose id is missing, or is another's too, could not be answered.
     fn settle_calls(&mut self) {
         let mut ids = BTreeSet::new();
         let turn = self.turn;

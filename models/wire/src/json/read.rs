@@ -2,11 +2,11 @@
 //!
 //! Nothing is taken apart before it is asked for. So what has to go on as it came (tool arguments, a provider's state) does, to the byte.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -14,8 +14,37 @@ use serde_json::value::RawValue;
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a> {
     source: &'a str,
-    fields: BTreeMap<String, &'a RawValue>,
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
+
+/// The fields of an object, in their order.
+struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Entries<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Map;
+        impl<'de> Visitor<'de> for Map {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    fields.push((key, value));
+                }
+                Ok(Entries(fields))
+            }
+        }
+        from.deserialize_map(Map)
+    }
+}
+
+/// A key, which is seldom escaped.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A string in which half a surrogate pair counts as U+FFFD, since servers cut characters in two.
 struct Lossy(String);
@@ -64,7 +93,8 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// Where `text` is no JSON, or no object.
     pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
-        Ok(Self { source: text, fields: serde_json::from_str(text)? })
+        let Entries(fields) = serde_json::from_str(text)?;
+        Ok(Self { source: text, fields })
     }
 
     /// The object as it came.
@@ -78,12 +108,13 @@ impl<'a> Fields<'a> {
 
     /// Whether there is a field of this name, null or not.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.fields.contains_key(key)
+        self.fields.iter().any(|(name, _)| name == key)
     }
 
-    /// A field as it came, unless it is null.
+    /// A field as it came, unless it is null. Of several of one name the last counts.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
-        self.fields.get(key).map(|raw| raw.get()).filter(|raw| *raw != "null")
+        let field = self.fields.iter().rfind(|(name, _)| name == key);
+        field.map(|(_, raw)| raw.get()).filter(|raw| *raw != "null")
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<String> {
@@ -138,7 +169,7 @@ impl<'a> Fields<'a> {
 
     /// The bytes of all strings right in this object but those of these names: what a server says in fields that are not known.
     pub(crate) fn others(&self, known: &[&str]) -> usize {
-        let others = self.fields.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        let others = self.fields.iter().filter(|(name, _)| !known.contains(&&**name));
         others.filter_map(|(_, raw)| text_of(raw.get())).map(|text| text.len()).sum()
     }
 }

@@ -58,7 +58,7 @@ fn fitted(name: &str) -> String {
     if fitted.is_empty() { "_".to_owned() } else { fitted }
 }
 
-/// The id of a call on the wire: its own where that fits, and else one that is made of it, the same each time.
+/// The id of a call on the wire: its own where that fits, and else one made of it, the same each time.
 pub(crate) fn wire_id(id: &str) -> String {
     if fits(id) {
         return id.to_owned();

@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 /// What a provider wants back with the next request, byte for byte: a thinking block with its signature, encrypted reasoning, a thought
-/// signature. It says nothing to anybody else, so a request in another grammar leaves it out.
+/// signature. It says nothing to another provider, so a request in another grammar leaves it out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
     grammar: Grammar,

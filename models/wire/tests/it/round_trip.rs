@@ -201,7 +201,7 @@ fn what_is_near_a_stream_breaks_nothing() {
         for size in [0, 6, 255] {
             (target.run)(&[&[size], stream.bytes.as_slice()].concat());
         }
-        for (at, with) in (0..stream.bytes.len()).step_by(7).zip(b"{}[]\",:0\\\r\n\xFFnt".iter().cycle()) {
+        for (at, with) in (0..stream.bytes.len()).step_by(17).zip(b"{}[]\",:0\\\r\n\xFFnt".iter().cycle()) {
             let mut bytes = [&[30], stream.bytes.as_slice()].concat();
             bytes[at + 1] = *with;
             (target.run)(&bytes);
