@@ -1,5 +1,7 @@
-//! What the fuzz targets run. The tests of the chain and of the mesh run the same on the corpus and on changes of it.
+//! What the fuzz targets run. The tests of the chain, of the mesh and of edits run the same on the corpus and on changes of it.
 
+#[path = "../../sandbox/guests/edit/tests/common/targets.rs"]
+mod edit;
 #[path = "../../chain/tests/it/common/forge.rs"]
 #[expect(dead_code, reason = "the tests of the chain use more of it")]
 mod forge;
@@ -12,6 +14,9 @@ use targets::TARGETS;
 /// Runs the target of this name.
 pub fn run(name: &str, bytes: &[u8]) {
     for target in TARGETS.iter().filter(|target| target.name == name) {
+        (target.run)(bytes);
+    }
+    for target in edit::TARGETS.iter().filter(|target| target.name == name) {
         (target.run)(bytes);
     }
     for target in mesh::TARGETS.iter().filter(|target| target.name == name) {
