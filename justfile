@@ -46,7 +46,7 @@ kill9 POINTS='500':
 legal-sequences SEQUENCES='100000':
     EPHOR_LEGAL_SEQUENCES={{ SEQUENCES }} cargo test --release -p ephor-chain --test it -- legal:: --ignored --nocapture
 
-# Each parser of the chain and of the mesh under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
+# Each parser of the chain, of the mesh and of patches under libFuzzer, SECONDS long. What it finds in the corpus stays outside the work tree
 fuzz SECONDS='60':
     command -v cargo-fuzz >/dev/null || env -u CARGO_TARGET_DIR cargo install --locked cargo-fuzz@0.13.2
     cargo fuzz build --sanitizer none --target-dir "$CARGO_TARGET_DIR/fuzz"

@@ -23,6 +23,13 @@ pub fn line(text: &str) -> String {
     spelt(text, |c| c == ' ' || is_seen(c))
 }
 
+/// How many columns of a terminal `text`, a line, takes at most. A character outside of ASCII counts as two, which is the most that
+/// terminals give one.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
+}
+
 /// Whether `c` leaves a mark of its own where it stands. Private and unassigned characters may look like anything, so they do not.
 #[must_use]
 pub fn is_seen(c: char) -> bool {

@@ -42,7 +42,9 @@ pub use envelope::{Envelope, Part, PartKind};
 pub use exit::ExitReason;
 pub use id::{CallId, MessageId, OperatorId, Pid, Seat, Seq, SessionId, SpanId, TicketId};
 pub use label::{Confidentiality, Integrity, Label, Source};
-pub use located::{FileId, Kept, Leads, Located, MOST_KEPT, MOST_KEPT_IN_SESSION, Place};
+pub use located::{
+    BadDifference, Difference, FileId, Kept, Leads, Located, MOST_KEPT, MOST_KEPT_IN_SESSION, Makes, Place,
+};
 pub use outcome::{AnswerEnd, Failure, FailureKind, ModelAnswer, Outcome, Product, Retry, ToolAnswer, ToolUse, Usage};
 pub use random::Random;
 pub use receipt::Receipt;

@@ -1,9 +1,9 @@
 //! Where a path argument of a call leads: found out before the call is judged.
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode, Encoder};
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-use crate::Digest;
+use crate::{Digest, legible};
 
 /// One path argument of a tool call, followed to what it names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
@@ -51,6 +51,84 @@ pub struct Place {
     #[n(5)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeps: Option<u64>,
+    /// What the call makes of it, where its driver can say so before it is judged. Then the call can make nothing else of it. Logs of
+    /// earlier versions do not have it.
+    #[n(6)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub makes: Option<Makes>,
+}
+
+/// What a call makes of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+pub struct Makes {
+    /// SHA-256 of what the file holds afterwards; none if it is gone.
+    #[n(0)]
+    pub content: Option<Digest>,
+    /// How that differs from what it holds.
+    #[n(1)]
+    pub difference: Difference,
+}
+
+/// How two contents of a file differ, as a person is shown it: lines of a unified diff, some left out in the middle where there are many.
+/// None, if they are not text.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Difference(Vec<String>);
+
+/// Lines that no difference is shown in. Nothing was done with them.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadDifference {
+    /// There are more than [`Difference::LINES`].
+    #[error("a difference has at most {most} lines, and this has {0}", most = Difference::LINES)]
+    Lines(usize),
+    /// This one is wider than [`Difference::COLUMNS`], or holds what a reader would not see.
+    #[error("a line of a difference fits a terminal and hides nothing; line {0} does not")]
+    Line(usize),
+}
+
+impl Difference {
+    /// How many lines there are at most: they stand in a question that fits a screen.
+    pub const LINES: usize = 10;
+
+    /// How wide a line is at most, by [`legible::columns`].
+    pub const COLUMNS: usize = 74;
+
+    /// Takes lines.
+    ///
+    /// # Errors
+    /// Where there are too many, or one does not fit a terminal.
+    pub fn new(lines: Vec<String>) -> Result<Self, BadDifference> {
+        if lines.len() > Self::LINES {
+            return Err(BadDifference::Lines(lines.len()));
+        }
+        let fits = |line: &String| legible::columns(line) <= Self::COLUMNS && legible::line(line) == *line;
+        match lines.iter().position(|line| !fits(line)) {
+            Some(at) => Err(BadDifference::Line(at.saturating_add(1))),
+            None => Ok(Self(lines)),
+        }
+    }
+
+    /// The lines.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl<C> Encode<C> for Difference {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        to: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        self.0.encode(to, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Difference {
+    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        Self::new(Decode::decode(from, context)?).map_err(|_| minicbor::decode::Error::message("no such difference"))
+    }
 }
 
 /// The most bytes of a file that are kept when a call replaces it: a larger one cannot be put back.
@@ -114,5 +192,37 @@ impl Place {
     pub fn is_still(&self, other: &Self) -> bool {
         let same_file = || (self.node, self.content) == (other.node, other.content);
         (&self.path, self.exists) == (&other.path, other.exists) && (!self.exists || same_file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadDifference, Difference, Digest, FileId, Makes, Place};
+    use crate::cbor;
+
+    #[test]
+    fn what_is_shown_of_a_difference_fits_a_terminal_and_hides_nothing() {
+        let lines = |line: &str, count: usize| Difference::new(vec![line.to_owned(); count]);
+        assert!(lines(&format!("+{}", "x".repeat(73)), Difference::LINES).is_ok());
+        assert_eq!(lines("+", Difference::LINES + 1), Err(BadDifference::Lines(11)));
+        for bad in [&"x".repeat(75), &"漢".repeat(38), "+a\u{202e}b", "+a\u{1b}[2J", "+a\nb", "+a\t"] {
+            assert_eq!(lines(bad, 2), Err(BadDifference::Line(1)), "{bad:?}");
+        }
+        // Nor does the record bring another.
+        let bytes = cbor::to_vec(&vec!["+a\u{1b}[2J"]);
+        assert!(cbor::from_slice::<Difference>(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_place_of_which_nothing_is_made_is_encoded_as_before() {
+        let node = FileId { device: 1, inode: 2 };
+        let place =
+            Place { path: "a".into(), exists: true, node, names: 1, content: None, keeps: Some(3), makes: None };
+        assert_eq!(cbor::to_vec(&place).first(), Some(&0x86));
+        let difference = Difference::new(vec!["+a".into()]).unwrap();
+        let makes = Some(Makes { content: Some(Digest::of(b"a\n")), difference });
+        let made = Place { makes, ..place.clone() };
+        assert_eq!(cbor::from_slice::<Place>(&cbor::to_vec(&made)).unwrap(), made);
+        assert!(made.is_still(&place));
     }
 }

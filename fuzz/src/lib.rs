@@ -1,5 +1,7 @@
-//! What the fuzz targets run. The tests of the chain, of the mesh and of the wire run the same on the corpus and on changes of it.
+//! What the fuzz targets run. The tests of the chain, the mesh, the wire and edits run the same on the corpus and on changes of it.
 
+#[path = "../../sandbox/guests/edit/tests/common/targets.rs"]
+mod edit;
 #[path = "../../chain/tests/it/common/forge.rs"]
 #[expect(dead_code, reason = "the tests of the chain use more of it")]
 mod forge;
@@ -17,6 +19,9 @@ pub fn run(name: &str, bytes: &[u8]) {
         (target.run)(bytes);
     }
     for target in wire::TARGETS.iter().filter(|target| target.name == name) {
+        (target.run)(bytes);
+    }
+    for target in edit::TARGETS.iter().filter(|target| target.name == name) {
         (target.run)(bytes);
     }
     for target in mesh::TARGETS.iter().filter(|target| target.name == name) {

@@ -39,7 +39,11 @@ pub trait Driver: Send + Sync + 'static {
 pub struct Sought {
     /// The session that asks.
     pub session: SessionId,
-    /// The folder they are relative to.
+    /// The tool that is to run.
+    pub tool: ToolName,
+    /// All of its arguments: a driver that can say what the call makes of a file works it out from them.
+    pub arguments: Arguments,
+    /// The folder that paths are relative to.
     pub workspace: Workspace,
     /// Each argument that is a path, and that path. By its spelling each stays in the workspace.
     pub paths: Vec<(String, String)>,

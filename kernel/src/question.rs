@@ -5,7 +5,7 @@
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{
-    Arguments, CallId, Decision, Digest, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace,
+    Arguments, CallId, Decision, Digest, Makes, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace,
     arguments::Value, cbor, legible,
 };
 use ephor_governance::{Tool, paths};
@@ -69,13 +69,21 @@ pub(crate) struct Recorded {
     pub(crate) seat: Seat,
     pub(crate) workspace: Workspace,
     pub(crate) call: CallId,
-    /// What there is to know of the files that the arguments name, a sentence each.
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Files,
     pub(crate) digest: Digest,
     pub(crate) verdict: Verdict,
     pub(crate) expires: Timestamp,
     pub(crate) asked: Timestamp,
     pub(crate) quorum: u32,
+}
+
+/// What there is to know of the files that the arguments of a call name.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// A sentence each.
+    pub(crate) notes: Vec<String>,
+    /// What the call makes of each, by its path.
+    pub(crate) changes: Vec<(String, Makes)>,
 }
 
 impl Question {
@@ -148,9 +156,9 @@ impl Rendering {
         let Recorded { ticket, session, workspace, verdict, quorum, files, .. } = asked;
         let name = &tool.registration().name;
         let (deciding, ordinary): (Vec<_>, Vec<_>) = arguments.iter().partition(|(name, _)| tool.decides(name));
-        let files: Vec<String> =
-            files.iter().take(FILE_LINES).map(|said| format!("  {}", short(said, COLUMNS - 2))).collect();
-        let room = ARGUMENT_LINES.saturating_sub(files.len());
+        let notes = files.notes.iter().take(FILE_LINES).map(|said| format!("  {}", short(said, COLUMNS - 2)));
+        let notes: Vec<String> = notes.collect();
+        let room = ARGUMENT_LINES.saturating_sub(notes.len());
         let deciding = listed(tool, &deciding, DECIDING, room);
         let ordinary = listed(tool, &ordinary, ORDINARY, room.saturating_sub(deciding.len()));
         let effects = verdict.effects.components();
@@ -166,9 +174,13 @@ impl Rendering {
             lines.push("What decides:".to_owned());
             lines.extend(deciding);
         }
-        lines.extend(files);
+        lines.extend(notes);
+        let last = wrapped(&format!("The agent wants to run {name}."));
+        // What is written to a file has all the room that is left.
+        let room = LINES.saturating_sub(lines.len() + last.len() + 1);
+        lines.extend(changed(&files.changes, room));
         lines.push(format!("Effects: {}", effects.join(", ")));
-        lines.extend(wrapped(&format!("The agent wants to run {name}.")));
+        lines.extend(last);
         Self(lines.into_iter().map(|line| line + "\n").collect())
     }
 }
@@ -176,7 +188,7 @@ impl Rendering {
 /// Takes a text only if it could have been rendered: what a stranger sends reaches a terminal through this.
 fn shown<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let is_legible = text.split('\n').all(|line| width(line) <= COLUMNS && legible::line(line) == line);
+    let is_legible = text.split('\n').all(|line| legible::columns(line) <= COLUMNS && legible::line(line) == line);
     if text.matches('\n').count() <= LINES && is_legible {
         Ok(text)
     } else {
@@ -201,6 +213,36 @@ fn listed(tool: &Tool, arguments: &[(&str, &Value)], columns: usize, most: usize
         lines.push(format!("  and {} more: {}", left.len(), sized(whole.len(), &whole)));
     }
     lines
+}
+
+/// What a call makes of files, in at most `most` lines: what of each, and how it differs, as far as there is room.
+fn changed(changes: &[(String, Makes)], most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, (path, Makes { content, difference })) in changes.iter().enumerate() {
+        let said = match (content, difference.lines()) {
+            (None, _) => "is removed",
+            (Some(_), []) => "is written; how it differs cannot be shown as text",
+            (Some(_), _) => "changes:",
+        };
+        // A line each is kept for the files behind it.
+        let room = most.saturating_sub(lines.len() + changes.len() - at);
+        lines.push(short(&format!("  {} {said}", quoted(path, COLUMNS / 2)), COLUMNS));
+        lines.extend(both_ends(difference.lines(), room).into_iter().map(|line| format!("  {line}")));
+    }
+    lines.truncate(most);
+    lines
+}
+
+/// As many of `lines` as there is room for, from both ends.
+fn both_ends(lines: &[String], most: usize) -> Vec<String> {
+    if lines.len() <= most {
+        return lines.to_vec();
+    }
+    let Some(kept) = most.checked_sub(1) else { return Vec::new() };
+    let tail = kept / 3;
+    let left = format!("… {} of these lines", lines.len() - kept);
+    let (head, end) = (lines.iter().take(kept - tail), lines.iter().skip(lines.len() - tail));
+    head.cloned().chain([left]).chain(end.cloned()).collect()
 }
 
 /// The name of an argument, which a model may have made up.
@@ -233,7 +275,7 @@ fn value_of(tool: &Tool, name: &str, value: &Value, columns: usize) -> String {
 /// A text in quotation marks, cut outside of them: nothing within can pass for what is said of it.
 fn quoted(text: &str, columns: usize) -> String {
     let mark = |text: &str| legible::line(&serde_json::to_string(text).unwrap_or_default());
-    if width(&mark(text)) <= columns {
+    if legible::columns(&mark(text)) <= columns {
         return mark(text);
     }
     // What is escaped is up to twelve times as wide: it is taken character by character.
@@ -252,7 +294,7 @@ fn fitting(
 ) -> impl Iterator<Item = char> {
     let mut used = 0_usize;
     chars.take_while(move |c| {
-        used = used.saturating_add(width(&mark(c.encode_utf8(&mut [0; 4]))).saturating_sub(2));
+        used = used.saturating_add(legible::columns(&mark(c.encode_utf8(&mut [0; 4]))).saturating_sub(2));
         used <= columns
     })
 }
@@ -269,7 +311,7 @@ fn short(text: &str, columns: usize) -> String {
 
 /// `text`, or its beginning and end put together by `with`.
 fn cut(text: &str, columns: usize, with: impl Fn(&str, &str) -> String) -> String {
-    if width(text) <= columns {
+    if legible::columns(text) <= columns {
         return text.to_owned();
     }
     let (front, back) = (columns * 2 / 5, columns / 5);
@@ -294,8 +336,4 @@ fn wrapped(text: &str) -> Vec<String> {
         }
     }
     lines
-}
-
-fn width(text: &str) -> usize {
-    text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
 }

@@ -12,7 +12,7 @@ use ephor_record::{Pin, Retention};
 
 pub(crate) use answers::{Answered, Precedent, Precedents, Reinstated};
 pub(crate) use operator::Operator;
-pub(crate) use undo::Undo;
+pub(crate) use undo::{Diff, Undo};
 
 use crate::operation::Change;
 
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Put back the files that a session has written, as they were before. What was kept of them stands on the record.
     Undo(Undo),
+    /// Show what a session has changed in its files, as a patch that `git apply` takes.
+    Diff(Diff),
     /// Keep a node running until Ctrl-C.
     Up(Up),
     /// Show the processes of the running node as a tree: state, budget, whom each waits for.

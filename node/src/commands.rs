@@ -5,6 +5,7 @@ mod backup;
 mod budget;
 mod chain;
 mod dead;
+mod diff;
 mod gate;
 mod inspect;
 mod operator;
@@ -58,6 +59,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Run(args) => runtime(1)?.block_on(run::run(&home, args)),
         Command::Undo(args) => runtime(1)?.block_on(run::undo(&home, args)),
+        Command::Diff(args) => runtime(1)?.block_on(diff::diff(&home, &args)),
         Command::Up(args) => up::up(home, &args),
         Command::Top => runtime(1)?.block_on(top::top(&home)),
         Command::Inspect(args) => runtime(1)?.block_on(inspect::inspect(&home, &args)),

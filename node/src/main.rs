@@ -5,6 +5,7 @@
 //! environment and the configuration, and only it has real clocks and randomness.
 
 mod bytes;
+mod changes;
 mod channel;
 mod cli;
 mod client;
@@ -26,6 +27,7 @@ mod serving;
 mod terminal;
 mod timetable;
 mod undo;
+mod written;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,7 @@ use ephor_record::{Always, Pin, RulingOn};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    changes::Changed,
     operation::{Done, Operation},
     projections::{Found, Question},
     undo::{Left, PutBack},
@@ -111,6 +112,13 @@ pub(crate) enum Request {
         to: Option<Seq>,
         /// Only say what would be put back.
         dry_run: bool,
+    },
+    /// Asks what a session has changed in its files.
+    Changes {
+        /// The session.
+        session: SessionId,
+        /// How many of the changes are known already.
+        behind: usize,
     },
     /// Cancels the turn under way.
     Cancel {
@@ -211,6 +219,13 @@ pub(crate) enum Answer {
         left: Vec<Left>,
         /// The message that has it done; nothing if nothing is done.
         message: Option<MessageId>,
+    },
+    /// What a session has changed.
+    Changes {
+        /// Some of it, in the order in which the files were first written.
+        changes: Vec<Changed>,
+        /// Whether these are the last.
+        all: bool,
     },
     /// Something seen in the session.
     Seen {

@@ -53,6 +53,21 @@ pub(crate) fn write_document(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { write(text) } else { write_exactly(text) }
 }
 
+/// Writes a patch to standard output: to a file as it is, and to a terminal with what it would obey spelt out, and with colours.
+pub(crate) fn write_patch(patch: &str) -> io::Result<()> {
+    if !io::stdout().is_terminal() {
+        return write_exactly(patch);
+    }
+    let colour = |line: &str| match line.chars().next() {
+        Some('+') => "\x1b[32m",
+        Some('-') => "\x1b[31m",
+        Some('@') => "\x1b[36m",
+        _ => "",
+    };
+    let row = |line: &str| format!("{}{}\x1b[0m\n", colour(line), legible::text(line));
+    write_exactly(&patch.split_terminator('\n').map(row).collect::<String>())
+}
+
 fn write_exactly(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

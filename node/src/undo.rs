@@ -6,14 +6,13 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ephor_base::{Arguments, CallId, Decision, Digest, Kept, Leads, Located, Seq, ToolName};
-use ephor_chain::{Private, Stored};
+use ephor_base::{Arguments, Digest, Kept, Seq, ToolName};
+use ephor_chain::Stored;
 use ephor_record::{Content, Fact};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The tool that writes, and that puts back what was written over.
-pub(crate) const WRITES: &str = "fs.write";
+use crate::written::{Begun, Ended, Recorded, Step, WRITES};
 
 /// A file that is put back.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
@@ -48,12 +47,11 @@ pub(crate) struct Undo {
 /// The writes of a session from some entry on, as they stand on the record.
 pub(crate) struct Writes {
     from: Seq,
+    recorded: Recorded,
     /// By the file, each in the order of the record.
     files: BTreeMap<String, Vec<Write>>,
-    /// The calls that were permitted and have no intent yet.
-    calls: BTreeMap<CallId, (Arguments, Vec<Located>)>,
-    /// Which file an intent is about.
-    intents: BTreeMap<Seq, String>,
+    /// Which files an intent is about.
+    intents: BTreeMap<Seq, Vec<String>>,
 }
 
 /// One write of one file.
@@ -68,59 +66,36 @@ struct Write {
     ended: Ended,
 }
 
-/// What became of a write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Done,
-    /// Nothing was written.
-    Undone,
-    /// Nobody knows.
-    Unknown,
-}
-
 impl Writes {
     /// Those from the entry `from` on.
     pub(crate) fn from(from: Seq) -> Self {
-        Self { from, files: BTreeMap::new(), calls: BTreeMap::new(), intents: BTreeMap::new() }
+        Self { from, recorded: Recorded::default(), files: BTreeMap::new(), intents: BTreeMap::new() }
     }
 
     /// Takes in the next entry of the session.
     pub(crate) fn take(&mut self, stored: Stored) {
-        let (seq, call) = (stored.entry.seq, stored.entry.subject.call);
-        match (stored.entry.fact, stored.content, call) {
-            (Fact::Verdict { target, verdict, .. }, Private::Open(Content::Call { arguments, files }), Some(call))
-                if target == WRITES && verdict.decision == Decision::Permit =>
-            {
-                self.calls.insert(call, (arguments, files));
-            }
-            (Fact::Intent { .. }, content, Some(call)) => {
-                let Some((arguments, files)) = self.calls.remove(&call).filter(|_| seq >= self.from) else { return };
-                let kept = match content {
-                    Private::Open(Content::Kept(kept)) => kept,
-                    _ => Vec::new(),
-                };
-                self.begins(seq, &arguments, &files, &kept);
-            }
-            (Fact::Outcome { intent, end, .. }, _, _) => {
-                let writes = self.intents.get(&intent).and_then(|path| self.files.get_mut(path));
-                let mut writes = writes.into_iter().flatten();
-                if let Some(write) = writes.find(|write| write.intent == intent) {
-                    write.ended = Ended::of(&end);
+        match self.recorded.take(stored) {
+            Some(Step::Begins(begun)) if begun.intent >= self.from => self.begins(&begun),
+            Some(Step::Ends { intent, ended }) => {
+                for path in self.intents.get(&intent).into_iter().flatten() {
+                    let mut writes = self.files.get_mut(path).into_iter().flatten();
+                    if let Some(write) = writes.find(|write| write.intent == intent) {
+                        write.ended = ended;
+                    }
                 }
             }
             _ => {}
         }
     }
 
-    fn begins(&mut self, intent: Seq, arguments: &Arguments, files: &[Located], kept: &[Kept]) {
-        for file in files {
-            let Leads::To(place) = &file.leads else { continue };
+    fn begins(&mut self, begun: &Begun) {
+        let Begun { intent, kept, .. } = begun;
+        for (place, after) in begun.files() {
             let writes = self.files.entry(place.path.clone()).or_default();
             let is_first = writes.iter().all(|write| write.ended == Ended::Undone);
             let before = kept.iter().find(|kept| kept.path == place.path).filter(|_| is_first).cloned();
-            let after = content(arguments).map(|bytes| Digest::of(&bytes));
-            writes.push(Write { intent, before, held: place.content, after, ended: Ended::Unknown });
-            self.intents.insert(intent, place.path.clone());
+            writes.push(Write { intent: *intent, before, held: place.content, after, ended: Ended::Unknown });
+            self.intents.entry(*intent).or_default().push(place.path.clone());
         }
     }
 
@@ -137,17 +112,6 @@ impl Writes {
         }
         undo.files.sort_by_key(|(file, _)| Reverse(file.last));
         undo
-    }
-}
-
-impl Ended {
-    /// By the word on the record.
-    fn of(end: &str) -> Self {
-        match end {
-            "done" => Self::Done,
-            "tool_error" | "workspace" => Self::Undone,
-            _ => Self::Unknown,
-        }
     }
 }
 
@@ -193,15 +157,6 @@ fn arguments(path: &str, kept: &Kept, expected: &BTreeSet<Option<Digest>>) -> Re
         }
     };
     Arguments::parse(&value.to_string()).map_err(|error| error.to_string())
-}
-
-/// The bytes that a write puts into its file; none if it removes it.
-fn content(arguments: &Arguments) -> Option<Vec<u8>> {
-    let text = arguments.text("content")?;
-    match arguments.text("encoding") {
-        Some("base64") => STANDARD.decode(text).ok(),
-        _ => Some(text.as_bytes().to_vec()),
-    }
 }
 
 /// The name of the tool that writes.

@@ -6,7 +6,7 @@ use crate::limits::DEFAULT_LIMITS;
 use ephor_base::{Capability, Digest, Limits, ToolName};
 use thiserror::Error;
 
-/// The component with `fs.read`, `fs.list`, `fs.search` and `fs.write`, built from `guests/` by `guests/build.sh`.
+/// The component with `fs.read`, `fs.list`, `fs.search`, `fs.write`, `fs.edit`, `fs.move`, `fs.remove` and `todo`, built from `guests/` by `guests/build.sh`.
 pub const FILES: &[u8] = include_bytes!("../components/files.wasm");
 
 /// What it says of its tools, as JSON, kept so that nothing has to be compiled before a node can say what it offers.
@@ -15,16 +15,16 @@ const DESCRIPTIONS: &str = include_str!("../components/files.json");
 const DIGESTS: &str = include_str!("../components/digests.txt");
 
 /// What the host holds about each tool. It does not come from the guest: what a tool may do is not the tool's to say.
-const FACTS: [Facts; 4] = [
-    Facts { name: "fs.read", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
-    Facts { name: "fs.list", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
-    Facts { name: "fs.search", capability: Capability::FsRead, paths: &["path"], consequential: &[] },
-    Facts {
-        name: "fs.write",
-        capability: Capability::FsWrite,
-        paths: &["path"],
-        consequential: &["path", "content", "encoding", "mode"],
-    },
+const FACTS: [Facts; 8] = [
+    looks("fs.read"),
+    looks("fs.list"),
+    looks("fs.search"),
+    changes("fs.write", &["path"], &["path", "content", "encoding", "mode"], Making::Writes),
+    changes("fs.edit", &["path"], &["path", "edits", "patch"], Making::Edits),
+    changes("fs.move", &["from", "to"], &["from", "to"], Making::Moves),
+    changes("fs.remove", &["path"], &["path"], Making::Removes),
+    // It touches no file; the least of the capabilities that tools have is to look.
+    Facts { paths: &[], ..looks("todo") },
 ];
 
 struct Facts {
@@ -32,6 +32,40 @@ struct Facts {
     capability: Capability,
     paths: &'static [&'static str],
     consequential: &'static [&'static str],
+    makes: Making,
+}
+
+/// How what a call makes of its files follows from its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Making {
+    /// It leaves them as they are, or it is not known.
+    Nothing,
+    /// As `fs.write`.
+    Writes,
+    /// As `fs.edit`.
+    Edits,
+    /// As `fs.move`.
+    Moves,
+    /// As `fs.remove`.
+    Removes,
+}
+
+const fn looks(name: &'static str) -> Facts {
+    Facts { name, capability: Capability::FsRead, paths: &["path"], consequential: &[], makes: Making::Nothing }
+}
+
+const fn changes(
+    name: &'static str,
+    paths: &'static [&'static str],
+    consequential: &'static [&'static str],
+    makes: Making,
+) -> Facts {
+    Facts { name, capability: Capability::FsWrite, paths, consequential, makes }
+}
+
+/// What a call of the tool of this name makes of its files.
+pub(crate) fn making(tool: &str) -> Making {
+    FACTS.iter().find(|facts| facts.name == tool).map_or(Making::Nothing, |facts| facts.makes)
 }
 
 /// What is known of one built-in tool. Effects and labels are the operator's to say, and with them it is a registration.

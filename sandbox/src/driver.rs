@@ -2,6 +2,7 @@
 
 use crate::call::{Access, GuestAnswer, GuestCall, GuestFailure};
 use crate::engine::Engine;
+use crate::foresee::{foresee, unlinked};
 use crate::guest::Guest;
 use crate::limits::LimitReached;
 use crate::locate::{Held, follow, shown};
@@ -101,13 +102,21 @@ async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
     let session = sought.session;
     let look = move |work: &Work| {
         let workspace = OpenWorkspace::open(sought.workspace.path()).map_err(|error| error.to_string())?;
-        let one = |(argument, path): (String, String)| {
+        let followed = |(argument, path): (String, String)| {
             let found = follow(&workspace, &path, sought.replaces, &|| work.goes_on());
+            (argument, found.and_then(|held| unlinked(sought.tool.as_str(), &path, held)))
+        };
+        let mut all: Vec<(String, Result<Held, String>)> = sought.paths.into_iter().map(followed).collect();
+        if sought.replaces {
+            let held = all.iter_mut().filter_map(|(argument, held)| Some((argument.as_str(), held.as_mut().ok()?)));
+            foresee(sought.tool.as_str(), &sought.arguments, &mut held.collect::<Vec<_>>());
+        }
+        let one = |(argument, found): (String, Result<Held, String>)| {
             let kept = found.as_ref().ok().filter(|_| sought.replaces).and_then(Held::kept);
             let leads = found.map_or_else(Leads::Nowhere, |held| Leads::To(held.place));
             Found { located: Located { argument, leads }, kept }
         };
-        Ok::<_, String>(sought.paths.into_iter().map(one).collect())
+        Ok::<_, String>(all.into_iter().map(one).collect())
     };
     match engine.threads().run(Some(session), LOOK, look).await {
         Ok(Some(Ok(files))) => files,

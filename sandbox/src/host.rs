@@ -1,4 +1,4 @@
-//! What a guest asks of its host beside WASI: to keep what it has found so far, and to put content in the place of a file.
+//! What a guest asks of its host beside WASI: to keep what it has found so far, to put content in the place of a file, and to move one.
 
 use crate::bindings::ephor::tool::host;
 use crate::call::Access;
@@ -7,6 +7,7 @@ use crate::limits::LimitReached;
 use crate::locate::{Held, shown};
 use crate::replace::{self, Unreplaced};
 use crate::store::State;
+use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the place that a call is at.
@@ -71,13 +72,46 @@ impl host::Host for State {
         mode: Option<u32>,
     ) -> wasmtime::Result<Result<host::Replaced, host::Unreplaced>> {
         let replaced = put(&self.grant, self.access, (&path, expected.as_deref()), (content.as_deref(), mode));
-        Ok(match replaced {
-            Ok(replaced) => Ok(host::Replaced { old_size: replaced.old_size, lost: replaced.lost }),
-            Err(Unreplaced::Refused(why)) => Err(host::Unreplaced::Refused(why)),
-            Err(Unreplaced::Changed(why)) => Err(host::Unreplaced::Changed(why)),
-            Err(Unreplaced::Io(why)) => Err(host::Unreplaced::Io(why)),
-        })
+        let replaced = replaced.map(|done| host::Replaced { old_size: done.old_size, lost: done.lost });
+        Ok(replaced.map_err(Into::into))
     }
+
+    fn rename(&mut self, source: String, target: String) -> wasmtime::Result<Result<Vec<String>, host::Unreplaced>> {
+        let renamed = judged(&self.grant, self.access, &source).and_then(|(root, source)| {
+            let (_, target) = judged(&self.grant, self.access, &target)?;
+            replace::rename(root, source, target)
+        });
+        Ok(renamed.map_err(Into::into))
+    }
+
+    fn remove_folder(&mut self, path: String) -> wasmtime::Result<Result<(), host::Unreplaced>> {
+        let held = judged(&self.grant, self.access, &path);
+        Ok(held.and_then(|(root, held)| replace::remove_folder(root, held)).map_err(Into::into))
+    }
+}
+
+impl From<Unreplaced> for host::Unreplaced {
+    fn from(why: Unreplaced) -> Self {
+        match why {
+            Unreplaced::Refused(why) => Self::Refused(why),
+            Unreplaced::Changed(why) => Self::Changed(why),
+            Unreplaced::Io(why) => Self::Io(why),
+        }
+    }
+}
+
+/// The workspace, and the place in it that a call was judged by and may change.
+fn judged<'a>(grant: &'a Grant, access: Access, path: &str) -> Result<(&'a File, &'a Held), Unreplaced> {
+    let refused = |why: &str| Unreplaced::Refused(format!("`{}` {why}", shown(path)));
+    let Some(root) = &grant.directory else {
+        return Err(refused("cannot be changed: this call was given no workspace"));
+    };
+    if access != Access::ReadWrite {
+        return Err(refused("cannot be changed: the workspace is read-only here"));
+    }
+    let held = grant.held.iter().find(|held| held.place.path == path);
+    let held = held.ok_or_else(|| refused("is not a file that this call was judged by"))?;
+    Ok((root, held))
 }
 
 fn put(
@@ -86,15 +120,7 @@ fn put(
     (path, expected): (&str, Option<&[String]>),
     (content, mode): (Option<&[u8]>, Option<u32>),
 ) -> Result<replace::Replaced, Unreplaced> {
-    let refused = |why: &str| Unreplaced::Refused(format!("`{}` {why}", shown(path)));
-    let Some(root) = &grant.directory else {
-        return Err(refused("cannot be changed: this call was given no workspace"));
-    };
-    if access != Access::ReadWrite {
-        return Err(refused("cannot be changed: the workspace is read-only here"));
-    }
-    let held: Option<&Held> = grant.held.iter().find(|held| held.place.path == path);
-    let held = held.ok_or_else(|| refused("is not a file that this call was judged by"))?;
+    let (root, held) = judged(grant, access, path)?;
     let now = held.place.content.map(|digest| digest.to_string()).unwrap_or_default();
     if expected.is_some_and(|expected| !expected.contains(&now)) {
         let why = format!("`{}` is not what it was expected to be; nothing was written", shown(path));

@@ -16,6 +16,7 @@
 //!   keeps it to regular files inside its workspace.
 //! - [`WasmDriver`] is all this as the kernel sees it: a permit in, a product or a failure out.
 //! - [`DEFAULT_LIMITS`] are the numbers, [`LimitReached`] what is told when one is reached.
+//! - [`foresee`] says what a call makes of the files that it names, before it is judged; [`made`], what it made, from the record.
 //! - [`builtin_tools`] are the file tools that come with Ephor; their source is in `guests/`, their built component in
 //!   `components/`.
 //! - [`CompiledCache`] keeps compiled code between starts.
@@ -28,6 +29,7 @@ mod component;
 mod driver;
 mod engine;
 mod filesystem;
+mod foresee;
 mod guest;
 mod host;
 mod limits;
@@ -45,6 +47,7 @@ pub use call::{Access, Description, GuestAnswer, GuestCall, GuestFailure, ToolFa
 pub use component::{Component, ComponentError};
 pub use driver::WasmDriver;
 pub use engine::{Engine, EngineError};
+pub use foresee::{foresee, made};
 pub use guest::Guest;
 pub use limits::{DEFAULT_LIMITS, LimitReached, MEMORY_CEILING};
 pub use locate::Held;

@@ -6,6 +6,7 @@
 use crate::open::plain_file;
 use crate::workspace::OpenWorkspace;
 use ephor_base::{Digest, FileId, Kept, MOST_KEPT, Place};
+use ephor_edit::MOST_BYTES;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, flistxattr, fstat, openat2, readlinkat};
 use rustix::io::Errno;
 use sha2::Digest as _;
@@ -27,6 +28,9 @@ const LONGEST_PART: usize = 255;
 /// Bytes of a path that are repeated to a model.
 const SHOWN: usize = 200;
 
+/// The most bytes of a file that are held in memory when a call replaces it: what can be kept, and what can be edited.
+const MOST_HELD: usize = if MOST_KEPT as usize > MOST_BYTES { MOST_KEPT as usize } else { MOST_BYTES };
+
 /// No link is followed, and nothing above the workspace is reached.
 pub(crate) const NO_LINKS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
@@ -38,17 +42,19 @@ pub struct Held {
     pub place: Place,
     /// What is there; where nothing is, the innermost folder above it.
     pub(crate) handle: Arc<OwnedFd>,
-    /// The bytes of its content and its permission bits, where the call replaces it and it can be kept.
-    pub(crate) whole: Option<(Arc<[u8]>, u32)>,
+    /// What it holds, where the call replaces it and it is not too large to be held.
+    pub(crate) content: Option<Arc<[u8]>>,
+    /// Its permission bits; zero where nothing is.
+    pub(crate) mode: u32,
 }
 
 impl Held {
     /// What the call replaces there, if that can be kept.
     pub(crate) fn kept(&self) -> Option<Kept> {
-        let path = self.place.path.clone();
-        match &self.whole {
-            Some((bytes, mode)) => Some(Kept { path, held: Some(bytes.to_vec()), mode: *mode }),
-            None => (!self.place.exists).then_some(Kept { path, held: None, mode: 0 }),
+        let (path, mode) = (self.place.path.clone(), self.mode);
+        match (&self.content, self.place.keeps) {
+            (Some(bytes), Some(_)) => Some(Kept { path, held: Some(bytes.to_vec()), mode }),
+            _ => (!self.place.exists).then_some(Kept { path, held: None, mode: 0 }),
         }
     }
 }
@@ -95,6 +101,12 @@ fn spelt(parts: VecDeque<String>) -> VecDeque<String> {
         }
     }
     spelt
+}
+
+/// A path in its one spelling, as far as its text goes.
+pub(crate) fn plain(written: &str) -> String {
+    let parts: Vec<String> = spelt(written.split('/').map(str::to_owned).collect()).into();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 fn hold(root: &File, path: &str) -> Result<OwnedFd, Errno> {
@@ -163,9 +175,9 @@ impl Following<'_> {
         }
         self.at.extend(left.into_iter().filter(|part| !matches!(part.as_str(), "" | ".")));
         let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
-        let place =
-            Place { path: self.path(), exists: false, node: identity(&stat), names: 0, content: None, keeps: None };
-        Ok(Held { place, handle: Arc::new(self.handle), whole: None })
+        let (path, node) = (self.path(), identity(&stat));
+        let place = Place { path, exists: false, node, names: 0, content: None, keeps: None, makes: None };
+        Ok(Held { place, handle: Arc::new(self.handle), content: None, mode: 0 })
     }
 
     fn present(self, replaces: bool, go_on: &dyn Fn() -> bool) -> Result<Held, String> {
@@ -173,12 +185,12 @@ impl Following<'_> {
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let read = if is_file && replaces { Some(self.read(go_on)?) } else { None };
         let names = if is_file { stat.st_nlink } else { 1 };
-        let content = read.as_ref().map(|read| read.digest);
-        let bytes = read.and_then(|read| read.bytes).filter(|_| is_plain(&stat));
-        let keeps = bytes.as_ref().map(|bytes| bytes.len() as u64);
-        let place = Place { path: self.path(), exists: true, node: identity(&stat), names, content, keeps };
-        let whole = bytes.map(|bytes| (Arc::from(bytes), stat.st_mode & 0o777));
-        Ok(Held { place, handle: Arc::new(self.handle), whole })
+        let digest = read.as_ref().map(|read| read.digest);
+        let keeps = read.as_ref().and_then(Content::keeps).filter(|_| is_plain(&stat));
+        let (path, node) = (self.path(), identity(&stat));
+        let place = Place { path, exists: true, node, names, content: digest, keeps, makes: None };
+        let content = read.and_then(|read| read.bytes).map(Arc::from);
+        Ok(Held { place, handle: Arc::new(self.handle), content, mode: stat.st_mode & 0o777 })
     }
 
     fn read(&self, go_on: &dyn Fn() -> bool) -> Result<Content, String> {
@@ -220,25 +232,36 @@ fn is_plain(stat: &Stat) -> bool {
 pub(crate) struct Content {
     /// SHA-256 of it.
     pub(crate) digest: Digest,
-    /// All of it; none if it is more than is kept, or there is more to the file than that.
+    /// All of it; none if it is more than is held.
     bytes: Option<Vec<u8>>,
+    /// Whether there is more to the file than that.
+    has_attributes: bool,
+}
+
+impl Content {
+    /// Its bytes, if it can be kept.
+    fn keeps(&self) -> Option<u64> {
+        let bytes = self.bytes.as_ref().filter(|_| !self.has_attributes).map(|bytes| bytes.len() as u64);
+        bytes.filter(|bytes| *bytes <= MOST_KEPT)
+    }
 }
 
 /// Reads the rest of a file; none if it is not to be gone on with.
 pub(crate) fn read(mut file: File, go_on: &dyn Fn() -> bool) -> std::io::Result<Option<Content>> {
     let mut hash = sha2::Sha256::new();
-    let mut bytes = (!has_attributes(&file)).then(Vec::new);
+    let has_attributes = has_attributes(&file);
+    let mut bytes = Some(Vec::new());
     let mut buffer = vec![0; 256 * 1024];
     loop {
         if !go_on() {
             return Ok(None);
         }
         let part = match file.read(&mut buffer)? {
-            0 => return Ok(Some(Content { digest: Digest(hash.finalize().into()), bytes })),
+            0 => return Ok(Some(Content { digest: Digest(hash.finalize().into()), bytes, has_attributes })),
             read => buffer.get(..read).unwrap_or_default(),
         };
         hash.update(part);
-        bytes = bytes.filter(|bytes| bytes.len() as u64 + part.len() as u64 <= MOST_KEPT);
+        bytes = bytes.filter(|bytes| bytes.len() + part.len() <= MOST_HELD);
         bytes.iter_mut().for_each(|bytes| bytes.extend_from_slice(part));
     }
 }

@@ -54,8 +54,10 @@ pub(crate) fn replace(
     mode: Option<u32>,
 ) -> Result<Replaced, Unreplaced> {
     let path = held.place.path.as_str();
-    if path.rsplit('/').next().is_some_and(|name| name.starts_with(PART)) {
-        return Err(Unreplaced::Refused(format!("`{}` is a name that writing itself uses", shown(path))));
+    is_free(path)?;
+    let made = content.map(Digest::of);
+    if held.place.makes.as_ref().is_some_and(|makes| makes.content != made) {
+        return Err(Unreplaced::Refused(format!("this is not what `{}` was judged to become", shown(path))));
     }
     if held.place.exists && held.place.content.is_none() {
         return Err(Unreplaced::Refused(format!(
@@ -76,6 +78,72 @@ pub(crate) fn replace(
         folders.remove();
     }
     outcome
+}
+
+/// Gives the file at `held` the name of `target`, where nothing is. Says what could not be kept.
+pub(crate) fn rename(root: &File, held: &Held, target: &Held) -> Result<Vec<String>, Unreplaced> {
+    let (from, to) = (held.place.path.as_str(), target.place.path.as_str());
+    for path in [from, to] {
+        is_free(path)?;
+    }
+    if held.place.content.is_none() {
+        return Err(Unreplaced::Refused(format!(
+            "`{}` is not a regular file; only regular files are moved",
+            shown(from)
+        )));
+    }
+    if target.place.exists {
+        return Err(Unreplaced::Refused(format!("`{}` exists already, and is not replaced by a move", shown(to))));
+    }
+    let makes = |held: &Held| held.place.makes.as_ref().map(|makes| makes.content);
+    if makes(held).is_some_and(|left| left.is_some()) || makes(target).is_some_and(|made| made != held.place.content) {
+        return Err(Unreplaced::Refused(format!("this is not what `{}` was judged to become", shown(to))));
+    }
+    let parts = |path: &'_ str| {
+        path.rsplit_once('/')
+            .map_or((".".to_owned(), path.to_owned()), |(above, name)| (above.to_owned(), name.to_owned()))
+    };
+    let ((above, name), (above_target, new_name)) = (parts(from), parts(to));
+    let parent = Folders::default().reach(root, &above, held)?;
+    let mut folders = Folders::default();
+    let outcome = folders.reach(root, &above_target, target).and_then(|to| {
+        let there = Writing { root, parent: to, held: target, name: &new_name, content: &[], mode: None };
+        Writing { root, parent, held, name: &name, content: &[], mode: None }.rename(&there)
+    });
+    if outcome.is_err() {
+        folders.remove();
+    }
+    outcome
+}
+
+/// Takes away the folder at `held`, if nothing is in it.
+pub(crate) fn remove_folder(root: &File, held: &Held) -> Result<(), Unreplaced> {
+    let path = held.place.path.as_str();
+    if !held.place.exists || held.place.content.is_some() || path == "." {
+        return Err(Unreplaced::Refused(format!("`{}` is not a folder that can be removed", shown(path))));
+    }
+    let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let parent = Folders::default().reach(root, above, held)?;
+    let writing = Writing { root, parent, held, name, content: &[], mode: None };
+    let stat = writing.hold(name).and_then(|handle| fstat(&handle)).map_err(|error| failed(path, error))?;
+    if identity(&stat) != held.place.node {
+        return Err(changed(held));
+    }
+    unlinkat(&writing.parent, name, AtFlags::REMOVEDIR).map_err(|error| match error {
+        Errno::NOTEMPTY | Errno::EXIST => {
+            Unreplaced::Refused(format!("`{}` is not empty; only an empty folder is removed", shown(path)))
+        }
+        error => failed(path, error),
+    })?;
+    fsync(&writing.parent).map_err(|error| failed(path, error))
+}
+
+/// Whether a name is not one of those that writing itself uses.
+fn is_free(path: &str) -> Result<(), Unreplaced> {
+    if path.rsplit('/').next().is_some_and(|name| name.starts_with(PART)) {
+        return Err(Unreplaced::Refused(format!("`{}` is a name that writing itself uses", shown(path))));
+    }
+    Ok(())
 }
 
 /// The folders this call made, outermost first: each with the one it is in.
@@ -193,6 +261,40 @@ impl Writing<'_> {
         self.sync(&mut replaced.lost);
         self.tidy();
         Ok(replaced)
+    }
+
+    /// Gives the file the name that `there` stands for, and looks at it there: if that is not what was judged, it is moved back.
+    fn rename(&self, there: &Writing<'_>) -> Result<Vec<String>, Unreplaced> {
+        let old = self.old()?;
+        self.lock()?;
+        let moved = |from: &Writing<'_>, to: &Writing<'_>| {
+            match renameat_with(&from.parent, from.name, &to.parent, to.name, RenameFlags::NOREPLACE) {
+                // A link is made only where nothing is, too.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    linkat(&from.parent, from.name, &to.parent, to.name, AtFlags::empty())?;
+                    unlinkat(&from.parent, from.name, AtFlags::empty())
+                }
+                moved => moved,
+            }
+        };
+        moved(self, there).map_err(|error| match error {
+            Errno::EXIST => changed(there.held),
+            Errno::XDEV => Unreplaced::Refused(format!(
+                "`{}` lies on another file system than `{}`, and a move does not copy",
+                shown(&there.held.place.path),
+                shown(&self.held.place.path)
+            )),
+            error => self.failed(error),
+        })?;
+        if !there.is_still(there.name, &old) {
+            moved(there, self).map_err(|error| self.failed(error))?;
+            return Err(changed(self.held));
+        }
+        let mut lost = Vec::new();
+        there.sync(&mut lost);
+        self.sync(&mut lost);
+        self.tidy();
+        Ok(lost)
     }
 
     /// Takes away the folders above the file that it leaves empty, as git does.

@@ -61,16 +61,16 @@ async fn the_kept_descriptions_are_what_the_guest_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_built_in_tools_are_the_four_file_tools() {
+async fn the_built_in_tools_are_these() {
     let tools = builtin_tools().unwrap();
     let guest = Guest::builtin(engine().clone(), None).unwrap();
     assert_eq!(guest.digest(), Digest::of(FILES));
     let component = guest.ready().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["fs.read", "fs.list", "fs.search", "fs.write"]);
+    assert_eq!(names, ["fs.read", "fs.list", "fs.search", "fs.write", "fs.edit", "fs.move", "fs.remove", "todo"]);
     for tool in &tools {
         let writes = tool.capability == Capability::FsWrite;
-        assert_eq!(writes, tool.name.as_str() == "fs.write");
+        assert_eq!(writes, !["fs.read", "fs.list", "fs.search", "todo"].contains(&tool.name.as_str()));
         assert_eq!(tool.code, component.digest());
         // A schema is an object, and knows every argument the host makes something of.
         let schema = Arguments::parse(&tool.schema).unwrap().to_json();

@@ -15,7 +15,10 @@ use ephor_governance::{
 use ephor_record::{Chosen, Content};
 
 use super::{Refusal, Session, planning::PLAN_TOKENS, session::Shown};
-use crate::driver::{Estimate, Found, Sought};
+use crate::{
+    driver::{Estimate, Found, Sought},
+    question::Files,
+};
 
 /// What was asked, in the door's own terms.
 pub(crate) struct Asked {
@@ -101,8 +104,9 @@ impl ToolCall {
 
     /// What is to be followed, for the session that asks.
     pub(crate) fn sought(&self, session: SessionId) -> Option<Sought> {
-        let (paths, workspace) = (self.paths.clone(), self.task.workspace.clone());
-        (!paths.is_empty()).then_some(Sought { session, workspace, paths, replaces: self.task.writes })
+        let (paths, ToolTask { name, arguments, workspace, writes, .. }) = (self.paths.clone(), &self.task);
+        let (tool, arguments, workspace) = (name.clone(), arguments.clone(), workspace.clone());
+        (!paths.is_empty()).then_some(Sought { session, tool, arguments, workspace, paths, replaces: *writes })
     }
 
     /// Why one of its paths cannot be judged, for the model.
@@ -113,9 +117,9 @@ impl ToolCall {
         })
     }
 
-    /// What a person should know of the files that it names, a sentence each.
-    pub(crate) fn told(&self) -> Vec<String> {
-        let mut told = Vec::new();
+    /// What a person should know of the files that it names.
+    pub(crate) fn told(&self) -> Files {
+        let Files { notes: mut told, mut changes } = Files::default();
         for Located { argument, leads } in &self.task.files {
             let Leads::To(place) = leads else { continue };
             let written = self.task.arguments.text(argument).unwrap_or_default();
@@ -128,8 +132,9 @@ impl ToolCall {
                     place.path, place.names
                 ));
             }
+            changes.extend(place.makes.clone().map(|makes| (place.path.clone(), makes)));
         }
-        told
+        Files { notes: told, changes }
     }
 }
 
@@ -429,8 +434,8 @@ impl Meant {
         self.content = Content::Call { arguments: tool.task.arguments.clone(), files: files.to_vec() };
     }
 
-    /// What a person is told of it, with these files: the tool, its arguments, and a sentence for each thing to know of them.
-    pub(crate) fn told(mut self, files: &[Located]) -> Option<(ToolName, Arguments, Vec<String>)> {
+    /// What a person is told of it, with these files: the tool, its arguments, and what there is to know of them.
+    pub(crate) fn told(mut self, files: &[Located]) -> Option<(ToolName, Arguments, Files)> {
         self.locate(files);
         let tool = self.what.tool_call()?;
         let arguments = tool.reached.as_ref().unwrap_or(&tool.task.arguments);

@@ -19,6 +19,8 @@ use ephor_governance::{Carried, Evidence, Gate, Principal, Rights, Ruled, Scope,
 use ephor_record::{Appointment, Chosen};
 use tokio_util::sync::CancellationToken;
 
+use crate::question::Files;
+
 use super::{
     Landed, Refusal,
     asked::Meant,
@@ -542,7 +544,7 @@ impl Session {
 
     /// What a ticket asks about, as a person is told of it: the tool, its arguments with each path as the file has it, and what there is
     /// to know of the files.
-    pub(crate) fn meant(&self, gate: &Gate, parked: &Parked) -> Option<(ToolName, Arguments, Vec<String>)> {
+    pub(crate) fn meant(&self, gate: &Gate, parked: &Parked) -> Option<(ToolName, Arguments, Files)> {
         let (meant, _) = Meant::of_use(self, gate, parked.chosen?).ok()?;
         meant.told(&parked.files)
     }

@@ -1,13 +1,13 @@
 //! Paths of calls, and the files that they lead to.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
-use ephor_base::{Budget, Decision, Kept, Leads, Located, Task};
+use ephor_base::{Budget, Decision, Difference, Kept, Leads, Located, Makes, Task};
 use ephor_chain::Private;
-use ephor_kernel::{CallContext, Driver, Estimate, Found, Locating, Permit, Retrial, Running, Sought};
+use ephor_kernel::{CallContext, Driver, Estimate, Found, Locating, Permit, Question, Retrial, Running, Sought};
 use ephor_record::{Content, Fact, RulingOn};
 use futures_util::FutureExt;
 
@@ -161,4 +161,103 @@ async fn what_a_call_replaces_is_on_the_disk_before_it_does() {
     let refused = done(&process, direct("t.write", r#"{"path":"notes.md"}"#)).await.unwrap_err();
     assert!(refused.to_string().contains("as its driver kept it"), "{refused}");
     assert_eq!(driver.runs.load(Ordering::SeqCst), 0);
+}
+
+/// Says what a call makes of its file.
+struct Making(Mutex<Makes>);
+
+impl Driver for Making {
+    fn estimate(&self, _: &Estimate<'_>) -> Budget {
+        Budget::ZERO
+    }
+    fn locate(&self, sought: Sought) -> Locating {
+        assert_eq!((sought.tool.as_str(), sought.arguments.text("path")), ("t.write", Some("notes.md")));
+        let mut files = located(&sought, ephor_base::Digest::of(b"content"));
+        for Located { leads, .. } in &mut files {
+            if let Leads::To(place) = leads {
+                place.makes = Some(self.0.lock().unwrap().clone());
+            }
+        }
+        Locating::new(std::future::ready(files.into_iter().map(Found::only).collect()))
+    }
+    fn run(&self, _: Permit, _: CallContext) -> Running {
+        Running::new(async { said("it ran") })
+    }
+}
+
+/// The question about a call whose driver says that it makes this of its file.
+async fn asked_about(makes: Makes, more: &str) -> Question {
+    let schema = r#"{"type":"object","additionalProperties":true}"#;
+    let tool = ephor_base::Registration { schema: schema.into(), ..writer("t.write") };
+    let mut setup = Setup::new();
+    setup.tools.push((tool, Arc::new(Making(Mutex::new(makes)))));
+    let world = setup.boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let mut seen = world.kernel.watch(puppet.session, true);
+    let (process, _end) = puppet.in_turn("go").await;
+    let arguments = format!(r#"{{"path":"notes.md","more":{}}}"#, serde_json::Value::from(more));
+    let _call = process.call(direct("t.write", &arguments)).unwrap();
+    question(&mut seen).await
+}
+
+#[tokio::test]
+async fn a_person_is_shown_what_a_call_makes_of_a_file_and_answers_to_that() {
+    let makes = |content: Option<&[u8]>, lines: Vec<String>| Makes {
+        content: content.map(ephor_base::Digest::of),
+        difference: Difference::new(lines).unwrap(),
+    };
+    let lines = |count: usize| (0..count).map(|at| format!("+{at}{}", "x".repeat(70))).collect::<Vec<_>>();
+    let short = asked_about(makes(Some(b"a"), vec!["-b".to_owned(), "+a".to_owned()]), "").await;
+    let text = short.text.as_str();
+    assert!(text.contains("  \"notes.md\" changes:\n  -b\n  +a\n"), "{text}");
+    // All of it where there is room; where there is none, both ends.
+    let text = asked_about(makes(Some(b"a"), lines(Difference::LINES)), "").await.text;
+    assert!(lines(Difference::LINES).iter().all(|line| text.as_str().contains(&format!("\n  {line}\n"))), "{text:?}");
+    let text = asked_about(makes(Some(b"a"), lines(Difference::LINES)), &"y".repeat(9000)).await.text;
+    let told = text.as_str();
+    assert!(told.contains("\n  +0x") && told.contains("\n  +9x") && told.lines().count() <= 21, "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 78) && told.contains("path: \"notes.md\""), "{told}");
+    for (makes, words) in [
+        (makes(None, vec!["-b".to_owned()]), "\"notes.md\" is removed\n  -b\n"),
+        (makes(Some(b"a"), Vec::new()), "\"notes.md\" is written; how it differs cannot be shown as text\n"),
+    ] {
+        let text = asked_about(makes, "").await.text;
+        assert!(text.as_str().contains(words), "{text:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_call_makes_of_a_file_is_a_part_of_what_is_permitted() {
+    let makes =
+        |content: &[u8]| Makes { content: Some(ephor_base::Digest::of(content)), difference: Difference::default() };
+    let driver = Arc::new(Making(Mutex::new(makes(b"a"))));
+    let mut setup = Setup::new();
+    setup.tools.push((writer("t.write"), driver.clone()));
+    let world = setup.boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let mut seen = world.kernel.watch(puppet.session, true);
+    let (process, _end) = puppet.in_turn("go").await;
+    let mut digests = Vec::new();
+    for content in [b"a", b"a", b"b"] {
+        *driver.0.lock().unwrap() = makes(content);
+        let call = process.call(direct("t.write", r#"{"path":"notes.md"}"#)).unwrap();
+        let asked = question(&mut seen).await;
+        let statement = world.ruling(asked.session, RulingOn::Ticket(asked.ticket), asked.digest);
+        world.kernel.rule(statement.sign(&world.operator)).await.unwrap();
+        assert_eq!(code(&call.ended().await), "done");
+        digests.push(asked.digest);
+    }
+    assert!(digests[0] == digests[1] && digests[1] != digests[2], "{digests:?}");
+    let mut made = Vec::new();
+    for stored in world.record().await {
+        if let (Fact::Intent { .. } | Fact::Verdict { .. }, Private::Open(Content::Call { files, .. })) =
+            (&stored.entry.fact, &stored.content)
+        {
+            let Leads::To(place) = &files[0].leads else { panic!("it was permitted") };
+            made.push(place.makes.clone().and_then(|makes| makes.content));
+        }
+    }
+    let digest = |content: &[u8]| Some(ephor_base::Digest::of(content));
+    made.dedup();
+    assert_eq!(made, [digest(b"a"), digest(b"b")]);
 }

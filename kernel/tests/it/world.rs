@@ -248,6 +248,7 @@ pub(crate) fn located(sought: &Sought, content: Digest) -> Vec<Located> {
         names: 1,
         content: sought.replaces.then_some(content),
         keeps: sought.replaces.then_some(7),
+        makes: None,
     };
     let one =
         |(argument, path): &(String, String)| Located { argument: argument.clone(), leads: Leads::To(place(path)) };

@@ -21,3 +21,13 @@ pub(crate) struct Undo {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Args, Debug)]
+pub(crate) struct Diff {
+    /// The session, as `ephor sessions` names it.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: SessionId,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -173,7 +173,9 @@ const fn needed(request: &Request) -> Needed<'_> {
         Request::Open { .. } => Needed::act("open", Role::Operator),
         Request::Attach { session, .. } => Needed::act("attach", Role::Operator).with(Whose::Session(*session)),
         Request::Send { session, .. } => Needed::act("send", Role::Operator).with(Whose::Session(*session)),
-        Request::Undo { session, dry_run: true, .. } => Needed::look(Role::Operator).with(Whose::Session(*session)),
+        Request::Changes { session, .. } | Request::Undo { session, dry_run: true, .. } => {
+            Needed::look(Role::Operator).with(Whose::Session(*session))
+        }
         Request::Undo { session, .. } => Needed::act("undo", Role::Operator).with(Whose::Session(*session)),
         Request::Cancel { session } => Needed::act("cancel", Role::Operator).with(Whose::Session(*session)),
         Request::Rule { .. } => Needed::act("rule", Role::Approver),

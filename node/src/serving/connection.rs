@@ -179,6 +179,9 @@ impl Talk {
                 Ok(session) => self.node.undo(session, to, dry_run).await.map_err(|error| format!("{error:#}")),
                 Err(why) => Err(why),
             },
+            Request::Changes { session, behind } => {
+                self.node.changes(session, behind).await.map_err(|error| format!("{error:#}"))
+            }
             Request::Send { session, parts, scope, looks } => self.send(session, parts, (scope, looks)).await,
             Request::Cancel { session } => match self.own(session) {
                 Ok(session) if self.node.kernel.cancel_turn(session) => return self.answer_later(),

@@ -1,4 +1,4 @@
-//! Putting back what a session has written: an errand of its agent, through the door like everything else.
+//! Showing what a session has written, and putting it back: an errand of its agent, through the door like everything else.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,13 +9,18 @@ use std::{
 use anyhow::Context;
 use ephor_agents::{Calls, Errands};
 use ephor_base::{MessageId, Part, PartKind, Seq, SessionId};
+use ephor_chain::Stored;
 use tokio::sync::Mutex;
 
 use super::boot::Node;
 use crate::{
+    changes::Changes,
     protocol::Answer,
     undo::{self, Undo, Writes},
 };
+
+/// Bytes of changes after which no more go into one message. With one more of the largest, each written as JSON, it stays below what a message may have.
+const PAGE: usize = 1 << 20;
 
 /// The errands that were sent and not taken up yet.
 #[derive(Default)]
@@ -51,14 +56,35 @@ impl Node {
     }
 
     async fn written(&self, session: SessionId, to: Seq) -> anyhow::Result<Undo> {
+        Ok(self.read(session, Writes::from(to), Writes::take).await?.undo())
+    }
+
+    /// What a session has changed in its files, but for the first `behind` changes: as many as fit into a message.
+    pub(super) async fn changes(&self, session: SessionId, behind: usize) -> anyhow::Result<Answer> {
+        let changes = self.read(session, Changes::default(), Changes::take).await?.all();
+        let mut left = changes.into_iter().skip(behind).peekable();
+        let (mut changes, mut bytes) = (Vec::new(), 0_usize);
+        while let Some(changed) = left.next_if(|_| bytes < PAGE) {
+            bytes = bytes.saturating_add(changed.bytes());
+            changes.push(changed);
+        }
+        Ok(Answer::Changes { changes, all: left.peek().is_none() })
+    }
+
+    /// Hands every entry of a session to `take`.
+    async fn read<T: Send + 'static>(
+        &self,
+        session: SessionId,
+        mut into: T,
+        take: fn(&mut T, Stored),
+    ) -> anyhow::Result<T> {
         let log = self.log().clone();
         log.flush().await?;
         let read = tokio::task::spawn_blocking(move || {
-            let mut writes = Writes::from(to);
             for stored in log.entries().only_of(BTreeSet::from([session])) {
-                writes.take(stored.context("see `ephor chain verify`")?);
+                take(&mut into, stored.context("see `ephor chain verify`")?);
             }
-            anyhow::Ok(writes.undo())
+            anyhow::Ok(into)
         });
         read.await?
     }

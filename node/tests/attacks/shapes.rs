@@ -168,3 +168,18 @@ fn how_a_node_stands_has_calls_under_way_holds_and_the_quota() {
     up.signal(Signal::TERM);
     up.ended().succeeded();
 }
+
+#[test]
+fn what_a_session_changed_has_one_shape() {
+    let place = Place::new();
+    place.file("evil.sh", "y");
+    place.run(&["run", "--allow", "fs.write", "--model", &place.script(&writing()), "write it down"]).succeeded();
+    let sessions = place.run(&["sessions", "--json"]).succeeded();
+    let first: Value = serde_json::from_str(sessions.stdout.lines().next().unwrap()).unwrap();
+    let session = first["session"].as_str().unwrap_or_else(|| panic!("{sessions}"));
+    let told: Value = serde_json::from_str(&place.run(&["diff", session, "--json"]).succeeded().stdout).unwrap();
+    let (mut found, mut wanted) = (BTreeMap::new(), BTreeMap::new());
+    shape(&told, "", &mut found);
+    shape(&documented("diff"), "", &mut wanted);
+    assert_eq!(found, wanted, "{told}");
+}

@@ -15,6 +15,7 @@ mod approvals;
 mod auditor;
 mod coding;
 mod copies;
+mod edits;
 mod errors;
 mod forgotten;
 mod gate;

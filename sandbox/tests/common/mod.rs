@@ -3,9 +3,10 @@
 #![expect(dead_code, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use ephor_base::Limits;
+use ephor_base::{Arguments, Limits};
 use ephor_sandbox::{
     Access, Component, DEFAULT_LIMITS, Engine, FILES, GuestAnswer, GuestCall, GuestFailure, OpenWorkspace, ToolFailure,
+    foresee,
 };
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -92,22 +93,27 @@ impl Folder {
         let workspace = OpenWorkspace::open(&self.outside("workspace")).unwrap();
         let mut files = Vec::new();
         let mut parsed: serde_json::Value = serde_json::from_str(&arguments).unwrap_or_default();
-        let path = parsed.get("path").and_then(|path| path.as_str()).map(str::to_owned);
-        if let Some(path) = path.filter(|path| stays_inside(path)) {
-            let held = workspace.follow(&path, tool == "fs.write").map_err(refused)?;
-            if !path.ends_with('/') {
-                if let Some(fields) = parsed.as_object_mut() {
-                    fields.insert("path".to_owned(), held.place.path.clone().into());
-                }
+        let writes = ["fs.write", "fs.edit", "fs.move", "fs.remove"].contains(&tool);
+        let meant = Arguments::parse(&arguments);
+        for name in ["path", "from", "to"] {
+            let path = parsed.get(name).and_then(|path| path.as_str()).map(str::to_owned);
+            let Some(path) = path.filter(|path| stays_inside(path)) else { continue };
+            let held = workspace.follow(&path, writes).map_err(refused)?;
+            if let Some(fields) = parsed.as_object_mut().filter(|_| !path.ends_with('/')) {
+                fields.insert(name.to_owned(), held.place.path.clone().into());
                 arguments = parsed.to_string();
             }
-            files.push(held);
+            files.push((name, held));
         }
+        if let (true, Ok(meant)) = (writes, meant) {
+            foresee(tool, &meant, &mut files.iter_mut().map(|(name, held)| (*name, held)).collect::<Vec<_>>());
+        }
+        let files = files.into_iter().map(|(_, held)| held).collect();
         Ok(GuestCall {
             tool: tool.to_owned(),
             arguments,
             workspace,
-            access: if tool == "fs.write" { Access::ReadWrite } else { Access::ReadOnly },
+            access: if writes { Access::ReadWrite } else { Access::ReadOnly },
             files,
             withheld: |path| path.split('/').any(|part| part == ".secret"),
             session: None,

@@ -30,7 +30,7 @@ pub(crate) fn description() -> Description {
         name: NAME.to_owned(),
         description: "Reads a text file of the workspace and returns its lines as they are. A page ends after `limit` \
                       lines or 65536 bytes; when the file goes on, the answer says with which `offset` to go on, \
-                      and within a line longer than a page with which `byte`. Binary files are named as such and not shown."
+                      and within a line longer than a page with which `byte`. Binary files and pictures are named as such and not shown."
             .to_owned(),
         input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1. Default 1."},"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Default 2000."},"byte":{"type":"integer","minimum":0,"description":"Byte of the first line to begin with, counted from 0. Default 0."}},"required":["path"],"additionalProperties":false}"#.to_owned(),
     }
@@ -56,6 +56,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
     match kind_of(&beginning) {
         Kind::Text => {}
         Kind::Utf16 => return Ok(unshown(&path, "UTF-16", size)),
+        Kind::Image(format) => return Err(pictured(&path, format, size)),
         Kind::Binary => return Ok(unshown(&path, "binary", size)),
     }
     let byte = arguments.byte.unwrap_or_default();
@@ -85,6 +86,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
         }
     };
     Ok(answer(&path, first, byte, page))
+}
+
+/// An answer is text, and nothing in it could be a picture.
+fn pictured(path: &Path, format: &str, size: u64) -> Failure {
+    let (shown, size) = (path.shown(), count(size, "byte", "bytes"));
+    Failure::Failed(format!(
+        "`{shown}` is a picture in the format {format}, of {size}; pictures cannot be shown, only text"
+    ))
 }
 
 fn unshown(path: &Path, what: &str, size: u64) -> Answer {

@@ -284,7 +284,7 @@ impl Search {
         match kind_of(&buffer) {
             Kind::Text => {}
             Kind::Utf16 => return self.left_out.wide.add(path),
-            Kind::Binary => return self.left_out.binary.add(path),
+            Kind::Binary | Kind::Image(_) => return self.left_out.binary.add(path),
         }
         if buffer.starts_with(BYTE_ORDER_MARK) {
             buffer.drain(..BYTE_ORDER_MARK.len());

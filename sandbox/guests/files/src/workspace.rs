@@ -219,17 +219,30 @@ pub(crate) enum Kind {
     Text,
     /// Text, two bytes a character: these tools do not read it.
     Utf16,
+    /// A picture, in this format.
+    Image(&'static str),
     Binary,
 }
 
 /// A file with a NUL in its first bytes is taken for binary, as grep and git do, unless it begins as UTF-16 does.
 pub(crate) fn kind_of(beginning: &[u8]) -> Kind {
+    if let Some(format) = image(beginning) {
+        return Kind::Image(format);
+    }
     const LOOKED_AT: usize = 8 * 1024;
     let looked_at = beginning.get(..LOOKED_AT).unwrap_or(beginning);
     if looked_at.starts_with(b"\xff\xfe") || looked_at.starts_with(b"\xfe\xff") {
         return Kind::Utf16;
     }
     if memchr::memchr(0, looked_at).is_some() { Kind::Binary } else { Kind::Text }
+}
+
+/// The format of a picture, by the bytes that it begins with.
+fn image(beginning: &[u8]) -> Option<&'static str> {
+    let is_webp = beginning.starts_with(b"RIFF") && beginning.get(8..12) == Some(b"WEBP");
+    let known = [(&b"\x89PNG\r\n\x1a\n"[..], "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF")];
+    let found = known.iter().find(|(magic, _)| beginning.starts_with(magic)).map(|(_, format)| *format);
+    found.or(is_webp.then_some("WebP"))
 }
 
 /// The mark some editors begin a UTF-8 file with. It is no part of the first line.

@@ -49,7 +49,7 @@ pub(crate) fn description() -> Description {
     Description {
         name: NAME.to_owned(),
         description: "Writes a file of the workspace: creates it, with its parent directories, or replaces all of its \
-                      content at once. Says how many bytes it wrote."
+                      content at once. Says how many bytes it wrote. To change parts of a file, use `fs.edit`."
             .to_owned(),
         input: r#"{"type":"object","properties":{"path":{"type":"string","minLength":1,"description":"Path of the file, relative to the workspace."},"content":{"type":["string","null"],"description":"The whole new content of the file; null removes it."},"encoding":{"enum":["utf-8","base64"]},"expected":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":64,"description":"Write only if the file has one of these SHA-256 digests now; \"\" stands for no file."},"mode":{"type":"integer","minimum":0,"maximum":511}},"required":["path","content"],"additionalProperties":false}"#.to_owned(),
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
     Ok(Answer { content, summary, omitted: Vec::new() })
 }
 
-fn failed(error: Unreplaced) -> Failure {
+pub(crate) fn failed(error: Unreplaced) -> Failure {
     match error {
         Unreplaced::Refused(why) => Failure::Refused(why),
         Unreplaced::Changed(why) => Failure::Failed(why),

@@ -1,0 +1,134 @@
+//! What a call makes of the files that it names, worked out before it is judged: from its arguments, and from what they hold.
+//!
+//! So a person is shown the very content that will be written, an approval signs its digest, and the record knows what each file became.
+//! The guest works it out for itself when it runs, and the host puts in place only what was judged. For an edit both do it with the same
+//! pure crate; binding an approval to the digest of the file alone would let nobody see what becomes of it.
+
+use crate::builtin::{self, Making};
+use crate::locate::{Held, plain, shown};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use ephor_base::{Arguments, Difference, Digest, Makes, arguments::Value, legible};
+use ephor_edit::{Diff, Look, Patch, Replacement, Replacements, Text};
+
+/// What a file holds; none if there is none.
+type Bytes<'a> = Option<&'a [u8]>;
+
+/// Says of each place in `held`, which goes with the argument beside it, what a call of the built-in tool `tool` makes of it. Where that
+/// cannot be said, because the tool will refuse or the file is too large, it stays unsaid.
+pub fn foresee(tool: &str, arguments: &Arguments, held: &mut [(&str, &mut Held)]) {
+    match builtin::making(tool) {
+        Making::Nothing => {}
+        Making::Writes => each(held, "path", |_| written(arguments)),
+        Making::Removes => each(held, "path", |held| held.place.exists.then_some(None)),
+        Making::Moves => moved(held),
+        Making::Edits => {
+            each(held, "path", |held| edited(arguments, held.content.as_deref()).filter(|_| !is_unseen(held)))
+        }
+    }
+}
+
+/// What a call of the built-in tool `tool` makes of a file that holds `old`, or of none: nothing, if it removes it. Unsaid where the call
+/// would be refused, or the tool does not work by content.
+#[must_use]
+pub fn made(tool: &str, arguments: &Arguments, old: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
+    match builtin::making(tool) {
+        Making::Nothing | Making::Moves => None,
+        Making::Removes => Some(None),
+        Making::Writes => written(arguments),
+        Making::Edits => edited(arguments, old),
+    }
+}
+
+/// Refuses a place that was reached through a symbolic link, where the tool moves or removes what it names: of a link, the file behind it
+/// is hardly meant, and the link itself is nothing that was judged.
+pub(crate) fn unlinked(tool: &str, written: &str, held: Held) -> Result<Held, String> {
+    let follows = !matches!(builtin::making(tool), Making::Moves | Making::Removes);
+    if follows || plain(written) == held.place.path {
+        return Ok(held);
+    }
+    Err(format!("`{}` goes through a symbolic link, and `{tool}` follows none; name the file itself", shown(written)))
+}
+
+/// Notes what becomes of the file that an argument names. Nothing is said of a folder.
+fn each(held: &mut [(&str, &mut Held)], argument: &str, made: impl Fn(&Held) -> Option<Option<Vec<u8>>>) {
+    let is_file = |held: &Held| !held.place.exists || held.place.content.is_some();
+    for (_, held) in held.iter_mut().filter(|(name, held)| *name == argument && is_file(held)) {
+        let Some(new) = made(held) else { continue };
+        let difference = if is_unseen(held) { Difference::default() } else { difference(held, new.as_deref()) };
+        held.place.makes = Some(Makes { content: new.as_deref().map(Digest::of), difference });
+    }
+}
+
+/// What `fs.move` makes of both names: the one is gone, and the other holds the same. No line of it changes.
+fn moved(held: &mut [(&str, &mut Held)]) {
+    let from = held.iter().find(|(name, _)| *name == "from").and_then(|(_, held)| held.place.content);
+    let is_free = held.iter().any(|(name, held)| *name == "to" && !held.place.exists);
+    let Some(content) = from.filter(|_| is_free) else { return };
+    for (name, held) in held {
+        let content = (*name == "to").then_some(content);
+        held.place.makes = Some(Makes { content, difference: Difference::default() });
+    }
+}
+
+/// Whether there is a file, and what it holds is too much to be held in memory.
+fn is_unseen(held: &Held) -> bool {
+    held.place.exists && held.content.is_none()
+}
+
+/// What `fs.write` makes of a file, whatever it holds.
+fn written(arguments: &Arguments) -> Option<Option<Vec<u8>>> {
+    match (arguments.value("content")?, arguments.text("encoding")) {
+        (Value::Null, _) => Some(None),
+        (Value::Text(content), None | Some("utf-8")) => Some(Some(content.clone().into_bytes())),
+        (Value::Text(content), Some("base64")) => STANDARD.decode(content).ok().map(Some),
+        _ => None,
+    }
+}
+
+/// What `fs.edit` makes of a file.
+fn edited(arguments: &Arguments, old: Bytes<'_>) -> Option<Option<Vec<u8>>> {
+    let old = texts(old)?;
+    let new = match (arguments.value("edits"), arguments.text("patch")) {
+        (Some(Value::List(edits)), None) => {
+            let edits = edits.iter().map(replacement).collect::<Option<Vec<_>>>()?;
+            Some(Replacements::new(edits).ok()?.apply(old?).ok()?)
+        }
+        (None, Some(patch)) => {
+            let patch = Patch::parse(Text::new(patch).ok()?).ok()?;
+            let [section] = patch.sections() else { return None };
+            section.apply(old).ok()?
+        }
+        _ => return None,
+    };
+    Some(new.map(String::into_bytes))
+}
+
+fn replacement(edit: &Value) -> Option<Replacement> {
+    let Value::Object(edit) = edit else { return None };
+    let text = |key: &str| match edit.get(key) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let all = match edit.get("all") {
+        None => false,
+        Some(Value::Bool(all)) => *all,
+        Some(_) => return None,
+    };
+    Replacement::new(text("old")?, text("new")?, all).ok()
+}
+
+/// As a person is shown it; no lines, if one of the two is not text or too large.
+fn difference(held: &Held, new: Bytes<'_>) -> Difference {
+    const LOOK: Look =
+        Look { columns: Difference::COLUMNS, lines: Difference::LINES, context: 1, spell: legible::line };
+    let (Some(old), Some(new)) = (texts(held.content.as_deref()), texts(new)) else { return Difference::default() };
+    Difference::new(Diff::between(old, new).shown(&LOOK)).unwrap_or_default()
+}
+
+/// The same as text; none if it is not UTF-8 or too large.
+fn texts(bytes: Bytes<'_>) -> Option<Option<Text<'_>>> {
+    match bytes {
+        Some(bytes) => Text::new(str::from_utf8(bytes).ok()?).ok().map(Some),
+        None => Some(None),
+    }
+}
