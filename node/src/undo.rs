@@ -8,7 +8,6 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ephor_base::{Arguments, Digest, Kept, Seq, ToolName};
 use ephor_chain::Stored;
-use ephor_record::{Content, Fact};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 //! What `fs.edit`, `fs.move` and `fs.remove` make of files, and that it is what the host said it would be before.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 
 mod common;
 

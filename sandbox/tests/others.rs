@@ -1,5 +1,4 @@
 //! What the built-in tools do that change nothing, beside reading text.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod common;
 
