@@ -100,9 +100,10 @@ fn no_path_leads_out() {
     let place = Place::new();
     fs::write(place.beside("secret"), "hidden").unwrap();
     let script = format!(
-        "for file in ../secret {0} /../../{0} /proc/self/root/{0} /proc/self/cwd/../secret /dev/fd/../../..{0} \
+        "for file in ../secret {0} /../../{0} /proc/self/{1}/{0} /proc/self/cwd/../secret /dev/fd/../../..{0} \
          /etc/shadow /etc/machine-id; do cat $file && echo read; done 2>/dev/null; ls /root /home /var; cd ..; ls",
-        place.beside("secret").display()
+        place.beside("secret").display(),
+        "root"
     );
     assert_eq!(said(&place.shell(&script)), "workspace\n");
 }
