@@ -177,9 +177,9 @@ fn a_chain_of_a_newer_version_is_left_alone() {
     let Digest(digest) = Digest::of(&newer[..96]);
     newer[96..128].copy_from_slice(&digest);
     fs::write(&segment, &newer).unwrap();
-    place.run(&["run", "hi"]).failed(&["format 7", "upgrade Ephor"]);
-    place.run(&["up"]).failed(&["format 7", "upgrade Ephor"]);
-    place.run(&["chain", "log"]).failed(&["format 7", "upgrade Ephor"]);
+    place.run(&["run", "hi"]).failed(&["format 7", "use the version that wrote it"]);
+    place.run(&["up"]).failed(&["format 7", "use the version that wrote it"]);
+    place.run(&["chain", "log"]).failed(&["format 7", "use the version that wrote it"]);
     assert_eq!(fs::read(&segment).unwrap(), newer, "nothing was written");
     fs::write(&segment, &before).unwrap();
     goes_on(&place);
