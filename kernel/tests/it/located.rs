@@ -187,7 +187,7 @@ impl Driver for Making {
 
 /// The question about a call whose driver says that it makes this of its file.
 async fn asked_about(makes: Makes, more: &str) -> Question {
-    let schema = r#"{"type":"object","additionalProperties":true}"#;
+    let schema = r#"{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":true}"#;
     let tool = ephor_base::Registration { schema: schema.into(), ..writer("t.write") };
     let mut setup = Setup::new();
     setup.tools.push((tool, Arc::new(Making(Mutex::new(makes)))));

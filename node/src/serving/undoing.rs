@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use ephor_agents::{Calls, Errands};
 use ephor_base::{MessageId, Part, PartKind, Seq, SessionId};
 use ephor_chain::Stored;
@@ -71,7 +71,7 @@ impl Node {
         Ok(Answer::Changes { changes, all: left.peek().is_none() })
     }
 
-    /// Hands every entry of a session to `take`.
+    /// Hands every entry to `take`, the contents of a session opened. A session that the record does not have is an error.
     async fn read<T: Send + 'static>(
         &self,
         session: SessionId,
@@ -81,10 +81,14 @@ impl Node {
         let log = self.log().clone();
         log.flush().await?;
         let read = tokio::task::spawn_blocking(move || {
+            let mut known = false;
             for stored in log.entries().only_of(BTreeSet::from([session])) {
-                take(&mut into, stored.context("see `ephor chain verify`")?);
+                let stored = stored.context("see `ephor chain verify`")?;
+                known |= stored.entry.subject.session == Some(session);
+                take(&mut into, stored);
             }
-            anyhow::Ok(into)
+            ensure!(known, "there is no session `{session}`; `ephor sessions` lists them");
+            Ok(into)
         });
         read.await?
     }

@@ -176,7 +176,7 @@ fn what_a_session_changed_has_one_shape() {
     place.run(&["run", "--allow", "fs.write", "--model", &place.script(&writing()), "write it down"]).succeeded();
     let sessions = place.run(&["sessions", "--json"]).succeeded();
     let first: Value = serde_json::from_str(sessions.stdout.lines().next().unwrap()).unwrap();
-    let session = first["session"].as_str().unwrap_or_else(|| panic!("{sessions}"));
+    let session = first["id"].as_str().unwrap_or_else(|| panic!("{sessions}"));
     let told: Value = serde_json::from_str(&place.run(&["diff", session, "--json"]).succeeded().stdout).unwrap();
     let (mut found, mut wanted) = (BTreeMap::new(), BTreeMap::new());
     shape(&told, "", &mut found);

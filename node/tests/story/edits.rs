@@ -37,13 +37,6 @@ fn changes(ran: &Ran) -> Vec<Value> {
     serde_json::from_str::<Value>(&ran.stdout).unwrap()["changes"].as_array().unwrap().clone()
 }
 
-/// How each call of a tool ended, with what the model was told.
-fn results(place: &Place) -> Vec<(String, String)> {
-    let log = place.log();
-    let outcomes = log.iter().filter(|entry| entry["fact"]["kind"] == "outcome" && entry["fact"]["action"] == "tool");
-    outcomes.map(|entry| (entry["fact"]["end"].as_str().unwrap().to_owned(), entry["content"].to_string())).collect()
-}
-
 #[test]
 fn an_edit_is_made_unasked_shown_afterwards_and_undone() {
     let place = Place::new().asks_as_it_comes();
@@ -63,9 +56,8 @@ fn an_edit_is_made_unasked_shown_afterwards_and_undone() {
     place.play(&[], &script).succeeded();
     assert_eq!(read(&place, "a.rs"), "fn a() {\r\n    two();\r\n    more();\r\n}\r\n");
     assert_eq!(read(&place, "new/c.txt"), "c\nd\n");
-    let told = results(&place);
-    let (failed, why) = &told[2];
-    assert!(failed == "tool_error" && why.contains("stays as it is"), "{told:?}");
+    let failed = place.log().into_iter().filter(|entry| entry["fact"]["end"] == "tool_error").count();
+    assert_eq!(failed, 1, "the edit that does not fit");
 
     // What was changed is a patch that git takes back.
     let session = session(&place);
