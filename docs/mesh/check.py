@@ -147,6 +147,7 @@ def credential(vector, name, role, final_hash, plain):
     assert statement == vector[name + "_statement"]
     Ed25519PublicKey.from_public_bytes(ed25519).verify(classic, statement)
     MLDSA65PublicKey.from_public_bytes(ml_dsa).verify(lattice, statement)
+    assert hashlib.sha256(CONTEXT + b" keys" + ed25519 + ml_dsa).digest() == vector[name + "_key_commitment"]
     seed, raw = vector[name + "_chain_seed"], (serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     assert Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes(*raw) == ed25519
     assert MLDSA65PrivateKey.from_seed_bytes(seed).public_key().public_bytes(*raw) == ml_dsa
@@ -172,10 +173,10 @@ def invitation(vector):
 
 
 def letters(vector):
-    session, number = "5e" * 16, f"{1:016x}"
+    number = floor = f"{1:016x}"
     assert vector["hello"] == "01" + "a1" * 16
-    assert vector["message"] == "02" + session + number + b"hello".hex()
-    assert vector["accepted"] == "03" + session + number + "00"
+    assert vector["message"] == "02" + number + floor + b"hello".hex()
+    assert vector["accepted"] == "03" + number + "00"
 
 
 def membership(vector, handshake_vector):

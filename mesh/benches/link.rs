@@ -118,7 +118,7 @@ impl Party for Unsigned {
         true
     }
 
-    fn admit(&mut self, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
+    fn admit(&mut self, _: Role, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
         Ok(())
     }
 
@@ -164,11 +164,11 @@ fn linked(alice: &mut Node, bob: &mut Node) -> Duration {
                 break;
             }
             let chunk = match b.receive(Duration::ZERO, wire).unwrap().event {
-                Some(LinkEvent::Chunk { stream, last, bytes }) => Some((stream, last, bytes.len())),
+                Some(LinkEvent::Chunk { stream, last, credit, .. }) => Some((stream, last, credit)),
                 _ => None,
             };
-            if let Some((stream, last, length)) = chunk {
-                b.consume(stream, length).unwrap();
+            if let Some((stream, last, credit)) = chunk {
+                b.consume(stream, credit).unwrap();
                 came += usize::from(last);
             }
         }

@@ -1,35 +1,47 @@
 //! Delivery: a message to a peer is accepted, refused, or a dead letter with its reason; at most once, and never silently lost.
 //!
-//! Messages are numbered within their session. The sender keeps each until it has a fate, and sends what has none again on every new
-//! link; the receiver remembers the answers of a window of numbers, so a number that comes again is answered and not handed on. The
-//! sender never goes further ahead than that window, which is also how a receiver that does not decide holds a sender up. What a node
-//! forgets (its delivery memory was lost) has another [`MemoryId`] afterwards, and the peer then gives up what may have arrived
-//! instead of sending it twice.
+//! All messages to a peer are numbered in one sequence. The sender keeps each until it has a fate, and sends what has none again on every
+//! new link. Every message carries the sender's floor, below which all have their fate: the receiver remembers the numbers from the
+//! floor on and nothing else, so a number that comes again is answered and not handed on, and one that is forgotten never comes again.
+//! The sender never goes further than [`WINDOW`] above its floor, which is also how a receiver that does not decide holds a sender up.
+//! What a node forgets (its delivery memory was lost) has another [`MemoryId`] afterwards, and the peer then gives up what may have
+//! arrived instead of sending it twice.
 //!
-//! One [`Delivery`] speaks with one peer, over one stream of whatever link there is. It is a pure engine.
+//! The record comes first: what [`Delivery::send`] has returned and [`Delivery::poll`] has told is on the node's record, in that order,
+//! before [`Delivery::transmit`] or [`Delivery::decide`] is called next. A node that stops in between is as if it had stopped before:
+//! no letter says what its record does not know.
+//!
+//! One [`Delivery`] speaks with one peer, over one stream of the link that counts. Links are told apart by their [`LinkId`], so letters
+//! and the end of one that was replaced change nothing. It is a pure engine.
 
 mod inbox;
 mod letter;
 mod outbox;
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, fmt, time::Duration};
 
-use ephor_base::SessionId;
-
-pub use self::{
-    inbox::Handed,
-    letter::{Answer, MOST_BODY, MemoryId, Number, Reason},
-    outbox::{DeadReason, Fate, MOST_SESSIONS, MOST_WAITING, Unsendable, Unsettled, WINDOW},
-};
 use self::{
     inbox::{Flood, Inbox, Taken},
     letter::Letter,
     outbox::Outbox,
 };
-use crate::wire::WrongLayout;
+pub use self::{
+    inbox::{Handed, MOST_UNDECIDED},
+    letter::{Answer, MOST_BODY, MemoryId, Number, Reason, WINDOW},
+    outbox::{DeadReason, Fate, MOST_WAITING, Unsendable, Unsettled},
+};
+use crate::{
+    link::QUEUE,
+    links::LinkId,
+    wire::{Shown, WrongLayout},
+};
 
-/// The longest letter, in bytes: what a stream's user assembles at most.
-pub const MOST_LETTER: usize = 1 + 16 + 8 + MOST_BODY;
+/// The longest letter, in bytes: what a stream's user assembles at most. It is longer than a link's window, so a chunk is given its
+/// credit back as soon as it was added to the letter.
+pub const MOST_LETTER: usize = 1 + 8 + 8 + MOST_BODY;
+
+// Every letter fits into an empty queue, and what an honest peer may have under way is taken.
+const _: () = assert!(MOST_LETTER <= QUEUE && MOST_WAITING <= MOST_UNDECIDED && MOST_BODY <= MOST_WAITING);
 
 /// The peer broke a rule of delivery. The link ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,41 +55,55 @@ pub enum DeliveryError {
     /// It sends what has to be turned away faster than it takes the answers.
     #[error("the peer floods the link with messages that are turned away")]
     Flooded,
-    /// A letter came though no link is up.
-    #[error("there is no link")]
-    NoLink,
+    /// A letter came over a link that does not count: it has ended, or another one is used instead.
+    #[error("the letter came over a link that is not used")]
+    OtherLink,
 }
 
-/// What the node has to know.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What the node has to know, and to have on its record before it goes on.
+#[derive(Clone, PartialEq, Eq)]
 pub enum DeliveryEvent {
+    /// The peer has another memory than before, or its first: the id goes on the record, and the answers to the one before off it, in one
+    /// step. What the peer says next belongs to this memory.
+    Met {
+        /// The id of the peer's memory.
+        memory: MemoryId,
+    },
     /// A new message: the node owes an answer, by [`Delivery::decide`], once it is on its record.
     Deliver {
         /// What the answer is given under.
         handed: Handed,
-        /// Its session.
-        session: SessionId,
-        /// Its number there.
+        /// Its number.
         number: Number,
         /// What it says.
         body: Vec<u8>,
     },
     /// A message of this node has its fate.
     Settled {
-        /// Its session.
-        session: SessionId,
-        /// Its number there.
+        /// Its number.
         number: Number,
         /// What became of it.
         fate: Fate,
     },
 }
 
+impl fmt::Debug for DeliveryEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Met { memory } => write!(f, "Met({memory:?})"),
+            Self::Deliver { handed, number, body } => {
+                write!(f, "Deliver({handed:?}, {number:?}, {:?})", Shown(body.len()))
+            }
+            Self::Settled { number, fate } => write!(f, "Settled({number:?}, {fate:?})"),
+        }
+    }
+}
+
 /// What is up between the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Line {
     Down,
-    Up { said: Greeting, heard: Greeting },
+    Up { link: LinkId, said: Greeting, heard: Greeting },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,63 +137,71 @@ impl Delivery {
         Self { theirs, ..Self::new(memory) }
     }
 
-    /// The peer's id, to be on the record before the next letter is sent: without it, what was sent counts as forgotten.
+    /// The id of the peer's memory, as [`DeliveryEvent::Met`] has told it.
     #[must_use]
     pub const fn theirs(&self) -> Option<MemoryId> {
         self.theirs
     }
 
-    /// Takes up what the record says of the messages to the peer in a session.
-    pub fn restore_sent(&mut self, session: SessionId, next: Number, unsettled: Vec<Unsettled>) {
-        self.outbox.restore(session, next, unsettled);
+    /// Takes up what the record says of the messages to the peer: the next number, and all that have no fate.
+    pub fn restore_sent(&mut self, next: Number, unsettled: Vec<Unsettled>) {
+        self.outbox.restore(next, unsettled);
     }
 
-    /// Takes up the answers that the record has to messages from the peer in a session.
-    pub fn restore_answers(&mut self, session: SessionId, answers: impl IntoIterator<Item = (Number, Answer)>) {
-        self.inbox.restore(session, answers);
+    /// Takes up the answers that the record has to messages from the peer. What is below the peer's floor may be left out.
+    pub fn restore_answers(&mut self, answers: impl IntoIterator<Item = (Number, Answer)>) {
+        self.inbox.restore(answers);
     }
 
-    /// Takes a message for delivery, until `deadline` of the monotonic clock.
+    /// Takes a message for delivery, until `deadline` of the monotonic clock. It is to be on the record before the next letter is sent, so
+    /// that its number is never used again.
     ///
     /// # Errors
     /// [`Unsendable`]: back-pressure reaches the sender. Nothing was changed.
-    pub fn send(&mut self, session: SessionId, body: Vec<u8>, deadline: Duration) -> Result<Number, Unsendable> {
-        self.outbox.send(session, body, deadline)
+    pub fn send(&mut self, body: Vec<u8>, deadline: Duration) -> Result<Number, Unsendable> {
+        self.outbox.send(body, deadline)
     }
 
-    /// A link to the peer is up.
-    pub fn linked(&mut self) {
-        self.line = Line::Up { said: Greeting::Missing, heard: Greeting::Missing };
+    /// From now on this link to the peer is used, and no other.
+    pub fn linked(&mut self, link: LinkId) {
+        self.line = Line::Up { link, said: Greeting::Missing, heard: Greeting::Missing };
         self.outbox.linked();
         self.inbox.linked();
     }
 
-    /// The link is down.
-    pub const fn unlinked(&mut self) {
-        self.line = Line::Down;
+    /// A link is down. If another one is used already, that changes nothing.
+    pub fn unlinked(&mut self, ended: LinkId) {
+        if self.uses(ended) {
+            self.line = Line::Down;
+        }
     }
 
-    /// The next letter for the stream. The caller asks when the stream has room, so nothing waits in between.
-    pub fn transmit(&mut self) -> Option<Vec<u8>> {
+    fn uses(&self, asked: LinkId) -> bool {
+        matches!(self.line, Line::Up { link, .. } if link == asked)
+    }
+
+    /// The next letter for the stream of a link. The caller asks when the stream has room, so nothing waits in between.
+    pub fn transmit(&mut self, over: LinkId) -> Option<Vec<u8>> {
         match self.line {
             Line::Down => None,
-            Line::Up { said: Greeting::Missing, heard } => {
-                self.line = Line::Up { said: Greeting::Done, heard };
+            Line::Up { link, .. } if link != over => None,
+            Line::Up { link, said: Greeting::Missing, heard } => {
+                self.line = Line::Up { link, said: Greeting::Done, heard };
                 Some(Letter::Hello(self.memory).encode())
             }
             // Until the peer has said what it remembers, nothing can be sent again.
             Line::Up { heard: Greeting::Missing, .. } => None,
             Line::Up { .. } => {
-                if let Some((session, number, answer)) = self.inbox.next() {
-                    return Some(Letter::Answer { session, number, answer }.encode());
+                if let Some((number, answer)) = self.inbox.next() {
+                    return Some(Letter::Answer { number, answer }.encode());
                 }
-                let (session, number, body) = self.outbox.next()?;
-                Some(Letter::Message { session, number, body }.encode())
+                let (number, floor, body) = self.outbox.next()?;
+                Some(Letter::Message { number, floor, body }.encode())
             }
         }
     }
 
-    /// Whether [`Delivery::transmit`] may give a letter.
+    /// Whether [`Delivery::transmit`] may give a letter for the link that is used.
     #[must_use]
     pub fn has_letters(&self) -> bool {
         match self.line {
@@ -178,27 +212,29 @@ impl Delivery {
         }
     }
 
-    /// Takes a letter of the peer in. What comes of it is told by [`Delivery::poll`], which is to be asked before the stream is given
-    /// credit for the letter.
+    /// Takes a letter of the peer in. What comes of it is told by [`Delivery::poll`], which is to be asked before the next letter.
     ///
     /// # Errors
     /// [`DeliveryError`]: the link is to be ended.
-    pub fn receive(&mut self, letter: &[u8]) -> Result<(), DeliveryError> {
-        let Line::Up { said, heard } = self.line else { return Err(DeliveryError::NoLink) };
+    pub fn receive(&mut self, over: LinkId, letter: &[u8]) -> Result<(), DeliveryError> {
+        let Line::Up { link, said, heard } = self.line else { return Err(DeliveryError::OtherLink) };
+        if link != over {
+            return Err(DeliveryError::OtherLink);
+        }
         match (Letter::decode(letter).map_err(DeliveryError::Malformed)?, heard) {
             (Letter::Hello(theirs), Greeting::Missing) => {
-                self.line = Line::Up { said, heard: Greeting::Done };
+                self.line = Line::Up { link, said, heard: Greeting::Done };
                 self.greeted(theirs);
             }
-            (Letter::Message { session, number, body }, Greeting::Done) => {
-                let taken = self.inbox.take(session, number).map_err(|Flood| DeliveryError::Flooded)?;
+            (Letter::Message { number, floor, body }, Greeting::Done) => {
+                let taken = self.inbox.take(number, floor, body.len()).map_err(|Flood| DeliveryError::Flooded)?;
                 if let Taken::New(handed) = taken {
-                    self.events.push_back(DeliveryEvent::Deliver { handed, session, number, body: body.to_vec() });
+                    self.events.push_back(DeliveryEvent::Deliver { handed, number, body: body.to_vec() });
                 }
             }
-            (Letter::Answer { session, number, answer }, Greeting::Done) => {
-                if let Some(fate) = self.outbox.answered(session, number, answer) {
-                    self.events.push_back(DeliveryEvent::Settled { session, number, fate });
+            (Letter::Answer { number, answer }, Greeting::Done) => {
+                if let Some(fate) = self.outbox.answered(number, answer) {
+                    self.events.push_back(DeliveryEvent::Settled { number, fate });
                 }
             }
             _ => return Err(DeliveryError::OutOfTurn),
@@ -209,24 +245,25 @@ impl Delivery {
     fn greeted(&mut self, theirs: MemoryId) {
         if self.theirs.replace(theirs) != Some(theirs) {
             self.inbox.reset();
-            while let Some((session, number)) = self.outbox.forgotten() {
+            self.events.push_back(DeliveryEvent::Met { memory: theirs });
+            while let Some(number) = self.outbox.forgotten() {
                 let fate = Fate::Dead(DeadReason::PeerForgot);
-                self.events.push_back(DeliveryEvent::Settled { session, number, fate });
+                self.events.push_back(DeliveryEvent::Settled { number, fate });
             }
         }
     }
 
-    /// The node's answer to a message it was handed, once that answer is on its record: which message it was, if an answer is still
-    /// owed.
-    pub fn decide(&mut self, handed: Handed, answer: Answer) -> Option<(SessionId, Number)> {
+    /// The node's answer to a message it was handed, once that answer is on its record together with what the message has done: which
+    /// message it was, if an answer is still owed.
+    pub fn decide(&mut self, handed: Handed, answer: Answer) -> Option<Number> {
         self.inbox.decide(handed, answer)
     }
 
     /// The next thing the node has to know. Messages whose time is up at `now` are among them.
     pub fn poll(&mut self, now: Duration) -> Option<DeliveryEvent> {
         self.events.pop_front().or_else(|| {
-            let (session, number, reason) = self.outbox.expire(now)?;
-            Some(DeliveryEvent::Settled { session, number, fate: Fate::Dead(reason) })
+            let (number, reason) = self.outbox.expire(now)?;
+            Some(DeliveryEvent::Settled { number, fate: Fate::Dead(reason) })
         })
     }
 
@@ -234,11 +271,5 @@ impl Delivery {
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         self.outbox.deadline()
-    }
-
-    /// Forgets a session that has ended on both sides and has nothing on its way; whether there was one to forget.
-    pub fn forget(&mut self, session: SessionId) -> bool {
-        let (sent, received) = (self.outbox.forget(session), self.inbox.forget(session));
-        sent || received
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! A frame is a byte of kind and the fields of that kind; numbers are big-endian. There is one way to write a frame.
 
+use std::fmt;
+
 use crate::{
     seal::MOST_PLAIN,
-    wire::{Reader, WrongLayout},
+    wire::{Reader, Shown, WrongLayout},
 };
 
 /// Bytes of a data frame before its chunk.
@@ -85,7 +87,7 @@ impl Farewell {
 }
 
 /// One frame. Its chunk is borrowed from the plaintext.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// Opens a stream in both directions.
     Open {
@@ -100,7 +102,7 @@ pub enum Frame<'a> {
     Data {
         /// Where it belongs.
         stream: StreamId,
-        /// How many bytes this side has sent on the stream before.
+        /// What this side has sent on the stream before has taken of the credit.
         offset: u64,
         /// Whether the message ends with it.
         last: bool,
@@ -111,7 +113,7 @@ pub enum Frame<'a> {
     Credit {
         /// Which stream.
         stream: StreamId,
-        /// The offset that its bytes may reach, higher than any before.
+        /// The offset that it may reach, higher than any before.
         limit: u64,
     },
     /// This side sends nothing more on the stream.
@@ -139,6 +141,23 @@ pub enum Frame<'a> {
         /// Why.
         reason: Farewell,
     },
+}
+
+impl fmt::Debug for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { stream, priority, purpose } => write!(f, "Open({stream:?}, {priority:?}, {purpose:?})"),
+            Self::Data { stream, offset, last, chunk } => {
+                write!(f, "Data({stream:?}, at {offset}, last: {last}, {:?})", Shown(chunk.len()))
+            }
+            Self::Credit { stream, limit } => write!(f, "Credit({stream:?}, to {limit})"),
+            Self::Close { stream } => write!(f, "Close({stream:?})"),
+            Self::Ping { token } => write!(f, "Ping({token})"),
+            Self::Pong { token } => write!(f, "Pong({token})"),
+            Self::Rekey { generation } => write!(f, "Rekey({generation})"),
+            Self::Bye { reason } => write!(f, "Bye({reason:?})"),
+        }
+    }
 }
 
 /// Bytes that are no frame. The peer is broken or hostile: the link ends.

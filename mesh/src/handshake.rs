@@ -343,7 +343,7 @@ impl Handshake {
         if !party.verify(&peer, &Statement::of(self.role.other(), &hash)) {
             return Err(Refusal::Distrusted(Distrust::BadSignature));
         }
-        party.admit(&peer, &hash).map_err(Refusal::Distrusted)?;
+        party.admit(self.role, &peer, &hash).map_err(Refusal::Distrusted)?;
         if self.role == Role::Responder {
             present(Role::Responder, &mut seal, &hash, party, out)?;
         }

@@ -1,8 +1,9 @@
 //! Invitations: twelve words that let one unknown peer in, once, for a while.
 //!
 //! The words hold 128 bits (BIP-39), so what a proof shows of them cannot be searched. Both sides prove that they know them, each
-//! for its role and for this one handshake; a proof is worth nothing in another. An invitation ends with the first attempt that
-//! names it, also one whose proof is wrong: a guesser has one try.
+//! for its role and for this one handshake; a proof is worth nothing in another. An invitation counts for the first attempt that
+//! names it, also for one whose proof is wrong: a guesser has one try. Until it expires it answers the node and keys that have used
+//! it again, since that node may not have got the first answer.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,7 +14,7 @@ use zeroize::Zeroize;
 
 use crate::{
     mac::hmac,
-    party::{Distrust, HandshakeHash, Role},
+    party::{Claim, Distrust, HandshakeHash, KeyCommitment, NodeId, Role},
     peers::Policy,
 };
 
@@ -21,7 +22,7 @@ use crate::{
 pub const PROOF: usize = 32;
 /// How many words an invitation has.
 pub const WORDS: usize = 12;
-/// The most invitations that are open at once. Each is made by hand.
+/// The most invitations that have not expired, used ones included. Each is made by hand.
 pub const MOST_OPEN: usize = 64;
 
 /// Bytes of randomness in the words.
@@ -145,8 +146,8 @@ impl fmt::Debug for Words {
 /// Why an invitation could not be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InviteError {
-    /// [`MOST_OPEN`] are open.
-    #[error("{MOST_OPEN} invitations are open already")]
+    /// [`MOST_OPEN`] have not expired.
+    #[error("{MOST_OPEN} invitations have not expired yet")]
     TooMany,
     /// It would end before it begins.
     #[error("the invitation would have expired already")]
@@ -156,23 +157,39 @@ pub enum InviteError {
 /// What a redeemed invitation gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Redeemed {
-    /// What the new peer may do.
-    pub policy: Policy,
+    /// What is to become of the list of peers.
+    pub grant: Grant,
     /// The inviter's own proof, for its credential.
     pub answer: Introduction,
 }
 
+/// What a redeemed invitation does to the list of peers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grant {
+    /// The new peer is put on the list, with its keys, and may do this.
+    New(Policy),
+    /// The same node redeemed the invitation before, with the same keys: the list stays as it is.
+    Before,
+}
+
 #[derive(Debug)]
-struct Open {
+struct Invitation {
     words: Words,
     expires: Timestamp,
     policy: Policy,
+    used: Use,
 }
 
-/// The invitations of a node that are open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Use {
+    Open,
+    By(NodeId, KeyCommitment),
+}
+
+/// The invitations of a node that have not expired.
 #[derive(Debug, Default)]
 pub struct Invitations {
-    open: BTreeMap<InviteId, Open>,
+    known: BTreeMap<InviteId, Invitation>,
 }
 
 impl Invitations {
@@ -191,46 +208,57 @@ impl Invitations {
         if expires <= now {
             return Err(InviteError::Expired);
         }
-        if self.open.len() >= MOST_OPEN {
+        if self.known.len() >= MOST_OPEN {
             return Err(InviteError::TooMany);
         }
         let id = words.id();
-        self.open.insert(id, Open { words, expires, policy });
+        self.known.insert(id, Invitation { words, expires, policy, used: Use::Open });
         Ok(id)
     }
 
-    /// Withdraws an invitation; whether it was open.
+    /// Withdraws an invitation; whether there was one.
     pub fn withdraw(&mut self, id: InviteId) -> bool {
-        self.open.remove(&id).is_some()
+        self.known.remove(&id).is_some()
     }
 
     /// Forgets those that have expired at `now`.
     pub fn expire(&mut self, now: Timestamp) {
-        self.open.retain(|_, open| now < open.expires);
+        self.known.retain(|_, invitation| now < invitation.expires);
     }
 
-    /// Uses up the invitation that an initiator names, whether or not its proof is right.
+    /// Uses up the open invitation that an initiator's claim names, whether or not its proof is right. One that this node and these keys
+    /// have used is answered again.
     ///
     /// # Errors
-    /// [`Distrust::BadInvitation`] if it is unknown, used, expired or not proven.
-    pub fn redeem(&mut self, now: Timestamp, given: &Introduction, hash: &HandshakeHash) -> Result<Redeemed, Distrust> {
+    /// [`Distrust::BadInvitation`] if the claim names none, or one that is unknown, used by another, expired or not proven.
+    pub fn redeem(&mut self, now: Timestamp, claim: &Claim, hash: &HandshakeHash) -> Result<Redeemed, Distrust> {
         self.expire(now);
-        let open = self.open.remove(&given.invite).ok_or(Distrust::BadInvitation)?;
-        if !open.words.prove(Role::Initiator, hash, given) {
-            return Err(Distrust::BadInvitation);
-        }
-        Ok(Redeemed { policy: open.policy, answer: open.words.introduce(Role::Responder, hash) })
+        let given = claim.introduction.as_ref().ok_or(Distrust::BadInvitation)?;
+        let invitation = self.known.get_mut(&given.invite).ok_or(Distrust::BadInvitation)?;
+        let by = Use::By(claim.node, claim.keys.commitment());
+        let proven = invitation.words.prove(Role::Initiator, hash, given);
+        let grant = match invitation.used {
+            Use::Open if proven => Grant::New(invitation.policy),
+            used if used == by && proven => Grant::Before,
+            Use::Open => {
+                self.known.remove(&given.invite);
+                return Err(Distrust::BadInvitation);
+            }
+            Use::By(..) => return Err(Distrust::BadInvitation),
+        };
+        invitation.used = by;
+        Ok(Redeemed { grant, answer: invitation.words.introduce(Role::Responder, hash) })
     }
 
     /// How many are open.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.open.len()
+        self.known.values().filter(|invitation| invitation.used == Use::Open).count()
     }
 
     /// Whether none is open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.len() == 0
     }
 }

@@ -13,6 +13,7 @@
 //! - [`frame`] and [`stream`]: what a message holds, and how far each side may send.
 //! - [`link`]: the engine of one connection, over those.
 //! - [`party`], [`peers`], [`invite`]: who is let in, and what for.
+//! - [`links`]: which link counts when there are two to one peer.
 //! - [`membership`]: who is there, by SWIM.
 //! - [`delivery`]: a message is accepted, refused or a dead letter, once.
 
@@ -24,6 +25,7 @@ pub mod frame;
 pub mod handshake;
 pub mod invite;
 pub mod link;
+pub mod links;
 pub mod membership;
 pub mod party;
 pub mod peers;

@@ -11,10 +11,12 @@ mod pulse;
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    fmt,
     ops::Range,
     time::Duration,
 };
 
+pub(crate) use self::limits::QUEUE;
 pub use self::limits::{BadLimits, Limits, MOST_KEY_AGE, MOST_KEY_BYTES, MOST_STREAMS};
 use self::{keys::KeyUse, pulse::Pulse};
 use crate::{
@@ -22,11 +24,15 @@ use crate::{
     handshake::Established,
     party::{Claim, HandshakeHash, Role},
     seal::{LENGTH, MOST_SEALED, Room, Seal, SealError, TAG},
-    stream::{Message, Part, SendRefused, Stream, StreamError},
+    stream::{Message, Part, SendRefused, Stream, StreamError, charge},
+    wire::Shown,
 };
 
 /// Pings of the peer that wait for a pong. An honest peer has one out.
 const MOST_PONGS: usize = 4;
+
+/// How long a farewell may wait for the wire.
+pub const FAREWELL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a link ended. It is to be closed; streams and what was queued on them are gone.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +76,9 @@ pub enum LinkError {
     /// The peer is silent.
     #[error("the peer has been silent for {} ms", .0.as_millis())]
     Silent(Duration),
+    /// This side leaves, and the wire did not take its farewell.
+    #[error("the line did not take the farewell within {} ms", FAREWELL_PATIENCE.as_millis())]
+    Unheard,
     /// The link had ended before.
     #[error("the link has ended")]
     Ended,
@@ -89,13 +98,13 @@ pub enum OpenRefused {
     Ended,
 }
 
-/// The caller took more bytes off a stream than have come.
+/// The caller gave more credit back than what has come had taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("more bytes were consumed than have come")]
+#[error("more credit was given back than what has come had taken")]
 pub struct NotReceived;
 
 /// What a frame of the peer amounts to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LinkEvent<'a> {
     /// It opened a stream.
     Opened {
@@ -106,7 +115,8 @@ pub enum LinkEvent<'a> {
         /// What its messages are.
         purpose: Purpose,
     },
-    /// A piece of a message. Credit for it returns with [`Link::consume`].
+    /// A piece of a message. It is to be given back its credit by [`Link::consume`] once the user has taken it, also before the message
+    /// is whole: a message may be longer than the window.
     Chunk {
         /// On which stream.
         stream: StreamId,
@@ -114,6 +124,8 @@ pub enum LinkEvent<'a> {
         last: bool,
         /// The bytes.
         bytes: &'a [u8],
+        /// What it has taken of the credit.
+        credit: usize,
     },
     /// It sends nothing more on the stream.
     Closed {
@@ -127,6 +139,19 @@ pub enum LinkEvent<'a> {
     },
 }
 
+impl fmt::Debug for LinkEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { stream, priority, purpose } => write!(f, "Opened({stream:?}, {priority:?}, {purpose:?})"),
+            Self::Chunk { stream, last, bytes, .. } => {
+                write!(f, "Chunk({stream:?}, last: {last}, {:?})", Shown(bytes.len()))
+            }
+            Self::Closed { stream } => write!(f, "Closed({stream:?})"),
+            Self::Farewell { reason } => write!(f, "Farewell({reason:?})"),
+        }
+    }
+}
+
 /// What became of some bytes of the wire.
 #[derive(Debug)]
 pub struct Received<'a> {
@@ -137,12 +162,19 @@ pub struct Received<'a> {
 }
 
 /// What was written for the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Transmitted<'a> {
     /// The bytes; none if nothing is to be sent now.
     pub bytes: &'a [u8],
     /// A stream whose queue has room again, after a sender was refused.
     pub writable: Option<StreamId>,
+}
+
+impl fmt::Debug for Transmitted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, writable } = self;
+        write!(f, "Transmitted({:?}, writable: {writable:?})", Shown(bytes.len()))
+    }
 }
 
 /// What a frame amounts to, before its bytes are lent out.
@@ -157,13 +189,15 @@ enum Took {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
     Running,
-    /// This side says goodbye with its next frame.
-    Leaving(Farewell),
+    /// This side says goodbye with its next frame, takes nothing in any more, and ends at a set time in any case.
+    Leaving {
+        reason: Farewell,
+        until: Duration,
+    },
     Ended,
 }
 
 /// One link between two chains.
-#[derive(Debug)]
 pub struct Link {
     role: Role,
     peer: Claim,
@@ -297,13 +331,13 @@ impl Link {
         self.streams.get_mut(&stream).ok_or(SendRefused::Closed)
     }
 
-    /// Gives credit back for `bytes` of a stream that the caller is done with. A stream that is over needs none.
+    /// Gives credit back for chunks of a stream that the caller has taken, as much as they had taken. A stream that is over needs none.
     ///
     /// # Errors
-    /// [`NotReceived`] if fewer have come; nothing was changed.
-    pub fn consume(&mut self, stream: StreamId, bytes: usize) -> Result<(), NotReceived> {
+    /// [`NotReceived`] if less has come; nothing was changed.
+    pub fn consume(&mut self, stream: StreamId, credit: usize) -> Result<(), NotReceived> {
         let Some(stream) = self.streams.get_mut(&stream) else { return Ok(()) };
-        if stream.consume(bytes) { Ok(()) } else { Err(NotReceived) }
+        if stream.consume(credit) { Ok(()) } else { Err(NotReceived) }
     }
 
     /// Closes this side's half of a stream, once what is queued has gone.
@@ -313,10 +347,11 @@ impl Link {
         }
     }
 
-    /// Ends the link with the next frame. What is queued is not sent.
-    pub fn leave(&mut self, reason: Farewell) {
+    /// Ends the link with the next frame. What is queued is not sent, and what still comes of the peer is not taken in. If the wire
+    /// does not take the frame, the link ends without it after [`FAREWELL_PATIENCE`].
+    pub fn leave(&mut self, now: Duration, reason: Farewell) {
         if self.life == Life::Running {
-            self.life = Life::Leaving(reason);
+            self.life = Life::Leaving { reason, until: now.saturating_add(FAREWELL_PATIENCE) };
         }
     }
 
@@ -324,16 +359,19 @@ impl Link {
     /// [`Link::stuck`] says when.
     #[must_use]
     pub fn deadline(&self) -> Duration {
-        self.pulse.due().min(self.outgoing.ages(&self.limits))
+        match self.life {
+            Life::Leaving { until, .. } => until,
+            Life::Running | Life::Ended => self.pulse.due().min(self.outgoing.ages(&self.limits)),
+        }
     }
 
     /// To be called instead of [`Link::transmit`] while the wire takes nothing: how long it may stay so, though nothing comes either.
     ///
     /// # Errors
-    /// [`LinkError::Silent`] if the peer neither reads nor says anything; the link has ended.
+    /// [`LinkError::Silent`] if the peer neither reads nor says anything, [`LinkError::Unheard`] if this side leaves; the link has ended.
     pub fn stuck(&mut self, now: Duration) -> Result<Duration, LinkError> {
-        if self.life == Life::Ended {
-            return Err(LinkError::Ended);
+        if let Some(until) = self.leaves(now)? {
+            return Ok(until);
         }
         let ends = self.pulse.ends_unasked();
         if now >= ends {
@@ -343,13 +381,26 @@ impl Link {
         Ok(ends)
     }
 
-    /// Takes `bytes` of the wire in, up to the end of one frame.
+    /// Until when this side leaves, if it does.
+    fn leaves(&mut self, now: Duration) -> Result<Option<Duration>, LinkError> {
+        match self.life {
+            Life::Running => Ok(None),
+            Life::Leaving { until, .. } if now < until => Ok(Some(until)),
+            Life::Leaving { .. } => {
+                self.end();
+                Err(LinkError::Unheard)
+            }
+            Life::Ended => Err(LinkError::Ended),
+        }
+    }
+
+    /// Takes `bytes` of the wire in, up to the end of one frame. Once this side leaves, all of them are dropped unread.
     ///
     /// # Errors
     /// [`LinkError`]; the link has ended.
     pub fn receive(&mut self, now: Duration, bytes: &[u8]) -> Result<Received<'_>, LinkError> {
-        if self.life == Life::Ended {
-            return Err(LinkError::Ended);
+        if self.leaves(now)?.is_some() {
+            return Ok(Received { consumed: bytes.len(), event: None });
         }
         let outcome = self.take_in(now, bytes);
         if !matches!(&outcome, Ok((_, took)) if !matches!(took, Took::Farewell(_))) {
@@ -360,7 +411,8 @@ impl Link {
             Took::Nothing => None,
             Took::Opened(stream, priority, purpose) => Some(LinkEvent::Opened { stream, priority, purpose }),
             Took::Chunk(stream, last, range) => {
-                Some(LinkEvent::Chunk { stream, last, bytes: self.plain.bytes().get(range).unwrap_or_default() })
+                let bytes = self.plain.bytes().get(range).unwrap_or_default();
+                Some(LinkEvent::Chunk { stream, last, bytes, credit: charge(bytes.len()) })
             }
             Took::Closed(stream) => Some(LinkEvent::Closed { stream }),
             Took::Farewell(reason) => Some(LinkEvent::Farewell { reason }),
@@ -508,9 +560,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`]: the link has ended. [`LinkError::Silent`] is found here.
     pub fn transmit(&mut self, now: Duration) -> Result<Transmitted<'_>, LinkError> {
-        if self.life == Life::Ended {
-            return Err(LinkError::Ended);
-        }
+        self.leaves(now)?;
         let outcome = self.write(now);
         if outcome.is_err() {
             self.end();
@@ -570,7 +620,7 @@ impl Link {
         if self.planted.repeat(&mut self.scratch) {
             return Choice::Frame;
         }
-        if let Life::Leaving(reason) = self.life {
+        if let Life::Leaving { reason, .. } = self.life {
             Frame::Bye { reason }.encode(&mut self.scratch);
             return Choice::Bye;
         }
@@ -635,6 +685,14 @@ impl Link {
     #[cfg(feature = "planted")]
     pub fn plant(&mut self, defect: crate::planted::LinkDefect) {
         self.planted.plant(defect);
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Link");
+        shown.field("role", &self.role).field("peer", &self.peer.node).field("life", &self.life);
+        shown.field("streams", &self.streams).finish_non_exhaustive()
     }
 }
 

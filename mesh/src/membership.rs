@@ -2,8 +2,12 @@
 //!
 //! Packets travel over authenticated links, so who sent one is known and not claimed. An identity is the name of a chain and an
 //! incarnation; a node that was given up takes the next incarnation by itself and is back, and nodes that were given up are asked
-//! again now and then, so that partitions heal. What a packet says about nodes that are not on the list of peers is left out before
-//! foca sees it, so a member that lies can neither fill the memory nor bring strangers in.
+//! again now and then, so that partitions heal.
+//!
+//! A packet is taken apart as a whole, and counts only if its sender may be a member; what it says about other nodes that may not is
+//! left out before foca sees it, and no packet goes to one of them. So a member that lies can neither fill the memory nor bring
+//! strangers in. Only what a node says itself raises the incarnation that it is known to have reached. Others may be wrong about it by
+//! [`MOST_AHEAD`] at most, and the node steps over every incarnation within that bound; so none can be put out of its own reach.
 //!
 //! The engine is pure: packets and times go in, commands come out by [`Membership::poll`].
 
@@ -17,20 +21,24 @@ use std::{
 };
 
 use ephor_base::Random;
-use foca::{Codec, Config, Foca, Identity, NoCustomBroadcast, Notification, PeriodicParams, Runtime, Timer};
+use foca::{Config, Foca, Identity, NoCustomBroadcast, Notification, PeriodicParams, Runtime, Timer};
 
 pub use self::codec::BadPacket;
-use self::codec::{Layout, UPDATE};
-use crate::party::NodeId;
+use self::codec::{Layout, Packet};
+use crate::{link::QUEUE, party::NodeId, stream::FIRST_CREDIT};
 
 /// The longest packet, in bytes: some 380 updates. Links carry far longer ones; what a newcomer is told at once is what it need not
 /// be told later.
 pub const MOST_PACKET: usize = 16_384;
 /// An incarnation counts the starts of a node, and the times it was given up wrongly: no honest one begins beyond this.
 pub const MOST_FIRST_INCARNATION: u64 = 1 << 32;
+// A packet goes over a new stream before there is any credit, and into a queue that is empty.
+const _: () = assert!(MOST_PACKET as u64 <= FIRST_CREDIT && MOST_PACKET <= QUEUE);
 
-/// How far ahead of what is known a member may say that another one is. A liar gains little, and the one it speaks of steps over it.
-const MOST_AHEAD: u64 = 1 << 16;
+/// The highest incarnation. One more claim about a node is always within the numbers.
+pub const MOST_INCARNATION: u64 = u64::MAX >> 1;
+/// How far ahead of what a node has said itself, or of [`MOST_FIRST_INCARNATION`], other members may say that it is.
+pub const MOST_AHEAD: u64 = 1 << 16;
 /// How often this node asks members for all that they know, and nodes that were given up whether they are back; and how many of each.
 const ASK: Duration = Duration::from_secs(10);
 const ASK_MEMBERS: usize = 1;
@@ -41,8 +49,16 @@ const ASK_DOWN: usize = 2;
 pub struct Member {
     /// The name of its chain.
     pub node: NodeId,
-    /// Higher than in any life before.
+    /// Higher than in any life before; at most [`MOST_INCARNATION`].
     pub incarnation: u64,
+}
+
+impl Member {
+    /// The node in the incarnation after `incarnation`, if there is one.
+    fn after(&self, incarnation: u64) -> Option<Self> {
+        let next = incarnation.checked_add(1).filter(|next| *next <= MOST_INCARNATION);
+        next.map(|incarnation| Self { incarnation, ..*self })
+    }
 }
 
 impl Identity for Member {
@@ -53,7 +69,7 @@ impl Identity for Member {
         if crate::planted::renews_stale() {
             return self.incarnation.checked_sub(1).map(|incarnation| Self { incarnation, ..*self });
         }
-        self.incarnation.checked_add(1).map(|incarnation| Self { incarnation, ..*self })
+        self.after(self.incarnation)
     }
 
     fn addr(&self) -> NodeId {
@@ -82,6 +98,12 @@ pub enum MembershipError {
         /// Who the link says.
         link: NodeId,
     },
+    /// The packet is for another node than this one.
+    #[error("a packet is for `{0}`")]
+    Misdirected(NodeId),
+    /// The sender may not be a member.
+    #[error("`{0}` may not be a member, and sends packets")]
+    NotAMember(NodeId),
     /// foca refused, and says why.
     #[error("the membership engine refused")]
     Refused(#[source] foca::Error),
@@ -114,7 +136,8 @@ pub enum Command {
     Defunct,
 }
 
-/// Whether updates about a node are believed: those on the list of peers.
+/// Which nodes may be members: those on the list of peers whose policy allows it. Packets of other nodes are refused, none goes to
+/// them, and what is said about them is left out.
 pub trait Roster: Send {
     /// Whether `node` may be a member.
     fn may_be_member(&self, node: NodeId) -> bool;
@@ -123,19 +146,44 @@ pub trait Roster: Send {
 /// The members as this node sees them.
 pub struct Membership {
     foca: Foca<Member, Layout, Injected, NoCustomBroadcast>,
-    roster: Box<dyn Roster>,
-    /// The highest incarnation of each node that was believed.
-    seen: BTreeMap<NodeId, u64>,
+    /// The highest incarnation that each node has said of itself.
+    said: BTreeMap<NodeId, u64>,
     shell: Shell,
 }
 
 /// What foca wants done, kept until it is asked for.
-#[derive(Default)]
 struct Shell {
     now: Duration,
+    roster: Box<dyn Roster>,
     timers: BTreeMap<(Duration, u64), Timer<Member>>,
+    /// Where the last timer of each slot was put.
+    slots: BTreeMap<Slot, (Duration, u64)>,
     scheduled: u64,
     commands: VecDeque<Command>,
+}
+
+/// Timers of which foca heeds the last alone: the one before is taken away, so that they do not gather.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Slot {
+    Probe,
+    Announce,
+    AnnounceDown,
+    Gossip,
+    Remove(NodeId),
+}
+
+impl Slot {
+    const fn of(timer: &Timer<Member>) -> Option<Self> {
+        match timer {
+            Timer::ProbeRandomMember(_) => Some(Self::Probe),
+            Timer::PeriodicAnnounce(_) => Some(Self::Announce),
+            Timer::PeriodicAnnounceDown(_) => Some(Self::AnnounceDown),
+            Timer::PeriodicGossip(_) => Some(Self::Gossip),
+            Timer::RemoveDown(member) => Some(Self::Remove(member.node)),
+            // A suspicion counts from its first timer. Both end within seconds.
+            Timer::SendIndirectProbe { .. } | Timer::ChangeSuspectToDown { .. } => None,
+        }
+    }
 }
 
 impl Runtime<Member> for Shell {
@@ -152,12 +200,20 @@ impl Runtime<Member> for Shell {
     }
 
     fn send_to(&mut self, to: Member, data: &[u8]) {
-        self.commands.push_back(Command::Send { to, packet: data.to_vec() });
+        if self.roster.may_be_member(to.node) {
+            self.commands.push_back(Command::Send { to, packet: data.to_vec() });
+        }
     }
 
     fn submit_after(&mut self, event: Timer<Member>, after: Duration) {
         self.scheduled = self.scheduled.wrapping_add(1);
-        self.timers.insert((self.now.saturating_add(after), self.scheduled), event);
+        let place = (self.now.saturating_add(after), self.scheduled);
+        if let Some(slot) = Slot::of(&event)
+            && let Some(before) = self.slots.insert(slot, place)
+        {
+            self.timers.remove(&before);
+        }
+        self.timers.insert(place, event);
     }
 }
 
@@ -203,7 +259,15 @@ impl Membership {
     #[must_use]
     pub fn new(own: Member, settings: Config, roster: Box<dyn Roster>, random: Arc<dyn Random>) -> Self {
         let foca = Foca::new(own, settings, Injected(random), Layout);
-        Self { foca, roster, seen: BTreeMap::new(), shell: Shell::default() }
+        let shell = Shell {
+            now: Duration::ZERO,
+            roster,
+            timers: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            scheduled: 0,
+            commands: VecDeque::new(),
+        };
+        Self { foca, said: BTreeMap::new(), shell }
     }
 
     /// This node, in its present incarnation.
@@ -217,83 +281,61 @@ impl Membership {
         self.foca.iter_members().map(|member| *member.id())
     }
 
-    /// A link to `node` is up: announces this node to it.
+    /// A link to `node` is up: announces this node to it, if it may be a member.
     ///
     /// # Errors
     /// [`MembershipError::Refused`].
     pub fn meet(&mut self, now: Duration, node: NodeId) -> Result<(), MembershipError> {
         self.shell.now = now;
-        let incarnation = self.seen.get(&node).copied().unwrap_or(0);
+        let incarnation = self.said.get(&node).copied().unwrap_or(0);
         self.foca.announce(Member { node, incarnation }, &mut self.shell).map_err(MembershipError::Refused)
     }
 
     /// Takes a packet in that came over the link to `from`.
     ///
     /// # Errors
-    /// [`MembershipError`]; nothing was changed by a packet that is malformed or forged.
+    /// [`MembershipError`]; but for [`MembershipError::Refused`] nothing was changed.
     pub fn receive(&mut self, now: Duration, from: NodeId, packet: &[u8]) -> Result<(), MembershipError> {
-        self.shell.now = now;
         if packet.len() > MOST_PACKET {
             return Err(MembershipError::TooLong(packet.len()));
         }
-        let mut rest = packet;
-        let header = Layout.decode_header(&mut rest).map_err(MembershipError::Malformed)?;
-        if header.src.node != from {
-            return Err(MembershipError::Forged { claimed: header.src.node, link: from });
+        let packet = Packet::parse(packet).map_err(MembershipError::Malformed)?;
+        let (own, source, to) = (self.own(), packet.header.src, packet.header.dst);
+        if source.node != from {
+            return Err(MembershipError::Forged { claimed: source.node, link: from });
         }
-        self.see(header.src);
-        let head = packet.get(..packet.len().saturating_sub(rest.len())).unwrap_or_default();
-        let believed = self.filter(head, rest)?;
-        self.foca.handle_data(&believed, &mut self.shell).map_err(MembershipError::Refused)
+        if to.node != own.node {
+            return Err(MembershipError::Misdirected(to.node));
+        }
+        if !self.shell.roster.may_be_member(from) {
+            return Err(MembershipError::NotAMember(from));
+        }
+        self.shell.now = now;
+        let said = self.said.entry(from).or_insert(source.incarnation);
+        *said = source.incarnation.max(*said);
+        let believed = packet.with_updates(|about| self.believes(own, about));
+        self.foca.handle_data(&believed, &mut self.shell).map_err(MembershipError::Refused)?;
+        let claimed = packet.about(own.node).map_or(0, |about| about.incarnation);
+        self.step_over(claimed.max(to.incarnation))
     }
 
-    fn see(&mut self, member: Member) {
-        let highest = self.seen.entry(member.node).or_insert(member.incarnation);
-        *highest = (*highest).max(member.incarnation);
-    }
-
-    /// The packet without updates about strangers, and about incarnations that no node can have reached.
-    fn filter(&mut self, head: &[u8], rest: &[u8]) -> Result<Vec<u8>, MembershipError> {
-        let malformed = MembershipError::Malformed(BadPacket);
-        let Some((count, mut updates)) = rest.split_first_chunk::<2>() else {
-            return if rest.is_empty() { Ok(head.to_vec()) } else { Err(malformed) };
-        };
-        let (claimed, mut kept, mut believed) = (u16::from_be_bytes(*count), 0_u16, Vec::new());
-        for _ in 0..claimed {
-            let (update, after) = updates.split_at_checked(UPDATE).ok_or(MembershipError::Malformed(BadPacket))?;
-            updates = after;
-            let member = *Layout.decode_member(update).map_err(MembershipError::Malformed)?.id();
-            if self.believes(member)? {
-                believed.extend_from_slice(update);
-                kept = kept.saturating_add(1);
-            }
+    /// Whether foca is to see an update.
+    fn believes(&self, own: Member, about: Member) -> bool {
+        if about.node == own.node {
+            // It would tell the others that this node is down in any other incarnation.
+            return about == own;
         }
-        if !updates.is_empty() {
-            return Err(malformed);
-        }
-        Ok([head, &kept.to_be_bytes(), &believed].concat())
-    }
-
-    fn believes(&mut self, member: Member) -> Result<bool, MembershipError> {
-        let own = self.own();
-        if member.node == own.node {
-            self.step_over(own, member)?;
-            return Ok(true);
-        }
-        let known = self.seen.get(&member.node).copied().unwrap_or(0).max(MOST_FIRST_INCARNATION);
-        let believed = self.roster.may_be_member(member.node) && member.incarnation <= known.saturating_add(MOST_AHEAD);
-        if believed {
-            self.see(member);
-        }
-        Ok(believed)
+        let said = self.said.get(&about.node).copied().unwrap_or(0);
+        self.shell.roster.may_be_member(about.node) && about.incarnation <= reach(said)
     }
 
     /// A member that knows this node in a later incarnation than its own is wrong, and would not listen to this one.
-    fn step_over(&mut self, own: Member, claimed: Member) -> Result<(), MembershipError> {
-        let next = claimed.incarnation.checked_add(1).filter(|_| claimed.incarnation > own.incarnation);
-        let reachable = own.incarnation.max(MOST_FIRST_INCARNATION).saturating_add(MOST_AHEAD);
-        let Some(incarnation) = next.filter(|next| *next <= reachable.saturating_add(1)) else { return Ok(()) };
-        let renewed = Member { incarnation, ..own };
+    fn step_over(&mut self, claimed: u64) -> Result<(), MembershipError> {
+        let own = self.own();
+        if claimed <= own.incarnation || claimed > reach(own.incarnation) {
+            return Ok(());
+        }
+        let Some(renewed) = own.after(claimed) else { return Ok(()) };
         self.foca.change_identity(renewed, &mut self.shell).map_err(MembershipError::Refused)?;
         self.shell.commands.push_back(Command::Renewed(renewed));
         Ok(())
@@ -332,6 +374,12 @@ impl Membership {
     pub fn deadline(&self) -> Option<Duration> {
         self.shell.timers.first_key_value().map(|((at, _), _)| *at)
     }
+}
+
+/// The highest incarnation that others are believed to know of a node that has said that it is in `said`. No node believes more than the
+/// one that it is about steps over, which is in that incarnation or a later one.
+fn reach(said: u64) -> u64 {
+    said.max(MOST_FIRST_INCARNATION).saturating_add(MOST_AHEAD)
 }
 
 impl std::fmt::Debug for Membership {

@@ -88,6 +88,24 @@ pub struct ChainKeys {
     pub ml_dsa_65: Box<[u8; ML_DSA_65_KEY]>,
 }
 
+impl ChainKeys {
+    /// What stands for the keys on a list: SHA-256 over `ephor-mesh/1 keys` and both keys.
+    #[must_use]
+    pub fn commitment(&self) -> KeyCommitment {
+        KeyCommitment(Digest::of_parts(&[CONTEXT, b" keys", &self.ed25519, self.ml_dsa_65.as_slice()]))
+    }
+}
+
+/// Stands for one pair of keys of a chain: no other pair has the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KeyCommitment(pub Digest);
+
+impl fmt::Display for KeyCommitment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Both signatures over one statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signatures {
@@ -128,6 +146,9 @@ pub enum Distrust {
     /// The initiator dialled another chain than the one that answered.
     #[error("another chain answered than the one that was dialled")]
     OtherChain,
+    /// Both nodes dial each other, and this node's own dial stands.
+    #[error("both nodes dial each other, and the other dial stands")]
+    Crossed,
     /// The invitation is unknown, used, expired, or its proof is wrong.
     #[error("the invitation does not count")]
     BadInvitation,
@@ -158,12 +179,13 @@ pub trait Party {
     /// Whether both signatures of `claim` are those of its keys over `statement`.
     fn verify(&self, claim: &Claim, statement: &Statement) -> bool;
 
-    /// Decides on a claim whose signatures have been verified. An invitation that it proves is used up by this, and so is one
-    /// that it fails to prove.
+    /// Decides, in `role`, on a claim of the other side whose signatures have been verified. An initiator lets in the node that it dialled
+    /// or that invited it, and redeems nothing. A responder lets in the nodes on its list, and those with an invitation; one that the
+    /// claim proves is used up by this, and so is one that it fails to prove.
     ///
     /// # Errors
     /// [`Distrust`] says why the peer is not let in.
-    fn admit(&mut self, claim: &Claim, hash: &HandshakeHash) -> Result<(), Distrust>;
+    fn admit(&mut self, role: Role, claim: &Claim, hash: &HandshakeHash) -> Result<(), Distrust>;
 
     /// The proof of an invitation that goes with this node's own credential, if there is one to give.
     fn introduce(&mut self, role: Role, hash: &HandshakeHash) -> Option<Introduction>;

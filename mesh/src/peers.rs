@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::party::{Distrust, NodeId};
+use crate::party::{ChainKeys, Distrust, KeyCommitment, NodeId};
 
 /// The most peers on the list, revoked ones included.
 pub const MOST_PEERS: usize = 4096;
@@ -35,23 +35,24 @@ pub struct ListFull;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
-    Allowed(Policy),
+    Allowed(KeyCommitment, Policy),
     Revoked,
 }
 
-/// The list of peers of a node. What is not on it is refused.
+/// The list of peers of a node, each with what stands for its keys: a name alone would let in the first node that claims it. What is
+/// not on the list is refused.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     standing: BTreeMap<NodeId, Standing>,
 }
 
 impl Peers {
-    /// Allows a peer, or changes what it may do. It also ends a revocation.
+    /// Allows a peer with these keys, or changes its keys or what it may do. It also ends a revocation.
     ///
     /// # Errors
     /// [`ListFull`]; nothing was changed.
-    pub fn allow(&mut self, node: NodeId, policy: Policy) -> Result<(), ListFull> {
-        self.put(node, Standing::Allowed(policy))
+    pub fn allow(&mut self, node: NodeId, keys: KeyCommitment, policy: Policy) -> Result<(), ListFull> {
+        self.put(node, Standing::Allowed(keys, policy))
     }
 
     /// Revokes a peer: from now on neither the list nor an invitation lets it in.
@@ -70,13 +71,26 @@ impl Peers {
         Ok(())
     }
 
-    /// What the peer may do.
+    /// What a peer that has proven `keys` may do.
+    ///
+    /// # Errors
+    /// [`Distrust::UnknownChain`], [`Distrust::Revoked`] or [`Distrust::WrongKeys`].
+    pub fn admit(&self, node: NodeId, keys: &ChainKeys) -> Result<Policy, Distrust> {
+        let (known, policy) = self.entry(node)?;
+        if known == keys.commitment() { Ok(policy) } else { Err(Distrust::WrongKeys) }
+    }
+
+    /// What a peer that was admitted may do now.
     ///
     /// # Errors
     /// [`Distrust::UnknownChain`] or [`Distrust::Revoked`].
     pub fn policy(&self, node: NodeId) -> Result<Policy, Distrust> {
+        self.entry(node).map(|(_, policy)| policy)
+    }
+
+    fn entry(&self, node: NodeId) -> Result<(KeyCommitment, Policy), Distrust> {
         match self.standing.get(&node) {
-            Some(Standing::Allowed(policy)) => Ok(*policy),
+            Some(Standing::Allowed(keys, policy)) => Ok((*keys, *policy)),
             Some(Standing::Revoked) => Err(Distrust::Revoked),
             None => Err(Distrust::UnknownChain),
         }
@@ -85,7 +99,7 @@ impl Peers {
     /// The peers that are allowed.
     pub fn allowed(&self) -> impl Iterator<Item = (NodeId, Policy)> {
         self.standing.iter().filter_map(|(node, standing)| match standing {
-            Standing::Allowed(policy) => Some((*node, *policy)),
+            Standing::Allowed(_, policy) => Some((*node, *policy)),
             Standing::Revoked => None,
         })
     }

@@ -1,14 +1,24 @@
 //! One stream of a link: two halves, each with an offset, a limit, and a bounded queue.
 //!
 //! Credit is absolute: a limit says how far the bytes of a stream may reach, so a credit that is repeated changes nothing.
-//! The receiver raises it only as its own user takes bytes off its hands, so a slow reader stops the sender and nothing else.
+//! The receiver raises it only as its own user takes bytes off its hands, so a slow reader stops the sender and nothing else. No data
+//! frame is free: each takes credit for its chunk, and one without bytes for its header.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, fmt};
 
-use crate::frame::{DATA_HEADER, Frame, MOST_CHUNK, Priority, Purpose, StreamId, data_header};
+use crate::{
+    frame::{DATA_HEADER, Frame, MOST_CHUNK, Priority, Purpose, StreamId, data_header},
+    wire::Shown,
+};
 
 /// How far each side may send on a new stream, in bytes, before it has been given any credit.
 pub const FIRST_CREDIT: u64 = 65_536;
+
+/// What a data frame with a chunk of `length` bytes takes of the credit, and of a queue.
+#[must_use]
+pub const fn charge(length: usize) -> usize {
+    if length == 0 { DATA_HEADER } else { length }
+}
 
 /// The peer broke a rule of a stream. The link ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -74,7 +84,7 @@ pub enum SendRefused {
 }
 
 /// A message for a stream. It keeps room for a header before its bytes, so that they are sealed where they lie.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Message {
     bytes: Vec<u8>,
 }
@@ -111,6 +121,12 @@ impl Message {
         let frame = self.bytes.get_mut(from..end).unwrap_or_default();
         frame.iter_mut().zip(header).for_each(|(to, byte)| *to = byte);
         frame
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Message").field(&Shown(self.len())).finish()
     }
 }
 
@@ -218,18 +234,20 @@ impl Stream {
         if self.sending != Half::Open {
             return Err(SendRefused::Closed);
         }
-        if length > room {
+        if charge(length) > room {
             return Err(SendRefused::TooLong(length));
         }
-        self.waiting = self.queued.saturating_add(length.max(1)) > room;
-        if self.waiting { Err(SendRefused::Full) } else { Ok(()) }
+        if self.queued.saturating_add(charge(length)) > room {
+            self.waiting = true;
+            return Err(SendRefused::Full);
+        }
+        Ok(())
     }
 
     /// Queues a message, in a queue of `room` bytes.
     pub(crate) fn send(&mut self, message: Message, room: usize) -> Result<(), SendRefused> {
         self.may_send(message.len(), room)?;
-        // An empty message takes its place as well, so that the queue's length is bounded.
-        self.queued = self.queued.saturating_add(message.len().max(1));
+        self.queued = self.queued.saturating_add(charge(message.len()));
         self.queue.push_back(message);
         Ok(())
     }
@@ -244,18 +262,27 @@ impl Stream {
     /// Whether [`Stream::next`] would give a frame.
     pub(crate) fn is_ready(&self) -> bool {
         match self.queue.front() {
-            Some(message) => self.known == Known::Yes && (message.is_empty() || self.sent < self.limit),
+            Some(message) => self.known == Known::Yes && self.has_credit(message),
             None => self.known == Known::Yes && self.sending == Half::Closing,
         }
     }
 
+    /// Whether there is credit for the next frame of `message`: for all of an empty one, for a byte of others.
+    fn has_credit(&self, message: &Message) -> bool {
+        self.credit() >= if message.is_empty() { charge(0) } else { 1 }
+    }
+
+    fn credit(&self) -> usize {
+        usize::try_from(self.limit.saturating_sub(self.sent)).unwrap_or(usize::MAX)
+    }
+
     /// What goes next of this half, if it is ready. [`Stream::sent`] follows.
     pub(crate) fn next(&mut self) -> Option<Part<'_>> {
+        let credit = self.credit();
         let Some(message) = self.queue.front_mut() else {
             let closes = self.sending == Half::Closing;
             return closes.then_some(Part::Close(Frame::Close { stream: self.id }));
         };
-        let credit = usize::try_from(self.limit.saturating_sub(self.sent)).unwrap_or(usize::MAX);
         let rest = message.len().saturating_sub(self.gone);
         self.going = rest.min(credit).min(MOST_CHUNK);
         let header = data_header(self.id, self.sent, self.going == rest);
@@ -268,13 +295,13 @@ impl Stream {
             self.sending = Half::Closed;
             return false;
         };
-        self.sent = self.sent.saturating_add(u64::try_from(self.going).unwrap_or(u64::MAX));
+        self.sent = self.sent.saturating_add(u64::try_from(charge(self.going)).unwrap_or(u64::MAX));
         self.gone = self.gone.saturating_add(self.going);
         self.going = 0;
         if self.gone < message.len() {
             return false;
         }
-        self.queued = self.queued.saturating_sub(message.len().max(1));
+        self.queued = self.queued.saturating_sub(charge(message.len()));
         self.queue.pop_front();
         self.gone = 0;
         std::mem::take(&mut self.waiting)
@@ -304,7 +331,7 @@ impl Stream {
         if chunk.is_empty() && (!last || self.within_message) {
             return Err(StreamError::Empty);
         }
-        let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        let length = u64::try_from(charge(chunk.len())).unwrap_or(u64::MAX);
         let reach = expected.checked_add(length).filter(|reach| *reach <= self.granted);
         let limit = self.granted;
         self.received = reach.ok_or(StreamError::Overdrawn { reach: expected.saturating_add(length), limit })?;
@@ -324,7 +351,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The user has taken `bytes` off the link's hands: of those that have come, no more.
+    /// The user has taken what is worth `bytes` of credit off the link's hands: of what has come, no more.
     pub(crate) fn consume(&mut self, bytes: usize) -> bool {
         let consumed = u64::try_from(bytes).ok().and_then(|bytes| self.consumed.checked_add(bytes));
         let consumed = consumed.filter(|consumed| *consumed <= self.received);
@@ -351,6 +378,6 @@ impl Stream {
 
     /// Whether it waits for credit.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.queue.front().is_some_and(|message| !message.is_empty()) && self.sent >= self.limit
+        self.queue.front().is_some_and(|message| !self.has_credit(message))
     }
 }

@@ -1,9 +1,20 @@
 //! Reading and writing fixed layouts: big-endian numbers and byte strings of known length.
 
+use std::fmt;
+
 /// The bytes end before the field does, or go on after the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the bytes do not have the length of the layout")]
 pub struct WrongLayout;
+
+/// Bytes as they may be shown: how many there are. What they say is the business of the processes at both ends.
+pub(crate) struct Shown(pub(crate) usize);
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0)
+    }
+}
 
 /// What is left to read of some bytes.
 pub(crate) struct Reader<'a>(&'a [u8]);

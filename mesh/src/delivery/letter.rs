@@ -1,11 +1,12 @@
 //! What two deliveries say to each other: one letter is one message of a stream.
 
-use ephor_base::SessionId;
-
 use crate::wire::{Reader, WrongLayout};
 
 /// The longest body of a message, in bytes.
 pub const MOST_BODY: usize = 1 << 20;
+
+/// How many numbers a sender may use from its floor on. Both sides hold to it.
+pub const WINDOW: u64 = 1024;
 
 const HELLO: u8 = 0x01;
 const MESSAGE: u8 = 0x02;
@@ -15,7 +16,7 @@ const ANSWER: u8 = 0x03;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemoryId(pub [u8; 16]);
 
-/// The place of a message in its session, from 1.
+/// The place of a message among all that its sender has sent to the peer, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Number(pub u64);
 
@@ -28,7 +29,7 @@ pub enum Reason {
     NotAllowed,
     /// The receiver has no room.
     Full,
-    /// The number is so far back that its answer is no longer remembered.
+    /// The number is below the sender's own floor, so its answer is no longer remembered.
     Forgotten,
 }
 
@@ -55,17 +56,16 @@ pub enum Answer {
 }
 
 /// One letter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Letter<'a> {
     /// The first on a link, from either side.
     Hello(MemoryId),
     Message {
-        session: SessionId,
         number: Number,
+        /// The sender has a fate for every number below this one.
+        floor: Number,
         body: &'a [u8],
     },
     Answer {
-        session: SessionId,
         number: Number,
         answer: Answer,
     },
@@ -75,15 +75,15 @@ impl<'a> Letter<'a> {
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Hello(MemoryId(id)) => [&[HELLO], id.as_slice()].concat(),
-            Self::Message { session, number, body } => {
-                [&[MESSAGE], session.0.as_slice(), &number.0.to_be_bytes(), body].concat()
+            Self::Message { number, floor, body } => {
+                [&[MESSAGE], number.0.to_be_bytes().as_slice(), &floor.0.to_be_bytes(), body].concat()
             }
-            Self::Answer { session, number, answer } => {
+            Self::Answer { number, answer } => {
                 let code = match answer {
                     Answer::Accepted => 0,
                     Answer::Refused(reason) => reason.byte(),
                 };
-                [&[ANSWER], session.0.as_slice(), &number.0.to_be_bytes(), &[code]].concat()
+                [&[ANSWER], number.0.to_be_bytes().as_slice(), &[code]].concat()
             }
         }
     }
@@ -93,17 +93,18 @@ impl<'a> Letter<'a> {
         let letter = match reader.u8()? {
             HELLO => Self::Hello(MemoryId(reader.array()?)),
             MESSAGE => {
-                let (session, number) = (SessionId(reader.array()?), number(&mut reader)?);
+                let (number, floor) = (number(&mut reader)?, number(&mut reader)?);
                 let body = reader.rest();
-                return if body.len() <= MOST_BODY {
-                    Ok(Self::Message { session, number, body })
+                let ahead = number.0.checked_sub(floor.0).filter(|ahead| *ahead < WINDOW);
+                return if body.len() <= MOST_BODY && ahead.is_some() {
+                    Ok(Self::Message { number, floor, body })
                 } else {
                     Err(WrongLayout)
                 };
             }
             ANSWER => {
-                let (session, number) = (SessionId(reader.array()?), number(&mut reader)?);
-                Self::Answer { session, number, answer: answer(reader.u8()?)? }
+                let number = number(&mut reader)?;
+                Self::Answer { number, answer: answer(reader.u8()?)? }
             }
             _ => return Err(WrongLayout),
         };

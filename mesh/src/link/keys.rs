@@ -43,10 +43,12 @@ impl KeyUse {
         next
     }
 
-    /// Whether the peer uses this key for longer than it may. Its clock and ours are read at different ends of the line, so time
+    /// Whether the peer uses this key for longer than it may. It sees that the key has done enough after the frame that made it so, and
+    /// the frame that changes the key follows: two beyond its limit. Its clock and ours are read at different ends of the line, so time
     /// counts twice.
     pub(super) fn is_stale(&self, now: Duration) -> bool {
-        let most = MOST_KEY_BYTES.saturating_add(u64::try_from(MOST_SEALED).unwrap_or(u64::MAX));
+        let two = u64::try_from(MOST_SEALED).unwrap_or(u64::MAX).saturating_mul(2);
+        let most = MOST_KEY_BYTES.saturating_add(two);
         self.bytes > most || now.saturating_sub(self.since) > MOST_KEY_AGE.saturating_mul(2)
     }
 }

@@ -13,14 +13,19 @@ pub const MOST_STREAMS: usize = 64;
 
 /// Bytes that a receiver lets the sender be ahead of its user.
 const WINDOW: u64 = 512 * 1024;
-/// Bytes that wait in one stream at the sender.
-const QUEUE: usize = 1024 * 1024;
+/// Bytes that wait in one stream at the sender: the longest message of every purpose, and others beside it.
+pub(crate) const QUEUE: usize = 2 * 1024 * 1024;
 /// Bytes under one key: some seconds at the speed of a local line, so that the code runs every day.
 const KEY_BYTES: u64 = 256 << 20;
 /// How long one key is used on a quiet link.
 const KEY_AGE: Duration = Duration::from_secs(600);
 /// The most a window or a queue may have.
 const MOST_BYTES: u64 = 64 << 20;
+
+// The defaults are within the limits of their constructors. A window gives credit before it is used up by the longest frame.
+const _: () = assert!(FIRST_CREDIT <= WINDOW && WINDOW <= MOST_BYTES && QUEUE as u64 <= MOST_BYTES);
+const _: () = assert!(KEY_BYTES <= MOST_KEY_BYTES && KEY_AGE.as_secs() <= MOST_KEY_AGE.as_secs());
+const _: () = assert!(WINDOW / 2 >= MOST_SEALED as u64);
 
 /// Limits that a link cannot keep to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

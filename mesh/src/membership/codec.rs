@@ -3,22 +3,77 @@
 //! A member is 40 bytes: the name of its chain and its incarnation. A packet is a header and, for most kinds, a count and as many
 //! updates, as foca has it.
 
+use std::collections::BTreeMap;
+
 use bytes::{Buf, BufMut};
 use foca::{Codec, Header, Member as Update, Message, State};
 
-use super::Member;
+use super::{MOST_INCARNATION, Member};
 use crate::party::NodeId;
 use ephor_base::Digest;
 
 /// Bytes of a member.
-pub(super) const MEMBER: usize = 32 + 8;
+const MEMBER: usize = 32 + 8;
 /// Bytes of an update: the member, foca's own counter, and its state.
-pub(super) const UPDATE: usize = MEMBER + 2 + 1;
+const UPDATE: usize = MEMBER + 2 + 1;
 
 /// Bytes that are no packet, or a packet that does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a membership packet does not have its layout")]
 pub struct BadPacket;
+
+/// A packet taken apart as a whole, before any of it is believed.
+pub(super) struct Packet<'a> {
+    pub(super) header: Header<Member>,
+    /// The bytes of the header.
+    head: &'a [u8],
+    /// Each update and its bytes, by the node that it is about.
+    updates: BTreeMap<NodeId, (Member, &'a [u8])>,
+}
+
+impl<'a> Packet<'a> {
+    /// Takes `bytes` apart. There is at most one update about a node, so one packet changes no node twice.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, BadPacket> {
+        let mut rest = bytes;
+        let header = Layout.decode_header(&mut rest)?;
+        let head = bytes.get(..bytes.len().saturating_sub(rest.len())).unwrap_or_default();
+        let mut updates = BTreeMap::new();
+        if let Some((count, mut left)) = rest.split_first_chunk::<2>() {
+            if !carries_updates(&header.message) {
+                return Err(BadPacket);
+            }
+            for _ in 0..u16::from_be_bytes(*count) {
+                let (update, after) = left.split_at_checked(UPDATE).ok_or(BadPacket)?;
+                let about = *Layout.decode_member(update)?.id();
+                if updates.insert(about.node, (about, update)).is_some() {
+                    return Err(BadPacket);
+                }
+                left = after;
+            }
+            rest = left;
+        }
+        if rest.is_empty() { Ok(Self { header, head, updates }) } else { Err(BadPacket) }
+    }
+
+    /// The update about `node`.
+    pub(super) fn about(&self, node: NodeId) -> Option<Member> {
+        self.updates.get(&node).map(|(about, _)| *about)
+    }
+
+    /// The bytes of the packet with those updates alone that `believed` is true of.
+    pub(super) fn with_updates(&self, believed: impl Fn(Member) -> bool) -> Vec<u8> {
+        let kept: Vec<&[u8]> =
+            self.updates.values().filter(|(about, _)| believed(*about)).map(|(_, bytes)| *bytes).collect();
+        let count = u16::try_from(kept.len()).ok().filter(|count| *count > 0);
+        let Some(count) = count else { return self.head.to_vec() };
+        [self.head, &count.to_be_bytes(), &kept.concat()].concat()
+    }
+}
+
+/// Whether updates may follow the header of such a packet.
+const fn carries_updates(message: &Message<Member>) -> bool {
+    !matches!(message, Message::Announce | Message::Broadcast | Message::TurnUndead)
+}
 
 /// The codec itself: it has no state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,6 +197,6 @@ fn put_member(member: &Member, buf: &mut impl BufMut) {
 fn get_member(buf: &mut impl Buf) -> Result<Member, BadPacket> {
     let mut node = [0; 32];
     buf.try_copy_to_slice(&mut node).map_err(|_| BadPacket)?;
-    let incarnation = buf.try_get_u64().map_err(|_| BadPacket)?;
+    let incarnation = buf.try_get_u64().ok().filter(|incarnation| *incarnation <= MOST_INCARNATION).ok_or(BadPacket)?;
     Ok(Member { node: NodeId(Digest(node)), incarnation })
 }

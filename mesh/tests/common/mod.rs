@@ -15,7 +15,7 @@ use ed25519_dalek::{Signer, Verifier};
 use ephor_base::{Digest, Random, Secret, Timestamp};
 use ephor_mesh::{
     handshake::{Established, Handshake, Kem, MlKem768, Refusal, StaticKey},
-    invite::{Introduction, Invitations, Words},
+    invite::{Grant, Introduction, Invitations, Words},
     party::{CannotSign, ChainKeys, Claim, Distrust, HandshakeHash, NodeId, Party, Role, Signatures, Statement},
     peers::{Peers, Policy},
 };
@@ -98,8 +98,6 @@ pub struct Node {
     pub key: Arc<StaticKey>,
     pub random: Arc<Seeded>,
     pub peers: Peers,
-    /// The keys that it knows of chains. What is not here is believed at once, as after an invitation.
-    pub known: Vec<(NodeId, ChainKeys)>,
     pub invitations: Invitations,
     pub ticket: Ticket,
     pub now: Timestamp,
@@ -120,7 +118,6 @@ impl Node {
             key: Arc::new(Secret::new(key)),
             random: Seeded::new(seed),
             peers: Peers::default(),
-            known: Vec::new(),
             invitations: Invitations::default(),
             ticket: Ticket::Known,
             now: Timestamp(1_000_000),
@@ -132,8 +129,7 @@ impl Node {
     }
 
     pub fn knows(&mut self, other: &Self) {
-        self.peers.allow(other.id, Policy::Messages).unwrap();
-        self.known.push((other.id, other.keys.public()));
+        self.peers.allow(other.id, other.keys.public().commitment(), Policy::Messages).unwrap();
     }
 
     pub fn random(&self) -> Arc<dyn Random> {
@@ -174,24 +170,24 @@ impl Party for Node {
         verify(&claim.keys, statement.bytes(), &claim.signatures)
     }
 
-    fn admit(&mut self, claim: &Claim, hash: &HandshakeHash) -> Result<(), Distrust> {
-        if self.known.iter().any(|(node, keys)| *node == claim.node && *keys != claim.keys) {
-            return Err(Distrust::WrongKeys);
-        }
+    fn admit(&mut self, role: Role, claim: &Claim, hash: &HandshakeHash) -> Result<(), Distrust> {
         if self.gullible {
             return Ok(());
         }
-        let outcome = match (self.peers.policy(claim.node), &claim.introduction, &self.ticket) {
-            (Ok(_), None, _) => Ok(()),
-            (Err(Distrust::Revoked), ..) => Err(Distrust::Revoked),
-            (_, Some(given), Ticket::Invited(words)) => {
-                words.prove(Role::Responder, hash, given).then_some(()).ok_or(Distrust::BadInvitation)
-            }
-            (_, Some(given), Ticket::Known) => self.invitations.redeem(self.now, given, hash).map(|redeemed| {
-                self.peers.allow(claim.node, redeemed.policy).unwrap();
+        let listed = self.peers.admit(claim.node, &claim.keys);
+        let outcome = match (listed, &claim.introduction, role, &self.ticket) {
+            (Err(distrust @ (Distrust::Revoked | Distrust::WrongKeys)), ..) => Err(distrust),
+            (listed, None, ..) => listed.map(|_| ()),
+            (_, Some(_), Role::Responder, _) => self.invitations.redeem(self.now, claim, hash).map(|redeemed| {
+                if let Grant::New(policy) = redeemed.grant {
+                    self.peers.allow(claim.node, claim.keys.commitment(), policy).unwrap();
+                }
                 self.answer = Some(redeemed.answer);
             }),
-            (Err(distrust), ..) => Err(distrust),
+            (_, Some(given), Role::Initiator, Ticket::Invited(words)) => {
+                words.prove(Role::Responder, hash, given).then_some(()).ok_or(Distrust::BadInvitation)
+            }
+            (_, Some(_), Role::Initiator, Ticket::Known) => Err(Distrust::BadInvitation),
         };
         self.admitted += usize::from(outcome.is_ok());
         outcome

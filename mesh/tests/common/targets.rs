@@ -9,6 +9,7 @@ use ephor_mesh::{
     frame::Frame,
     handshake::{Handshake, MlKem768},
     invite::{Introduction, Words},
+    links::LinkId,
     membership::{Member, Membership, Roster, settings},
     party::{
         CannotSign, ChainKeys, Claim, Distrust, HandshakeHash, ML_DSA_65_KEY, NodeId, Party, Role, Signatures,
@@ -69,7 +70,7 @@ impl Party for Closed {
         panic!("a stranger got as far as its claim");
     }
 
-    fn admit(&mut self, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
+    fn admit(&mut self, _: Role, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
         panic!("a stranger was let in");
     }
 
@@ -102,22 +103,26 @@ fn claim(bytes: &[u8]) {
     }
 }
 
+const LINK: LinkId = LinkId(1);
+
 /// What is handed on is what was sent, and the same letter again hands nothing on.
 fn letter(bytes: &[u8]) {
     let (mut ours, mut theirs) = (Delivery::new(MemoryId([1; 16])), Delivery::new(MemoryId([2; 16])));
-    ours.linked();
-    theirs.linked();
-    let hello = theirs.transmit();
-    assert!(hello.is_some_and(|hello| ours.receive(&hello).is_ok()));
-    if ours.receive(bytes).is_err() {
+    ours.linked(LINK);
+    theirs.linked(LINK);
+    let hello = theirs.transmit(LINK);
+    assert!(hello.is_some_and(|hello| ours.receive(LINK, &hello).is_ok()));
+    assert!(matches!(ours.poll(Duration::ZERO), Some(DeliveryEvent::Met { .. })));
+    if ours.receive(LINK, bytes).is_err() {
         return;
     }
     match ours.poll(Duration::ZERO) {
         Some(DeliveryEvent::Deliver { body, .. }) => assert!(bytes.ends_with(&body)),
+        Some(DeliveryEvent::Met { .. }) => panic!("a memory is met once"),
         Some(DeliveryEvent::Settled { .. }) => panic!("nothing was sent that could have a fate"),
         None => {}
     }
-    assert!(ours.receive(bytes).is_ok());
+    assert!(ours.receive(LINK, bytes).is_ok());
     assert_eq!(ours.poll(Duration::ZERO), None);
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use ephor_base::Timestamp;
 use ephor_mesh::{
     handshake::Refusal,
-    invite::{BadWords, Introduction, Invitations, InviteError, MOST_OPEN, Words},
-    party::{Distrust, HandshakeHash, Role},
-    peers::Policy,
+    invite::{BadWords, Grant, Introduction, Invitations, InviteError, MOST_OPEN, Words},
+    party::{ChainKeys, Claim, Distrust, HandshakeHash, Role},
+    peers::{Peers, Policy},
 };
 use proptest::prelude::*;
 
-use crate::common::{Node, Seeded, Ticket, establish, feed};
+use crate::common::{Keys, Node, Seeded, Ticket, acquainted, establish, feed, node_id};
 
 /// The first vector of BIP-39's own list: sixteen bytes of 0x7f.
 const WORDS: &str = "legal winner thank year wave sausage worth useful legal winner thank yellow";
@@ -39,6 +39,13 @@ fn refused(carol: &mut Node, bob: &mut Node) -> Refusal {
     feed(&mut answerer, bob, &third).unwrap_err()
 }
 
+/// What node `node` with the keys of `keys` says of itself.
+fn claim(node: u64, keys: u64, introduction: Introduction) -> Claim {
+    let keys = Keys::new(keys);
+    let (public, signatures) = (keys.public(), keys.sign(b""));
+    Claim { node: node_id(node), keys: public, signatures, introduction: Some(introduction) }
+}
+
 fn is_bad(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Distrusted(Distrust::BadInvitation))
 }
@@ -60,6 +67,64 @@ fn an_invitation_counts_once() {
     let mut dave = Node::new(4);
     dave.ticket = Ticket::Invited(words());
     assert!(is_bad(&refused(&mut dave, &mut bob)));
+}
+
+#[test]
+fn a_used_invitation_answers_its_node_and_keys_again_until_it_expires() {
+    let (mut carol, mut bob) = invited();
+    let ((mut dialler, first), mut answerer) = (carol.dial(), bob.answer());
+    let (second, _) = feed(&mut answerer, &mut bob, &first).unwrap();
+    let (third, _) = feed(&mut dialler, &mut carol, &second).unwrap();
+    let (_lost, link) = feed(&mut answerer, &mut bob, &third).unwrap();
+    assert!(link.is_some());
+    assert!(bob.invitations.is_empty());
+    // Carol has not got the answer and tries once more. What was decided about her meanwhile stays.
+    bob.peers.allow(carol.id, carol.keys.public().commitment(), Policy::Messages).unwrap();
+    establish(&mut carol, &mut bob);
+    assert_eq!(bob.peers.policy(carol.id), Ok(Policy::Messages));
+    // Other keys, another node, or a wrong proof get no answer, and take none away.
+    let right = words().introduce(Role::Initiator, &hash(b"one"));
+    let wrong = Introduction { proof: [7; 32], ..right };
+    for other in [claim(3, 4, right), claim(4, 3, right), claim(3, 3, wrong)] {
+        assert_eq!(bob.invitations.redeem(bob.now, &other, &hash(b"one")), Err(Distrust::BadInvitation));
+    }
+    let again = bob.invitations.redeem(bob.now, &claim(3, 3, right), &hash(b"one")).unwrap();
+    assert_eq!(again.grant, Grant::Before);
+    assert!(words().prove(Role::Responder, &hash(b"one"), &again.answer));
+    bob.now = bob.now.plus(Duration::from_secs(60));
+    assert!(is_bad(&refused(&mut carol, &mut bob)));
+}
+
+#[test]
+fn an_initiator_redeems_nothing() {
+    let (mut alice, mut bob) = acquainted();
+    alice.invitations.open(alice.now, words(), alice.now.plus(Duration::from_secs(60)), Policy::Spawn).unwrap();
+    // The node that she dials knows the words, or only the id.
+    bob.ticket = Ticket::Invited(words());
+    let ((mut dialler, first), mut answerer) = (alice.dial(), bob.answer());
+    let (second, _) = feed(&mut answerer, &mut bob, &first).unwrap();
+    let (third, _) = feed(&mut dialler, &mut alice, &second).unwrap();
+    let (fourth, _) = feed(&mut answerer, &mut bob, &third).unwrap();
+    let refusal = feed(&mut dialler, &mut alice, &fourth).unwrap_err();
+    assert!(is_bad(&refusal), "{refusal}");
+    assert_eq!(alice.invitations.len(), 1);
+}
+
+#[test]
+fn an_entry_of_the_list_binds_the_keys() {
+    let (mut peers, [ours, others]) = (Peers::default(), [1, 2].map(|seed| Keys::new(seed).public()));
+    assert_eq!(peers.admit(node_id(1), &ours), Err(Distrust::UnknownChain));
+    peers.allow(node_id(1), ours.commitment(), Policy::Messages).unwrap();
+    assert_eq!(peers.admit(node_id(1), &ours), Ok(Policy::Messages));
+    assert_eq!(peers.admit(node_id(1), &others), Err(Distrust::WrongKeys));
+    let mixed = ChainKeys { ed25519: others.ed25519, ..ours.clone() };
+    assert_eq!(peers.admit(node_id(1), &mixed), Err(Distrust::WrongKeys));
+    // Keys change when the operator says so.
+    peers.allow(node_id(1), others.commitment(), Policy::Messages).unwrap();
+    assert_eq!(peers.admit(node_id(1), &ours), Err(Distrust::WrongKeys));
+    assert_eq!(peers.admit(node_id(1), &others), Ok(Policy::Messages));
+    peers.revoke(node_id(1)).unwrap();
+    assert_eq!(peers.admit(node_id(1), &others), Err(Distrust::Revoked));
 }
 
 #[test]
@@ -92,8 +157,8 @@ fn a_guesser_has_one_try() {
     let now = bob.now;
     let right = words().introduce(Role::Initiator, &hash(b"one"));
     let wrong = Introduction { proof: [7; 32], ..right };
-    assert_eq!(bob.invitations.redeem(now, &wrong, &hash(b"one")), Err(Distrust::BadInvitation));
-    assert_eq!(bob.invitations.redeem(now, &right, &hash(b"one")), Err(Distrust::BadInvitation));
+    assert_eq!(bob.invitations.redeem(now, &claim(3, 3, wrong), &hash(b"one")), Err(Distrust::BadInvitation));
+    assert_eq!(bob.invitations.redeem(now, &claim(3, 3, right), &hash(b"one")), Err(Distrust::BadInvitation));
     assert!(is_bad(&refused(&mut carol, &mut bob)));
 }
 
@@ -101,7 +166,7 @@ fn a_guesser_has_one_try() {
 fn a_name_that_is_not_known_uses_nothing_up() {
     let (mut carol, mut bob) = invited();
     let other = Words::draw(&*Seeded::new(5)).introduce(Role::Initiator, &hash(b"one"));
-    assert_eq!(bob.invitations.redeem(bob.now, &other, &hash(b"one")), Err(Distrust::BadInvitation));
+    assert_eq!(bob.invitations.redeem(bob.now, &claim(3, 3, other), &hash(b"one")), Err(Distrust::BadInvitation));
     establish(&mut carol, &mut bob);
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use ephor_mesh::{
+    delivery::MOST_LETTER,
     frame::{Farewell, Frame, FrameError, MOST_CHUNK, Priority, Purpose, StreamId},
     handshake::Established,
-    link::{Limits, Link, LinkError, LinkEvent, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
+    link::{FAREWELL_PATIENCE, Limits, Link, LinkError, LinkEvent, MOST_KEY_BYTES, MOST_STREAMS, OpenRefused},
     seal::{MOST_SEALED, Room, Seal, SealError},
-    stream::{FIRST_CREDIT, Message, SendRefused, StreamError},
+    stream::{FIRST_CREDIT, Message, SendRefused, StreamError, charge},
 };
 use proptest::prelude::*;
 
@@ -25,7 +26,10 @@ enum Told {
 fn told(event: LinkEvent<'_>) -> Told {
     match event {
         LinkEvent::Opened { stream, priority, purpose } => Told::Opened(stream, priority, purpose),
-        LinkEvent::Chunk { stream, last, bytes } => Told::Chunk(stream, bytes.to_vec(), last),
+        LinkEvent::Chunk { stream, last, bytes, credit } => {
+            assert_eq!(credit, charge(bytes.len()));
+            Told::Chunk(stream, bytes.to_vec(), last)
+        }
         LinkEvent::Closed { stream } => Told::Closed(stream),
         LinkEvent::Farewell { reason } => Told::Farewell(reason),
     }
@@ -283,7 +287,56 @@ fn a_key_that_does_too_much_ends_the_link() {
         while !link.transmit(Duration::ZERO).unwrap().bytes.is_empty() {}
     };
     assert!(matches!(error, LinkError::StaleKey), "{error}");
-    assert!((MOST_KEY_BYTES..MOST_KEY_BYTES + 3 * MOST_SEALED as u64).contains(&wire), "{wire}");
+    assert!((MOST_KEY_BYTES..MOST_KEY_BYTES + 4 * MOST_SEALED as u64).contains(&wire), "{wire}");
+}
+
+#[test]
+fn a_key_that_does_all_it_may_is_changed_in_time() {
+    let limits = Limits::default().with_room(64 << 20, 64 << 20).unwrap();
+    let limits = limits.with_key(MOST_KEY_BYTES, Duration::from_secs(3600)).unwrap();
+    let (mut a, mut b) = linked(limits);
+    let stream = a.open(Priority::Bulk, Purpose::DELIVERY).unwrap();
+    // Bytes of a data frame on the wire beside its chunk.
+    let around = MOST_SEALED - MOST_CHUNK;
+    let (mut wire, mut frames) = (0_u64, 0);
+    let mut pass = |a: &mut Link, b: &mut Link| {
+        loop {
+            let frame = a.transmit(Duration::ZERO).unwrap().bytes;
+            if frame.is_empty() {
+                break;
+            }
+            wire += frame.len() as u64;
+            frames += 1;
+            let chunk = match b.receive(Duration::ZERO, frame).unwrap().event {
+                Some(LinkEvent::Chunk { stream, credit, .. }) => Some((stream, credit)),
+                _ => None,
+            };
+            chunk.into_iter().for_each(|(stream, credit)| b.consume(stream, credit).unwrap());
+        }
+        while let Some(frame) = transmit(b, Duration::ZERO) {
+            receive(a, Duration::ZERO, &frame);
+        }
+        wire
+    };
+    let mut done = pass(&mut a, &mut b);
+    done = done.max(pass(&mut a, &mut b));
+    // One byte below the limit, the key is still good for the largest frame.
+    while done < MOST_KEY_BYTES - 1 {
+        let left = usize::try_from(MOST_KEY_BYTES - 1 - done).unwrap();
+        let next = match left {
+            _ if left >= 2 * MOST_SEALED => MOST_SEALED,
+            _ if left > MOST_SEALED => left / 2,
+            _ => left,
+        };
+        say(&mut a, stream, vec![5; next - around]).unwrap();
+        done = pass(&mut a, &mut b);
+    }
+    assert_eq!(done, MOST_KEY_BYTES - 1);
+    for _ in 0..2 {
+        say(&mut a, stream, vec![5; MOST_CHUNK]).unwrap();
+        pass(&mut a, &mut b);
+    }
+    assert!(frames > 16_384);
 }
 
 #[test]
@@ -338,12 +391,132 @@ fn a_peer_that_reads_nothing_and_says_nothing_is_given_up() {
 #[test]
 fn a_farewell_ends_both_sides() {
     let (mut a, mut b) = linked(Limits::default());
-    a.leave(Farewell::Revoked);
+    a.leave(Duration::ZERO, Farewell::Revoked);
     let bye = transmit(&mut a, Duration::ZERO).unwrap();
     assert!(a.has_ended());
     assert_eq!(receive(&mut b, Duration::ZERO, &bye), [Told::Farewell(Farewell::Revoked)]);
     assert!(b.has_ended());
     assert_eq!(say(&mut b, StreamId(1), []), Err(SendRefused::Ended));
+}
+
+#[test]
+fn a_side_that_leaves_takes_nothing_more_in_and_does_not_wait_for_the_line() {
+    let (mut link, mut seal) = against_a_liar();
+    let from = Duration::from_secs(5);
+    link.leave(from, Farewell::Revoked);
+    let ends = from + FAREWELL_PATIENCE;
+    assert_eq!(link.deadline(), ends);
+    let open = Frame::Open { stream: StreamId(2), priority: Priority::Data, purpose: Purpose::DELIVERY };
+    let data = Frame::Data { stream: StreamId(2), offset: 0, last: true, chunk: b"still here" };
+    let frames = [sealed(&mut seal, &open), sealed(&mut seal, &data)].concat();
+    for ago in [500, 100, 1] {
+        // The peer goes on sending, and does not read.
+        let now = ends - Duration::from_millis(ago);
+        let received = link.receive(now, &frames).unwrap();
+        assert_eq!((received.consumed, received.event), (frames.len(), None));
+        assert_eq!(link.stuck(now).unwrap(), ends);
+        assert_eq!(link.streams().count(), 0);
+    }
+    assert!(matches!(link.stuck(ends), Err(LinkError::Unheard)));
+    assert!(link.has_ended());
+    let (mut link, _) = against_a_liar();
+    link.leave(from, Farewell::Revoked);
+    assert!(matches!(link.receive(ends, &[]), Err(LinkError::Unheard)));
+    assert!(link.has_ended());
+}
+
+#[test]
+fn a_sender_that_was_refused_is_told_whatever_is_asked_after_it() {
+    let (mut a, _b) = linked(Limits::default().with_room(FIRST_CREDIT, 100).unwrap());
+    let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
+    say(&mut a, stream, [1_u8; 60]).unwrap();
+    assert_eq!(a.may_send(stream, 80), Err(SendRefused::Full));
+    assert_eq!(a.may_send(stream, 10), Ok(()));
+    let mut writable = None;
+    loop {
+        let sent = a.transmit(Duration::ZERO).unwrap();
+        if sent.bytes.is_empty() {
+            break;
+        }
+        writable = writable.or(sent.writable);
+    }
+    assert_eq!(writable, Some(stream));
+    say(&mut a, stream, [1_u8; 80]).unwrap();
+}
+
+#[test]
+fn empty_messages_take_credit() {
+    let (mut a, mut b) = linked(Limits::default().with_room(FIRST_CREDIT, 1 << 20).unwrap());
+    let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
+    let (sent, most) = (9_000, usize::try_from(FIRST_CREDIT).unwrap() / charge(0));
+    (0..sent).for_each(|_| say(&mut a, stream, []).unwrap());
+    let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
+    let mut came = messages(&to_b, stream).len();
+    assert_eq!(came, most);
+    assert_eq!(a.stopped().collect::<Vec<_>>(), [stream]);
+    b.consume(stream, came * charge(0)).unwrap();
+    let (_, to_b) = settle(&mut a, &mut b, Duration::ZERO);
+    came += messages(&to_b, stream).len();
+    assert_eq!(came, sent);
+
+    let (mut link, mut seal) = against_a_liar();
+    let open = Frame::Open { stream: StreamId(2), priority: Priority::Data, purpose: Purpose::DELIVERY };
+    link.receive(Duration::ZERO, &sealed(&mut seal, &open)).unwrap();
+    let empty = |number: usize| Frame::Data {
+        stream: StreamId(2),
+        offset: u64::try_from(number * charge(0)).unwrap(),
+        last: true,
+        chunk: b"",
+    };
+    for number in 0..most {
+        link.receive(Duration::ZERO, &sealed(&mut seal, &empty(number))).unwrap();
+    }
+    let error = link.receive(Duration::ZERO, &sealed(&mut seal, &empty(most))).map(|_| ()).unwrap_err();
+    assert!(matches!(error, LinkError::Stream { cause: StreamError::Overdrawn { .. }, .. }), "{error}");
+}
+
+#[test]
+fn the_longest_letter_goes_over_a_link_with_its_own_limits() {
+    let (mut a, mut b) = linked(Limits::default());
+    let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
+    let letter: Vec<u8> = (0..MOST_LETTER).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    say(&mut a, stream, &letter).unwrap();
+    let mut events = Vec::new();
+    loop {
+        let (_, more) = settle(&mut a, &mut b, Duration::ZERO);
+        if more.is_empty() {
+            break;
+        }
+        // Credit for each chunk, as it comes.
+        for told in &more {
+            if let Told::Chunk(stream, bytes, _) = told {
+                b.consume(*stream, charge(bytes.len())).unwrap();
+            }
+        }
+        events.extend(more);
+    }
+    assert!(messages(&events, stream) == [letter]);
+}
+
+#[test]
+fn what_is_shown_of_messages_is_their_length() {
+    let (mut a, mut b) = linked(Limits::default());
+    let stream = a.open(Priority::Data, Purpose::DELIVERY).unwrap();
+    let message = Message::from([171_u8; 99].as_slice());
+    let frame = Frame::Data { stream, offset: 0, last: true, chunk: &[171; 99] };
+    a.send(stream, message.clone()).unwrap();
+    let mut shown = vec![format!("{message:?}"), format!("{frame:?}"), format!("{a:?}")];
+    while let Some(bytes) = transmit(&mut a, Duration::ZERO) {
+        let received = b.receive(Duration::ZERO, &bytes).unwrap();
+        if matches!(received.event, Some(LinkEvent::Chunk { .. })) {
+            shown.push(format!("{received:?}"));
+        }
+    }
+    assert_eq!(shown.len(), 4);
+    for shown in shown {
+        assert!(shown.contains("99 bytes") && !shown.contains("171, 171"), "{shown}");
+    }
+    assert!(!format!("{b:?}").contains("171, 171"));
 }
 
 #[test]
@@ -485,7 +658,7 @@ proptest! {
             wire.drain(..cut);
             for told in &new {
                 if let Told::Chunk(stream, bytes, _) = told {
-                    b.consume(*stream, bytes.len()).unwrap();
+                    b.consume(*stream, charge(bytes.len())).unwrap();
                 }
             }
             events.extend(new);

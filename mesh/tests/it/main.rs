@@ -13,6 +13,7 @@ mod fuzz;
 mod handshake;
 mod invite;
 mod link;
+mod links;
 mod membership;
 mod noise_vectors;
 mod other_kem;

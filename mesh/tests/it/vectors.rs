@@ -3,12 +3,13 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use ephor_base::{Digest, Random, Secret, SessionId};
+use ephor_base::{Digest, Random, Secret};
 use ephor_mesh::{
     delivery::{Answer, Delivery, DeliveryEvent, MemoryId},
     frame::{Farewell, Frame, Priority, Purpose, StreamId},
     handshake::{Handshake, Kem, PROTOCOL, libraries},
     invite::Words,
+    links::LinkId,
     membership::{Command, Member, Membership, settings},
     party::{HandshakeHash, Role, Statement},
     seal::{MOST_SEALED, Room},
@@ -100,20 +101,26 @@ fn frames() -> Vec<(&'static str, Vec<u8>)> {
         .collect()
 }
 
+const LINK: LinkId = LinkId(1);
+
 /// The letters of a delivery: both hellos, a message, its answer.
 fn letters() -> Value {
     let (mut a, mut b) = (Delivery::new(MemoryId([0xa1; 16])), Delivery::new(MemoryId([0xb2; 16])));
-    a.linked();
-    b.linked();
-    let (hello, other) = (a.transmit().unwrap(), b.transmit().unwrap());
-    a.receive(&other).unwrap();
-    b.receive(&hello).unwrap();
-    a.send(SessionId([0x5e; 16]), b"hello".to_vec(), Duration::from_secs(1)).unwrap();
-    let message = a.transmit().unwrap();
-    b.receive(&message).unwrap();
-    let Some(DeliveryEvent::Deliver { handed, .. }) = b.poll(Duration::ZERO) else { panic!("nothing came") };
+    a.linked(LINK);
+    b.linked(LINK);
+    let (hello, other) = (a.transmit(LINK).unwrap(), b.transmit(LINK).unwrap());
+    a.receive(LINK, &other).unwrap();
+    b.receive(LINK, &hello).unwrap();
+    a.send(b"hello".to_vec(), Duration::from_secs(1)).unwrap();
+    let message = a.transmit(LINK).unwrap();
+    b.receive(LINK, &message).unwrap();
+    let handed = std::iter::from_fn(|| b.poll(Duration::ZERO)).find_map(|event| match event {
+        DeliveryEvent::Deliver { handed, .. } => Some(handed),
+        _ => None,
+    });
+    let Some(handed) = handed else { panic!("nothing came") };
     b.decide(handed, Answer::Accepted).unwrap();
-    json!({ "hello": hex(&hello), "message": hex(&message), "accepted": hex(&b.transmit().unwrap()) })
+    json!({ "hello": hex(&hello), "message": hex(&message), "accepted": hex(&b.transmit(LINK).unwrap()) })
 }
 
 fn invitation() -> Value {
@@ -226,6 +233,7 @@ fn vectors() -> Value {
         put(&format!("{name}_node"), &node_id(seed).0.0);
         put(&format!("{name}_chain_seed"), &Digest::of_parts(&[b"keys", &seed.to_be_bytes()]).0);
         put(&format!("{name}_credential"), credential);
+        put(&format!("{name}_key_commitment"), &Keys::new(seed).public().commitment().0.0);
     }
     json!({
         "protocol": PROTOCOL,

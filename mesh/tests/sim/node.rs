@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use ephor_base::{Digest, Secret, SessionId};
+use ephor_base::{Digest, Secret};
 use ephor_mesh::{
-    delivery::{Answer, Delivery, Fate, Handed, MemoryId, Number, Unsettled},
+    delivery::{Answer, Delivery, Handed, MemoryId, Number, Unsettled},
     handshake::StaticKey,
     invite::Introduction,
     membership::{Member, Membership, settings},
@@ -22,13 +22,6 @@ use ephor_mesh::{
 use crate::common::{Seeded, cluster::Names, node_id};
 
 pub(crate) const NODES: usize = 5;
-
-/// The sessions of a pair.
-pub(crate) const SESSIONS: u8 = 2;
-
-pub(crate) fn session(number: u8) -> SessionId {
-    SessionId([number; 16])
-}
 
 /// A chain whose signatures are digests: the simulation is about what comes after them.
 pub(crate) struct Chain(pub(crate) usize);
@@ -60,7 +53,7 @@ impl Party for Chain {
         signer.is_some_and(|at| Self(at).signature(statement) == claim.signatures)
     }
 
-    fn admit(&mut self, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
+    fn admit(&mut self, _: Role, _: &Claim, _: &HandshakeHash) -> Result<(), Distrust> {
         Ok(())
     }
 
@@ -79,9 +72,9 @@ struct Sent {
 struct Record {
     memory: MemoryId,
     theirs: Option<MemoryId>,
-    next: BTreeMap<SessionId, u64>,
-    sent: BTreeMap<(SessionId, Number), Sent>,
-    answers: BTreeMap<(SessionId, Number), Answer>,
+    next: u64,
+    sent: BTreeMap<Number, Sent>,
+    answers: BTreeMap<Number, Answer>,
 }
 
 impl Record {
@@ -90,7 +83,7 @@ impl Record {
         Self {
             memory: MemoryId(*id.first_chunk().unwrap()),
             theirs: None,
-            next: BTreeMap::new(),
+            next: 1,
             sent: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
@@ -104,7 +97,7 @@ pub(crate) struct Peer {
     /// A letter that the stream had no room for.
     pub(crate) held: Option<Vec<u8>>,
     /// Messages that wait for a decision.
-    pub(crate) undecided: VecDeque<(Handed, SessionId, Number, u64)>,
+    pub(crate) undecided: VecDeque<(Handed, u64)>,
 }
 
 impl Peer {
@@ -117,33 +110,28 @@ impl Peer {
     /// Begins anew from the record.
     fn resume(&mut self) {
         let mut delivery = Delivery::resumed(self.record.memory, self.record.theirs);
-        for (session, next) in &self.record.next {
-            let sent = self.record.sent.iter().filter(|((of, _), _)| of == session);
-            let unsettled = sent.map(|(_, sent)| sent.unsettled.clone()).collect();
-            delivery.restore_sent(*session, Number(*next), unsettled);
-        }
-        for ((session, number), answer) in &self.record.answers {
-            delivery.restore_answers(*session, [(*number, *answer)]);
-        }
+        let unsettled = self.record.sent.values().map(|sent| sent.unsettled.clone()).collect();
+        delivery.restore_sent(Number(self.record.next), unsettled);
+        delivery.restore_answers(self.record.answers.iter().map(|(number, answer)| (*number, *answer)));
         self.delivery = delivery;
         self.held = None;
         self.undecided.clear();
     }
 
     /// Sends a message, and puts it on the record; whether there was room.
-    pub(crate) fn send(&mut self, session: SessionId, id: u64, length: usize, deadline: Duration) -> bool {
+    pub(crate) fn send(&mut self, id: u64, length: usize, deadline: Duration) -> bool {
         let mut body = id.to_be_bytes().to_vec();
         body.resize(8 + length, 0);
-        let Ok(number) = self.delivery.send(session, body.clone(), deadline) else { return false };
-        let unsettled = Unsettled { session, number, body, deadline };
-        self.record.sent.insert((session, number), Sent { id, unsettled });
-        self.record.next.insert(session, number.0 + 1);
+        let Ok(number) = self.delivery.send(body.clone(), deadline) else { return false };
+        let unsettled = Unsettled { number, body, deadline };
+        self.record.sent.insert(number, Sent { id, unsettled });
+        self.record.next = number.0 + 1;
         true
     }
 
     /// Takes a fate off the record; whose it is.
-    pub(crate) fn settled(&mut self, session: SessionId, number: Number, _: Fate) -> u64 {
-        self.record.sent.remove(&(session, number)).unwrap().id
+    pub(crate) fn settled(&mut self, number: Number) -> u64 {
+        self.record.sent.remove(&number).unwrap().id
     }
 
     /// Decides on a message, on the record first; whether an answer was owed still.
@@ -152,13 +140,10 @@ impl Peer {
         decided.is_some_and(|of| self.record.answers.insert(of, answer).is_none())
     }
 
-    /// Notes the peer's memory. Another one makes the answers to the one before worthless.
-    pub(crate) fn note_memory(&mut self) {
-        let theirs = self.delivery.theirs();
-        if self.record.theirs.is_some() && self.record.theirs != theirs {
-            self.record.answers.clear();
-        }
-        self.record.theirs = theirs;
+    /// Notes the peer's memory. It makes the answers to the one before worthless.
+    pub(crate) fn note_memory(&mut self, memory: MemoryId) {
+        self.record.answers.clear();
+        self.record.theirs = Some(memory);
     }
 }
 

@@ -12,6 +12,7 @@ use ephor_mesh::{
     frame::{Priority, Purpose, StreamId},
     handshake::{Handshake, MlKem768},
     link::{Limits, Link, LinkError, LinkEvent},
+    links::LinkId,
     membership::Command,
     planted::LinkDefect,
     stream::{FIRST_CREDIT, Message},
@@ -19,7 +20,7 @@ use ephor_mesh::{
 
 use super::{
     ledger::{Ledger, Violation},
-    node::{Chain, NODES, SESSIONS, SimNode, session},
+    node::{Chain, NODES, SimNode},
 };
 use crate::common::{Seeded, node_id};
 
@@ -52,6 +53,8 @@ struct End {
 
 /// A connection: two ends and the bytes between them. The first end dialled.
 struct Connection {
+    /// What both ends call it.
+    id: LinkId,
     ends: [End; 2],
     /// Towards each end: when a piece arrives, and what.
     wire: [VecDeque<(Duration, Vec<u8>)>; 2],
@@ -65,6 +68,7 @@ pub(crate) struct World {
     /// What was done to the world, in words.
     pub(crate) story: Vec<String>,
     now: Duration,
+    dials: u64,
     plant: Plant,
     random: Arc<Seeded>,
     nodes: Vec<SimNode>,
@@ -84,6 +88,7 @@ impl World {
             links: 0,
             story: Vec::new(),
             now: Duration::ZERO,
+            dials: 0,
             plant,
             random: Seeded::new(seed ^ 0xface),
             nodes: (0..NODES).map(|at| SimNode::new(at, seed)).collect(),
@@ -166,13 +171,13 @@ impl World {
     }
 
     fn drop_connection(&mut self, pair: (usize, usize)) {
-        if self.connections.remove(&pair).is_some() {
+        if let Some(connection) = self.connections.remove(&pair) {
             let again = self.now + self.millis(2000);
             self.redial.insert(pair, again);
             let (a, b) = pair;
             for (at, peer) in [(a, b), (b, a)] {
                 let peer = self.nodes[at].peers.get_mut(&peer).unwrap();
-                peer.delivery.unlinked();
+                peer.delivery.unlinked(connection.id);
                 peer.held = None;
             }
         }
@@ -218,12 +223,11 @@ impl World {
         if from == to || !self.nodes[from].running {
             return;
         }
-        let session = session(u8::try_from(self.draw(u64::from(SESSIONS))).unwrap());
         let length = if self.draw(6) == 0 { self.draw(200_000) } else { self.draw(300) };
         let deadline = self.now + Duration::from_secs(2) + self.millis(if self.draw(2) == 0 { 5000 } else { 80_000 });
         let id = self.ledger.sent();
         let peer = self.nodes[from].peers.get_mut(&to).unwrap();
-        if !peer.send(session, id, usize::try_from(length).unwrap(), deadline) {
+        if !peer.send(id, usize::try_from(length).unwrap(), deadline) {
             self.ledger.unsent(id);
         }
     }
@@ -249,7 +253,9 @@ impl World {
             };
             let wire = [VecDeque::new(), VecDeque::from([(self.now + self.latency(), first)])];
             let ends = [end(a, dialler), end(b, answerer)];
-            self.connections.insert((a, b), Connection { ends, wire, tampered: false });
+            self.dials += 1;
+            let id = LinkId(self.dials);
+            self.connections.insert((a, b), Connection { id, ends, wire, tampered: false });
         }
     }
 
@@ -316,15 +322,15 @@ impl World {
                             }
                             None
                         }
-                        Some(LinkEvent::Chunk { stream, last, bytes }) => {
+                        Some(LinkEvent::Chunk { stream, last, bytes, credit }) => {
                             let part = end.parts.entry(stream).or_default();
                             part.extend_from_slice(bytes);
-                            Some((stream, last, bytes.len()))
+                            Some((stream, last, credit))
                         }
                         _ => None,
                     };
-                    if let Some((stream, last, length)) = chunk {
-                        link.consume(stream, length).unwrap();
+                    if let Some((stream, last, credit)) = chunk {
+                        link.consume(stream, credit).unwrap();
                         if last {
                             let whole = end.parts.remove(&stream).unwrap();
                             let of_delivery = end.delivery == Some(stream);
@@ -346,7 +352,8 @@ impl World {
             Plant::DoubledFrame => link.plant(LinkDefect::DoubledFrame),
             Plant::LostCredit => link.plant(LinkDefect::LostCredit),
         }
-        let end = &mut self.connections.get_mut(&pair).unwrap().ends[side];
+        let connection = self.connections.get_mut(&pair).unwrap();
+        let (id, end) = (connection.id, &mut connection.ends[side]);
         if side == 0 {
             end.membership = Some(link.open(Priority::Heartbeat, Purpose::MEMBERSHIP).unwrap());
             end.delivery = Some(link.open(Priority::Data, Purpose::DELIVERY).unwrap());
@@ -355,7 +362,7 @@ impl World {
         self.links += 1;
         let (at, peer) = if side == 0 { pair } else { (pair.1, pair.0) };
         let node = &mut self.nodes[at];
-        node.peers.get_mut(&peer).unwrap().delivery.linked();
+        node.peers.get_mut(&peer).unwrap().delivery.linked(id);
         node.membership.meet(self.now, node_id(peer as u64)).unwrap();
     }
 
@@ -367,6 +374,7 @@ impl World {
         bytes: &[u8],
     ) -> Result<(), Option<String>> {
         let (at, peer) = if side == 0 { pair } else { (pair.1, pair.0) };
+        let over = self.connections[&pair].id;
         let node = &mut self.nodes[at];
         if !of_delivery {
             // A packet to an incarnation that is over is refused, which changes nothing.
@@ -374,9 +382,8 @@ impl World {
             return Ok(());
         }
         let state = node.peers.get_mut(&peer).unwrap();
-        state.delivery.receive(bytes).map_err(|error| Some(format!("{error:?}")))?;
+        state.delivery.receive(over, bytes).map_err(|error| Some(format!("{error:?}")))?;
         self.follow(at, peer);
-        self.nodes[at].peers.get_mut(&peer).unwrap().note_memory();
         Ok(())
     }
 
@@ -385,12 +392,13 @@ impl World {
         let state = self.nodes[at].peers.get_mut(&peer).unwrap();
         while let Some(event) = state.delivery.poll(self.now) {
             match event {
-                DeliveryEvent::Deliver { handed, session, number, body } => {
+                DeliveryEvent::Met { memory } => state.note_memory(memory),
+                DeliveryEvent::Deliver { handed, body, .. } => {
                     let id = u64::from_be_bytes(*body.first_chunk().unwrap());
-                    state.undecided.push_back((handed, session, number, id));
+                    state.undecided.push_back((handed, id));
                 }
-                DeliveryEvent::Settled { session, number, fate } => {
-                    let id = state.settled(session, number, fate);
+                DeliveryEvent::Settled { number, fate } => {
+                    let id = state.settled(number);
                     self.ledger.fated(id, fate);
                 }
             }
@@ -409,7 +417,7 @@ impl World {
             }
             let answer = if self.draw(8) == 0 { Answer::Refused(Reason::Full) } else { Answer::Accepted };
             let state = self.nodes[at].peers.get_mut(&peer).unwrap();
-            while let Some((handed, _, _, id)) = state.undecided.pop_front() {
+            while let Some((handed, id)) = state.undecided.pop_front() {
                 if state.decide(handed, answer) && answer == Answer::Accepted {
                     self.ledger.recorded(id);
                 }
@@ -453,7 +461,7 @@ impl World {
         let state = self.nodes[at].peers.get_mut(&peer).unwrap();
         loop {
             while let Some(stream) = end.delivery
-                && let Some(letter) = state.held.take().or_else(|| state.delivery.transmit())
+                && let Some(letter) = state.held.take().or_else(|| state.delivery.transmit(connection.id))
             {
                 if link.may_send(stream, letter.len()).is_err() {
                     state.held = Some(letter);
