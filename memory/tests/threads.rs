@@ -47,5 +47,8 @@ fn the_one_thread_of_the_cache_ends_with_its_owners() {
     drop(index);
     // They end, or this waits for ever; and clearing the graph began no others.
     started.lock().unwrap().drain(..).for_each(|thread| thread.join().unwrap());
-    assert_eq!(threads().difference(&before).count(), 0, "after it is gone");
+    // A joined thread may be listed for a moment more, until the kernel has reaped it.
+    while threads().difference(&before).count() > 0 {
+        std::thread::yield_now();
+    }
 }
