@@ -68,6 +68,20 @@ impl Arguments {
         self
     }
 
+    /// The strings of `key`, each with its place: `key` itself if its value is a string, `key/0`, `key/1` and so on if it is a list of
+    /// strings. None if it is anything else; nothing if there is no such key or it is null.
+    #[must_use]
+    pub fn texts<'a>(&'a self, key: &str) -> Option<Vec<(String, &'a str)>> {
+        let text = |value: &'a Value| if let Value::Text(text) = value { Some(text.as_str()) } else { None };
+        match self.0.get(key) {
+            None | Some(Value::Null) => Some(Vec::new()),
+            Some(Value::List(all)) => {
+                all.iter().enumerate().map(|(at, one)| Some((format!("{key}/{at}"), text(one)?))).collect()
+            }
+            Some(one) => Some(vec![(key.to_owned(), text(one)?)]),
+        }
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
@@ -81,6 +95,17 @@ impl Arguments {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// The string at a place that [`Arguments::texts`] gave.
+    #[must_use]
+    pub fn text_at(&self, place: &str) -> Option<&str> {
+        let element = || {
+            let (key, at) = place.rsplit_once('/')?;
+            let all = if let Value::List(all) = self.0.get(key)? { all } else { return None };
+            if let Value::Text(text) = all.get(at.parse::<usize>().ok()?)? { Some(text.as_str()) } else { None }
+        };
+        element().or_else(|| self.text(place))
     }
 
     /// Keys and values, sorted by key.
@@ -99,6 +124,12 @@ impl Arguments {
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&cbor::to_vec(self))
+    }
+}
+
+impl<'a> FromIterator<(&'a str, Value)> for Arguments {
+    fn from_iter<T: IntoIterator<Item = (&'a str, Value)>>(all: T) -> Self {
+        Self(all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 }
 

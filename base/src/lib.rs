@@ -43,7 +43,7 @@ pub use exit::ExitReason;
 pub use id::{CallId, MessageId, OperatorId, Pid, Seat, Seq, SessionId, SpanId, TicketId};
 pub use label::{Confidentiality, Integrity, Label, Source};
 pub use located::{
-    BadDifference, Difference, FileId, Kept, Leads, Located, MOST_KEPT, MOST_KEPT_IN_SESSION, Makes, Place,
+    BadDifference, Difference, FileId, Form, Kept, Leads, Located, MOST_KEPT, MOST_KEPT_IN_SESSION, Makes, Place,
 };
 pub use outcome::{AnswerEnd, Failure, FailureKind, ModelAnswer, Outcome, Product, Retry, ToolAnswer, ToolUse, Usage};
 pub use random::Random;

@@ -67,6 +67,25 @@ pub struct Makes {
     /// How that differs from what it holds.
     #[n(1)]
     pub difference: Difference,
+    /// What it is afterwards, where the call may change more than the content of a file. Logs of earlier versions do not have it.
+    #[n(2)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
+}
+
+/// What there is at a place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Encode, Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A file with these permission bits.
+    #[n(0)]
+    File(#[n(0)] u32),
+    /// A folder with these permission bits.
+    #[n(1)]
+    Folder(#[n(0)] u32),
+    /// A symbolic link that leads there, wherever that is.
+    #[n(2)]
+    Link(#[n(0)] String),
 }
 
 /// How two contents of a file differ, as a person is shown it: lines of a unified diff, some left out in the middle where there are many.
@@ -181,10 +200,16 @@ impl Serialize for Kept {
 }
 
 impl Place {
-    /// How much there is to keep before it is replaced: nothing where there is no file. `None` where it cannot be kept.
+    /// How much there is to keep before it is replaced: nothing where there is no file. `None` where it cannot be kept, or what takes its
+    /// place is no file and so cannot be taken back.
     #[must_use]
     pub fn to_keep(&self) -> Option<u64> {
-        if self.exists { self.keeps.filter(|bytes| *bytes <= MOST_KEPT) } else { Some(0) }
+        let form = self.makes.as_ref().and_then(|makes| makes.form.as_ref());
+        match form {
+            Some(Form::Folder(_) | Form::Link(_)) => None,
+            _ if self.exists => self.keeps.filter(|bytes| *bytes <= MOST_KEPT),
+            _ => Some(0),
+        }
     }
 
     /// Whether it is the same file, or the same lack of one, as `other`: that with the same content, where that counts.
@@ -220,7 +245,7 @@ mod tests {
             Place { path: "a".into(), exists: true, node, names: 1, content: None, keeps: Some(3), makes: None };
         assert_eq!(cbor::to_vec(&place).first(), Some(&0x86));
         let difference = Difference::new(vec!["+a".into()]).unwrap();
-        let makes = Some(Makes { content: Some(Digest::of(b"a\n")), difference });
+        let makes = Some(Makes { content: Some(Digest::of(b"a\n")), difference, form: None });
         let made = Place { makes, ..place.clone() };
         assert_eq!(cbor::from_slice::<Place>(&cbor::to_vec(&made)).unwrap(), made);
         assert!(made.is_still(&place));

@@ -462,7 +462,7 @@ pub struct Registration {
     /// Its name.
     #[n(0)]
     pub name: ToolName,
-    /// What it does, for the model.
+    /// What it does, for the model. Empty: it is for other tools, and no model is offered it.
     #[n(1)]
     pub description: String,
     /// JSON Schema of its arguments, as JSON text.

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use ephor_base::{SessionId, Timestamp};
 use ephor_record::{
-    Finding,
+    Finding, OtherFormat,
     entry::{EntryTooLarge, MAX_ENTRY_BYTES},
 };
 use ephor_tlog::SignatureFault;
@@ -124,19 +124,9 @@ pub enum OpenError {
         /// What is wrong.
         finding: Finding,
     },
-    /// Another version of Ephor wrote it, in a journal format that this one does not have. Nothing was written.
-    #[error(
-        "`{path}` is in journal format {found}, and this version of Ephor has format {known} alone: use the version that wrote it. \
-         Nothing was changed"
-    )]
-    OtherFormat {
-        /// Which file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The one known here.
-        known: u32,
-    },
+    /// Another version of Ephor wrote it. Nothing was written.
+    #[error(transparent)]
+    OtherFormat(#[from] OtherFormat),
     /// The clock of the machine cannot be right: no record rests for so long, and none could be put right that believed it.
     /// Nothing was written.
     #[error(

@@ -334,7 +334,7 @@ impl From<ScanError> for OpenError {
                     finding: Finding { file: Minimum::FILE.into(), offset: 0, seq: Some(Seq(entry)), damage },
                 }
             }
-            ScanError::OtherFormat { path, found, known } => Self::OtherFormat { path, found, known },
+            ScanError::OtherFormat(other) => Self::OtherFormat(other),
             ScanError::Io { path, source } => Self::Io { doing: format!("reading `{}`", path.display()), source },
         }
     }

@@ -12,7 +12,7 @@ use ephor_base::{
     Digest, Seq, cbor,
     files::{File, Files, Open},
 };
-use ephor_record::{Damage, Entry, Finding, Minimum, Rules, ScanError};
+use ephor_record::{Damage, Entry, Finding, Minimum, OtherFormat, Rules, ScanError};
 use ephor_tlog::{Checkpoint, Head, Tree, VerifierKeys, checkpoint, tile};
 use ephor_verify::Published;
 use ephor_verify::folder;
@@ -379,7 +379,7 @@ pub(crate) fn check_format(chain: &Path, files: &dyn Files) -> Result<(), ScanEr
 }
 
 fn other_format(name: &Path, found: u32) -> ScanError {
-    ScanError::OtherFormat { path: name.to_owned(), found, known: segment::FORMAT_VERSION }
+    OtherFormat { path: name.to_owned(), found, known: segment::FORMAT_VERSION }.into()
 }
 
 /// How many entries are published. It must be as many as lie before the journal, or more.

@@ -61,11 +61,10 @@ pub struct Named<'a> {
 impl Named<'_> {
     /// The whole paths among the arguments, by both names, each with the name of its argument.
     fn paths<'t>(&self, tool: &'t Tool) -> impl Iterator<Item = (&'t str, String)> {
-        let below = |arguments: &Arguments, name: &str| Some(format!("{}/{}", self.workspace, arguments.text(name)?));
-        let both = tool.registration().paths.iter().flat_map(move |name| {
-            [self.written, self.reached].map(|arguments| Some((name.as_str(), below(arguments, name)?)))
-        });
-        both.flatten()
+        tool.registration().paths.iter().flat_map(move |name| {
+            let both = [self.written, self.reached].into_iter().flat_map(|arguments| arguments.texts(name)).flatten();
+            both.map(|(_, path)| (name.as_str(), format!("{}/{path}", self.workspace)))
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ephor_base::{
     Arguments, Branch, CallId, Capability, Confidentiality, Decision, Digest, EffectVector, Exhausted,
-    MOST_KEPT_IN_SESSION, Reason, ToolName, Verdict, arguments::Value,
+    MOST_KEPT_IN_SESSION, Reason, ToolName, Verdict,
 };
 
 use crate::{
@@ -347,13 +347,12 @@ impl Gate {
         if self.policy.never.contains(&registration.name) {
             deny("operator-forbids-the-tool");
         }
-        let strays = |name: &String| arguments.text(name).is_some_and(|path| !paths::stays_inside(path));
-        if registration.paths.iter().any(strays) {
+        let paths: Vec<_> = registration.paths.iter().map(|name| arguments.texts(name)).collect();
+        if !paths.iter().flatten().flatten().all(|(_, path)| paths::stays_inside(path)) {
             deny("path-leaves-the-workspace");
         }
-        // A list of paths, or an object that holds one, would not be looked at.
-        let opaque = |name: &String| !matches!(arguments.value(name), None | Some(Value::Null | Value::Text(_)));
-        if registration.paths.iter().any(opaque) {
+        // An object that holds a path would not be looked at.
+        if paths.iter().any(Option::is_none) {
             deny("path-is-not-a-text");
         }
     }

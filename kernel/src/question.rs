@@ -5,8 +5,8 @@
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{
-    Arguments, CallId, Decision, Digest, Makes, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict, Workspace,
-    arguments::Value, cbor, legible,
+    Arguments, CallId, Decision, Digest, Form, Makes, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict,
+    Workspace, arguments::Value, cbor, legible,
 };
 use ephor_governance::{Tool, paths};
 use ephor_record::Always;
@@ -217,20 +217,34 @@ fn listed(tool: &Tool, arguments: &[(&str, &Value)], columns: usize, most: usize
 
 /// What a call makes of files, in at most `most` lines: what of each, and how it differs, as far as there is room.
 fn changed(changes: &[(String, Makes)], most: usize) -> Vec<String> {
+    // Of those for which there is no line it is said how many they are.
+    let fit = if changes.len() > most { most.saturating_sub(1) } else { changes.len() };
     let mut lines = Vec::new();
-    for (at, (path, Makes { content, difference })) in changes.iter().enumerate() {
-        let said = match (content, difference.lines()) {
-            (None, _) => "is removed",
-            (Some(_), []) => "is written; how it differs cannot be shown as text",
-            (Some(_), _) => "changes:",
-        };
+    for (at, (path, makes)) in changes.iter().take(fit).enumerate() {
         // A line each is kept for the files behind it.
         let room = most.saturating_sub(lines.len() + changes.len() - at);
-        lines.push(short(&format!("  {} {said}", quoted(path, COLUMNS / 2)), COLUMNS));
-        lines.extend(both_ends(difference.lines(), room).into_iter().map(|line| format!("  {line}")));
+        lines.push(short(&format!("  {} {}", quoted(path, COLUMNS / 2), becomes(makes)), COLUMNS));
+        lines.extend(both_ends(makes.difference.lines(), room).into_iter().map(|line| format!("  {line}")));
     }
-    lines.truncate(most);
+    if fit < changes.len() && most > 0 {
+        lines.push(format!("  and {} more files", changes.len() - fit));
+    }
     lines
+}
+
+/// What becomes of a file, in words.
+fn becomes(Makes { content, difference, form }: &Makes) -> String {
+    match (form, content, difference.lines()) {
+        (Some(Form::Link(to)), ..) => format!("becomes a link to {}", quoted(to, COLUMNS / 4)),
+        (Some(Form::Folder(mode)), ..) => format!("is a folder with the permissions {mode:o}"),
+        (_, None, _) => "is removed".to_owned(),
+        (Some(Form::File(mode)), Some(_), []) => {
+            format!("is written, with the permissions {mode:o}; not shown as text")
+        }
+        (Some(Form::File(mode)), Some(_), _) => format!("changes, to the permissions {mode:o}:"),
+        (None, Some(_), []) => "is written; how it differs cannot be shown as text".to_owned(),
+        (None, Some(_), _) => "changes:".to_owned(),
+    }
 }
 
 /// As many of `lines` as there is room for, from both ends.

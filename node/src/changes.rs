@@ -13,7 +13,7 @@ use crate::written::{Begun, Ended, Recorded, Step};
 /// The most bytes of a difference that are shown.
 const MOST_SHOWN: usize = 1 << 20;
 
-/// The changes of one file between which nobody else has changed it.
+/// The changes of one file between which nothing else has changed it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub(crate) struct Changed {
     /// From the workspace on.
@@ -26,7 +26,7 @@ pub(crate) struct Changed {
     pub(crate) before: Option<Digest>,
     /// The SHA-256 of what it held afterwards; none if there was none.
     pub(crate) after: Option<Digest>,
-    /// Writes of which nobody knows whether they were done.
+    /// Writes that have no known end.
     pub(crate) uncertain: Vec<Seq>,
     /// How it differs.
     pub(crate) difference: Shown,
@@ -82,7 +82,7 @@ struct Run {
     first: Seq,
     last: Seq,
     before: State,
-    /// What it holds now, or else what it held before a write that is under way or of which nobody knows.
+    /// What it holds now, or else what it held before a write that is under way or has no known end.
     now: State,
     /// What it may hold instead.
     uncertain: Vec<(Seq, State)>,
@@ -104,7 +104,7 @@ impl Changes {
             let known = self.run(&place.path).and_then(|run| run.holding(place.content));
             let bytes = kept.flatten().or_else(|| known.as_ref().and_then(|state| state.bytes.clone()));
             let held = State { digest: place.content, bytes };
-            // Without an end, what it was nobody else has made of it.
+            // Without an end: what it was, unless something else has changed it.
             match (known, self.run(&place.path)) {
                 (Some(_), Some(run)) => run.settle(&held),
                 _ => {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod openai;
+mod shell;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -15,6 +16,7 @@ use ephor_record::Retention;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 pub(crate) use self::openai::{Key, OpenAi};
+use self::shell::Shell;
 use crate::{bytes::Bytes, files};
 
 /// The name of the secret that is the key of the provider `openai`.
@@ -32,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) budget: BudgetLimits,
     pub(crate) policy: Policy,
     pub(crate) openai: OpenAi,
+    pub(crate) shell: Shell,
     pub(crate) chain: Chain,
     /// The time zone of the person: what "tomorrow" is counted in. UTC, if it is left out.
     zone: Option<String>,
@@ -48,6 +51,7 @@ impl Default for Config {
             budget: BudgetLimits::default(),
             policy: Policy::default(),
             openai: OpenAi::default(),
+            shell: Shell::default(),
             chain: Chain::default(),
             zone: None,
             agents: BTreeMap::new(),

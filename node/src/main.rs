@@ -32,6 +32,10 @@ mod written;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A command of an agent begins as this very program.
+    if ephor_confine::init::is_called() {
+        return ephor_confine::init::main();
+    }
     host::keep_little_memory();
     match commands::run() {
         Ok(code) => code,

@@ -120,7 +120,7 @@ fn put_back(path: &str, writes: &[Write]) -> Result<Option<(PutBack, Arguments)>
     let Some(kept) = &first.before else {
         return Err(format!("what entry {} replaced was not kept, so it cannot be put back", first.intent));
     };
-    // What the file may hold now: what was written last, or what was there before, where nobody knows whether it was.
+    // What the file may hold now: what was written last, or what was there before, where it is not known whether it was.
     let mut may_hold = BTreeSet::from([first.held]);
     for write in writes {
         if !may_hold.contains(&write.held) {

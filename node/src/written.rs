@@ -48,7 +48,7 @@ pub(crate) enum Ended {
     Done,
     /// Nothing was written.
     Undone,
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 

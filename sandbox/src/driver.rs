@@ -93,12 +93,8 @@ impl Driver for WasmDriver {
 }
 
 /// Follows the paths of a call that is to be judged.
-async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
-    let names: Vec<String> = sought.paths.iter().map(|(argument, _)| argument.clone()).collect();
-    let nowhere = |why: String| {
-        let found = |name: &String| Found::only(Located { argument: name.clone(), leads: Leads::Nowhere(why.clone()) });
-        names.iter().map(found).collect()
-    };
+pub(crate) async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
+    let paths = sought.paths.clone();
     let session = sought.session;
     let look = move |work: &Work| {
         let workspace = OpenWorkspace::open(sought.workspace.path()).map_err(|error| error.to_string())?;
@@ -120,14 +116,24 @@ async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
     };
     match engine.threads().run(Some(session), LOOK, look).await {
         Ok(Some(Ok(files))) => files,
-        Ok(Some(Err(why))) => nowhere(why),
-        Ok(None) => nowhere(SILENT.to_owned()),
-        Err(no_thread) => nowhere(no_thread.to_string()),
+        Ok(Some(Err(why))) => nowhere(&paths, &why),
+        Ok(None) => nowhere(&paths, SILENT),
+        Err(no_thread) => nowhere(&paths, &no_thread.to_string()),
     }
 }
 
+/// Paths that cannot be judged, and why.
+pub(crate) fn nowhere(paths: &[(String, String)], why: &str) -> Vec<Found> {
+    let leads = || Leads::Nowhere(why.to_owned());
+    paths.iter().map(|(argument, _)| Found::only(Located { argument: argument.clone(), leads: leads() })).collect()
+}
+
 /// The paths of a call, followed once more: each has to lead where it led when the call was judged.
-async fn held(engine: &Engine, task: &ToolTask, session: SessionId) -> Result<(OpenWorkspace, Vec<Held>), Failure> {
+pub(crate) async fn held(
+    engine: &Engine,
+    task: &ToolTask,
+    session: SessionId,
+) -> Result<(OpenWorkspace, Vec<Held>), Failure> {
     let (path, files, arguments) = (task.workspace.path().to_owned(), task.files.clone(), task.arguments.clone());
     let replaces = task.writes;
     let look = move |work: &Work| {
@@ -135,7 +141,7 @@ async fn held(engine: &Engine, task: &ToolTask, session: SessionId) -> Result<(O
             OpenWorkspace::open(&path).map_err(|error| Failure::new(FailureKind::Workspace, error.to_string()))?;
         let mut held = Vec::new();
         for Located { argument, leads } in &files {
-            let written = arguments.text(argument).unwrap_or_default();
+            let written = arguments.text_at(argument).unwrap_or_default();
             let found = follow(&workspace, written, replaces, &|| work.goes_on());
             match (leads, found) {
                 (Leads::To(judged), Ok(found)) if found.place.is_still(judged) => {

@@ -2,7 +2,7 @@
 //!
 //! So a person is shown the very content that will be written, an approval signs its digest, and the record knows what each file became.
 //! The guest works it out for itself when it runs, and the host puts in place only what was judged. For an edit both do it with the same
-//! pure crate; binding an approval to the digest of the file alone would let nobody see what becomes of it.
+//! pure crate; binding an approval to the digest of the file alone would not show what becomes of it.
 
 use crate::builtin::{self, Making};
 use crate::locate::{Held, plain, shown};
@@ -55,7 +55,7 @@ fn each(held: &mut [(&str, &mut Held)], argument: &str, made: impl Fn(&Held) -> 
     for (_, held) in held.iter_mut().filter(|(name, held)| *name == argument && is_file(held)) {
         let Some(new) = made(held) else { continue };
         let difference = if is_unseen(held) { Difference::default() } else { difference(held, new.as_deref()) };
-        held.place.makes = Some(Makes { content: new.as_deref().map(Digest::of), difference });
+        held.place.makes = Some(Makes { content: new.as_deref().map(Digest::of), difference, form: None });
     }
 }
 
@@ -66,7 +66,7 @@ fn moved(held: &mut [(&str, &mut Held)]) {
     let Some(content) = from.filter(|_| is_free) else { return };
     for (name, held) in held {
         let content = (*name == "to").then_some(content);
-        held.place.makes = Some(Makes { content, difference: Difference::default() });
+        held.place.makes = Some(Makes { content, difference: Difference::default(), form: None });
     }
 }
 
@@ -118,7 +118,7 @@ fn replacement(edit: &Value) -> Option<Replacement> {
 }
 
 /// As a person is shown it; no lines, if one of the two is not text or too large.
-fn difference(held: &Held, new: Bytes<'_>) -> Difference {
+pub(crate) fn difference(held: &Held, new: Bytes<'_>) -> Difference {
     const LOOK: Look =
         Look { columns: Difference::COLUMNS, lines: Difference::LINES, context: 1, spell: legible::line };
     let (Some(old), Some(new)) = (texts(held.content.as_deref()), texts(new)) else { return Difference::default() };

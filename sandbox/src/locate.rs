@@ -90,6 +90,15 @@ pub(crate) fn follow(
     following.end(replaces, go_on)
 }
 
+/// What is at `path` itself, link or not: neither read nor kept. The path has to go through no link.
+pub(crate) fn on_the_spot(workspace: &OpenWorkspace, path: &str) -> Result<Held, String> {
+    let handle = hold(workspace.root(), path).map_err(|error| failed(path, error))?;
+    let node = identity(&fstat(&handle).map_err(|error| failed(path, error))?);
+    let path = plain(path);
+    let place = Place { path, exists: true, node, names: 1, content: None, keeps: None, makes: None };
+    Ok(Held { place, handle: Arc::new(handle), content: None, mode: 0 })
+}
+
 /// Without `.`, and with `..` taken back by the text alone, as the tools have it.
 fn spelt(parts: VecDeque<String>) -> VecDeque<String> {
     let mut spelt = VecDeque::new();

@@ -191,19 +191,24 @@ pub enum ScanError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another version of Ephor wrote it, in a journal format that this one does not have. Nothing was written.
-    #[error(
-        "`{path}` is in journal format {found}, and this version of Ephor has format {known} alone: use the version that wrote it. \
-         Nothing was changed"
-    )]
-    OtherFormat {
-        /// Which file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The one known here.
-        known: u32,
-    },
+    /// Another version of Ephor wrote it. Nothing was written.
+    #[error(transparent)]
+    OtherFormat(#[from] OtherFormat),
+}
+
+/// A file is in a journal format of another version of Ephor.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{path}` is in journal format {found}, and this version of Ephor has format {known} alone: use the version that wrote it. \
+     Nothing was changed"
+)]
+pub struct OtherFormat {
+    /// Which file.
+    pub path: PathBuf,
+    /// Its format.
+    pub found: u32,
+    /// The one known here.
+    pub known: u32,
 }
 
 impl ScanError {

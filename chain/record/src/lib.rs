@@ -27,7 +27,7 @@ pub mod rules;
 pub mod snapshot;
 pub mod standing;
 
-pub use damage::{Damage, Finding, ScanError};
+pub use damage::{Damage, Finding, OtherFormat, ScanError};
 pub use document::Wanted;
 pub use entry::{Commitment, Entry};
 pub use fact::{

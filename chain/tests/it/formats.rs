@@ -72,13 +72,14 @@ fn a_journal_of_another_format_is_refused_by_name_and_left_alone() {
             memory.put(&segment, bytes);
             let before = memory.everything();
             match world.open() {
-                Err(error @ OpenError::OtherFormat { found, known: 2, .. }) if found == u32::from(format) => {
+                Err(OpenError::OtherFormat(error)) => {
+                    assert_eq!((error.found, error.known), (u32::from(format), 2));
                     assert!(error.to_string().contains("use the version that wrote it"), "{error}");
                 }
                 Err(other) => panic!("{other}"),
                 Ok(_) => panic!("it opened"),
             }
-            assert!(matches!(world.verify(None), Err(ScanError::OtherFormat { .. })));
+            assert!(matches!(world.verify(None), Err(ScanError::OtherFormat(_))));
             assert_eq!(memory.everything(), before);
         }
     }

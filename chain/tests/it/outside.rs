@@ -1,4 +1,4 @@
-//! A published log is verified by somebody who has nothing but its public files and a key, listed or not.
+//! An outsider verifies a published log with its public files and a key alone, listed or not.
 
 use std::{
     collections::BTreeMap,

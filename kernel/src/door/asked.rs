@@ -1,6 +1,6 @@
 //! An action with everything in it resolved and nothing decided.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Format,
@@ -64,8 +64,8 @@ pub(crate) struct ToolCall {
 
 impl ToolCall {
     fn new(task: ToolTask, tool: &Tool) -> Self {
-        let path = |name: &String| task.arguments.text(name).filter(|path| stays_inside(path));
-        let paths = tool.registration().paths.iter().filter_map(|name| Some((name.clone(), path(name)?.to_owned())));
+        let paths = tool.registration().paths.iter().filter_map(|name| task.arguments.texts(name)).flatten();
+        let paths = paths.filter(|(_, path)| stays_inside(path)).map(|(place, path)| (place, path.to_owned()));
         let (fault, paths): (_, Vec<_>) = (tool.validate(&task.arguments).err(), paths.collect());
         let reached = paths.is_empty().then(|| task.arguments.clone());
         Self { task, fault, paths, reached, kept: Vec::new() }
@@ -84,21 +84,26 @@ impl ToolCall {
 
     /// What it replaces, for the record; none if that was not kept. Only what the file held when the call was judged counts.
     pub(crate) fn kept(&self) -> Option<Vec<Kept>> {
+        let all: BTreeMap<&str, &Kept> = self.kept.iter().map(|kept| (kept.path.as_str(), kept)).collect();
         let of = |file: &Located| {
             let Leads::To(place) = &file.leads else { return None };
-            let kept = self.kept.iter().find(|kept| kept.path == place.path)?;
+            let kept = *all.get(place.path.as_str())?;
             (kept.held.as_deref().map(Digest::of) == place.content).then(|| kept.clone())
         };
         self.task.files.iter().map(of).collect()
     }
 
-    /// Its paths lead there.
+    /// Its paths lead there, each in its turn. Of a list each has to be the file's own.
     fn locate(&mut self, files: Vec<Located>) {
-        let reached = self.paths.iter().try_fold(self.task.arguments.clone(), |arguments, (name, written)| {
-            let Leads::To(place) = &files.iter().find(|file| file.argument == *name)?.leads else { return None };
-            let same = resolved(written) == place.path;
-            Some(if same { arguments } else { arguments.with_text(name, &place.path) })
-        });
+        let mut reached = (files.len() == self.paths.len()).then(|| self.task.arguments.clone());
+        for ((name, written), file) in self.paths.iter().zip(&files) {
+            reached = reached.and_then(|arguments| match &file.leads {
+                _ if file.argument != *name => None,
+                Leads::To(place) if resolved(written) == place.path => Some(arguments),
+                Leads::To(place) => (!name.contains('/')).then(|| arguments.with_text(name, &place.path)),
+                Leads::Nowhere(_) => None,
+            });
+        }
         (self.reached, self.task.files) = (reached, files);
     }
 
@@ -120,9 +125,8 @@ impl ToolCall {
     /// What a person should know of the files that it names.
     pub(crate) fn told(&self) -> Files {
         let Files { notes: mut told, mut changes } = Files::default();
-        for Located { argument, leads } in &self.task.files {
+        for ((_, written), Located { leads, .. }) in self.paths.iter().zip(&self.task.files) {
             let Leads::To(place) = leads else { continue };
-            let written = self.task.arguments.text(argument).unwrap_or_default();
             if resolved(written) != place.path {
                 told.push(format!("`{written}` leads to `{}`", place.path));
             }
@@ -631,11 +635,12 @@ fn plannable(session: &Session, gate: &Gate) -> Vec<ToolSpec> {
     entitled(session, gate).map(spec).collect()
 }
 
-/// The registrations of the tools the session is entitled to.
-pub(crate) fn entitled<'a>(session: &Session, gate: &'a Gate) -> impl Iterator<Item = &'a Registration> {
+/// The registrations of the tools the session is entitled to, but for those that are for other tools.
+fn entitled<'a>(session: &Session, gate: &'a Gate) -> impl Iterator<Item = &'a Registration> {
     let rights = session.spec.rights.intersect(&gate.policy().rights());
     let is_entitled = move |tool: &&Registration| {
-        rights.allow(tool.capability) && rights.are_for(&tool.name) && !gate.policy().never.contains(&tool.name)
+        let allowed = rights.allow(tool.capability) && rights.are_for(&tool.name);
+        allowed && !gate.policy().never.contains(&tool.name) && !tool.description.is_empty()
     };
     gate.registry().iter().filter(is_entitled)
 }

@@ -449,7 +449,7 @@ impl Session {
     /// A call was permitted.
     fn begin(&mut self, gate: &Gate, case: &Weighed<'_>, content: Option<&Content>) -> Result<(), String> {
         let Grounds { context, chosen, within, .. } = *case.grounds;
-        let (mut tool, mut rights) = (None, Rights::default());
+        let (mut tool, mut rights, mut integrity) = (None, Rights::default(), Integrity::Trusted);
         if case.action == ActionKind::Tool {
             let meant = Meant::recorded(self, gate, case.target, chosen, content)?;
             let (name, arguments) = meant.call().ok_or("a call was permitted that makes no sense")?;
@@ -460,6 +460,8 @@ impl Session {
                 let outer = self.calls.get(&within).map(|begun| begun.rights.clone()).unwrap_or_default();
                 rights = rights.intersect(&outer);
             }
+            // What it answers it has read, and by that it chooses its nested calls.
+            integrity = known.registration().integrity;
             let carried = self.table.carried(known, arguments);
             self.acts(gate, case, &meant, true);
             tool = Some((name.clone(), carried));
@@ -480,7 +482,7 @@ impl Session {
             (ActionKind::Model, Some(Content::Request(spans))) => (Integrity::Trusted, Some(spans.clone())),
             (ActionKind::Model, Some(Content::Prompt(spans))) => (self.integrity_of(spans), None),
             (ActionKind::Model, _) => (Integrity::Untrusted, None),
-            _ => (Integrity::Trusted, None),
+            _ => (integrity, None),
         };
         let tainted = self.is_tainted(chosen, within);
         let read = Read { integrity, confidentiality: context };

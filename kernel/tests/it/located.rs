@@ -228,8 +228,11 @@ async fn a_person_is_shown_what_a_call_makes_of_a_file_and_answers_to_that() {
 
 #[tokio::test]
 async fn what_a_call_makes_of_a_file_is_a_part_of_what_is_permitted() {
-    let makes =
-        |content: &[u8]| Makes { content: Some(ephor_base::Digest::of(content)), difference: Difference::default() };
+    let makes = |content: &[u8]| Makes {
+        content: Some(ephor_base::Digest::of(content)),
+        difference: Difference::default(),
+        form: None,
+    };
     let driver = Arc::new(Making(Mutex::new(makes(b"a"))));
     let mut setup = Setup::new();
     setup.tools.push((writer("t.write"), driver.clone()));

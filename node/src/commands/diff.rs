@@ -60,7 +60,7 @@ fn notes(changed: &Changed) -> Vec<String> {
     notes.extend(
         uncertain
             .iter()
-            .map(|seq| format!("{path}: nobody knows whether entry {seq} was done; it is shown as if it were")),
+            .map(|seq| format!("{path}: it is not known whether entry {seq} was done; it is shown as if it were")),
     );
     notes
 }

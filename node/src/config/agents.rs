@@ -10,6 +10,7 @@ use ephor_base::ToolName;
 use ephor_governance::evidence::{DEFAULT_P0, P0};
 use ephor_kernel::Appointments;
 use ephor_record::Appointment;
+use ephor_sandbox::{APPLY, SHELL};
 use serde::Deserialize;
 
 use crate::timetable::{self, BadTimetable};
@@ -80,7 +81,11 @@ pub(super) fn appointments(
                 "the agent `{name}` has the role `{role}`, which is not declared; correct it, or add `[roles.{role}]`"
             );
         }
-        let (agent, tools, planned) = (name.clone(), tools.clone(), *planner);
+        let (agent, mut tools, planned) = (name.clone(), tools.clone(), *planner);
+        // With commands comes what applies their changes.
+        if let Some(tools) = tools.as_mut().filter(|tools| tools.iter().any(|tool| tool.as_str() == SHELL)) {
+            tools.push(APPLY.parse()?);
+        }
         let zone = zone.clone().or_else(|| home.map(str::to_owned));
         all.push(Appointment { agent, p0: p0(&role), role, namespace, tools, zone, planned });
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use ephor_agents::AgentLoop;
 use ephor_base::{
     Capability, Clock, Confidentiality, Destinations, EffectVector, Flow, Format, Integrity, ModelRef, OperatorId,
-    Random, Reach, Registration, Secret, Seq, SessionId, ToolName, Workspace, files::Files,
+    Random, Reach, Registration, Repeat, Secret, Seq, SessionId, ToolName, Workspace, files::Files,
 };
 use ephor_chain::{
     Config as ChainConfig, KeyFile, Log, OpenError, Protection, Recovered, SigningKeys, Space,
@@ -24,7 +24,10 @@ use ephor_kernel::{
 };
 use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
 use ephor_record::{Appointment, Pin, RulingOn};
-use ephor_sandbox::{BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, WasmDriver, builtin_tools};
+use ephor_sandbox::{
+    BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, SHELL, ShellDriver, ShellSettings, WasmDriver,
+    builtin_tools, shell_tools,
+};
 use ephor_tlog::VerifierKeys;
 use tokio::sync::watch;
 
@@ -91,7 +94,8 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     enrol_first(home, &log, &*random).await?;
     let (models, key) = models(&config)?;
     let engine = Engine::new()?;
-    let Driven { drivers, tools, guest, watchers } = drivers(seal, &engine, &models)?;
+    let commands = config.shell.settings(&home.path().canonicalize().context("the home")?);
+    let Driven { drivers, tools, guest, watchers } = drivers(seal, &engine, &models, commands)?;
     let names: Vec<ToolName> = tools.iter().map(|tool| tool.name.clone()).collect();
     let registry = Registry::new(tools.into_iter().map(registration))?;
     let parts = DoorParts {
@@ -271,28 +275,41 @@ fn models(config: &Config) -> anyhow::Result<(Models, Key)> {
     Ok((Models::new(openai, egress), key))
 }
 
-fn drivers(seal: Secret<[u8; 32]>, engine: &Engine, models: &Models) -> anyhow::Result<Driven> {
+fn drivers(
+    seal: Secret<[u8; 32]>,
+    engine: &Engine,
+    models: &Models,
+    commands: ShellSettings,
+) -> anyhow::Result<Driven> {
     let cache = compiled_tools().map(|folder| CompiledCache::new(folder, seal));
-    let tools = builtin_tools()?;
+    let mut tools = builtin_tools()?;
     let guest = Guest::builtin(engine.clone(), cache)?;
     let served = tools.iter().map(|tool| (tool.name.clone(), guest.clone()));
     let wasm = WasmDriver::new(engine.clone(), served, may_hold_secrets);
     let wasm: Arc<dyn Driver> = Arc::new(wasm);
+    let scratch = commands.scratch.clone();
+    let shell = ShellDriver::new(engine.clone(), commands, may_hold_secrets);
+    let shell: Arc<dyn Driver> = Arc::new(shell.with_context(|| format!("`{}`", scratch.display()))?);
+    let commands = shell_tools()?;
+    let native = commands.iter().map(|tool| (tool.name.clone(), shell.clone()));
     let watchers = Arc::new(Watchers::default());
     let drivers = Drivers {
         model: Arc::new(models.clone()),
         reply: Arc::new(Console(watchers.clone())),
-        tools: tools.iter().map(|tool| (tool.name.clone(), wasm.clone())).collect(),
+        tools: tools.iter().map(|tool| (tool.name.clone(), wasm.clone())).chain(native).collect(),
     };
+    tools.extend(commands);
     Ok(Driven { drivers, tools, guest, watchers })
 }
 
-/// How values go through a built-in file tool: its answers are plain text, and what it writes stays in the workspace and can be undone.
-fn flow(capability: Capability) -> Flow {
-    if capability == Capability::FsWrite {
+/// How values go through a built-in tool: its answers are plain text, and what it writes stays in the workspace and can be undone. A
+/// command changes nothing by itself, but what it has applied would be applied twice.
+fn flow(tool: &BuiltinTool) -> Flow {
+    if tool.capability == Capability::FsWrite {
         Flow { destinations: Destinations::Of(Vec::new()), format: Format::Text, reversible: true, ..Flow::acts() }
     } else {
-        Flow { format: Format::Text, ..Flow::looks() }
+        let repeat = if tool.name.as_str() == SHELL { Repeat::Unsafe } else { Flow::looks().repeat };
+        Flow { format: Format::Text, repeat, ..Flow::looks() }
     }
 }
 
@@ -305,6 +322,8 @@ fn registration(tool: BuiltinTool) -> Registration {
         _ => EffectVector::new(0, 0, 100, 0, 0),
     };
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let flow = flow(&tool);
+    let nested = if tool.name.as_str() == SHELL { vec![Capability::FsWrite] } else { Vec::new() };
     Registration {
         name: tool.name,
         description: tool.description,
@@ -317,8 +336,8 @@ fn registration(tool: BuiltinTool) -> Registration {
         integrity: Integrity::Untrusted,
         confidentiality: Confidentiality::Internal,
         limits: tool.limits,
-        nested: Vec::new(),
-        flow: flow(tool.capability),
+        nested,
+        flow,
         reach: Reach::default(),
     }
 }

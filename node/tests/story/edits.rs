@@ -103,13 +103,13 @@ fn a_person_is_shown_what_becomes_of_the_file_and_permits_that_alone() {
     let up = place.up();
     let script = place.script(&[edits("a.txt", "two", "2\u{202e}"), end()]);
     let run = place.start(&["run", "--wait", "--json", "--model", &script, "go on"]);
-    wait_until("somebody is asked", || place.home.join("node.sock").exists() && place.tickets().len() == 1);
+    wait_until("an operator is asked", || place.home.join("node.sock").exists() && place.tickets().len() == 1);
     let ticket = place.tickets().remove(0);
     let text = ticket["text"].as_str().unwrap();
     let shown = "  \"a.txt\" changes:\n  @@ -1,3 +1,3 @@\n   one\n  -two\n  +2\\u202e\n   three\n";
     assert!(text.contains(shown), "{text}");
     assert!(text.lines().count() <= 21 && text.contains("path: \"a.txt\""), "{text}");
-    // Before the answer somebody else changes the file: what would be made of it now is not what was permitted.
+    // Before the answer another program changes the file: what would be made of it now is not what was permitted.
     place.file("a.txt", "two\n");
     place.run(&["approve", &ticket["ticket"].to_string()]).succeeded();
     drop(run.ended());
@@ -127,7 +127,7 @@ fn a_write_is_shown_as_what_it_changes() {
     let write = calls("fs.write", json!({"path": "a.txt", "content": changed}));
     let script = place.script(&[write, end()]);
     let run = place.start(&["run", "--wait", "--json", "--model", &script, "go on"]);
-    wait_until("somebody is asked", || place.home.join("node.sock").exists() && place.tickets().len() == 1);
+    wait_until("an operator is asked", || place.home.join("node.sock").exists() && place.tickets().len() == 1);
     let ticket = place.tickets().remove(0);
     let text = ticket["text"].as_str().unwrap();
     for line in ["  -line 7\n", "  +seven\n", "  -line 300\n", "path: \"a.txt\""] {

@@ -34,6 +34,7 @@ mod prune;
 mod quota;
 mod schedules;
 mod scripts;
+mod shell;
 mod signals;
 mod socket;
 mod terminal;

@@ -90,7 +90,7 @@ fn what_a_session_has_written_unasked_is_put_back_to_the_byte() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_since_stays() {
+fn what_something_else_has_changed_since_stays() {
     let place = Place::new().asks_as_it_comes();
     place.file("a.txt", "a");
     place.file("b.txt", "b");

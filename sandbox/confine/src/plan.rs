@@ -44,6 +44,9 @@ pub(crate) struct Plan {
     /// The port of the loopback whose listener the caller gets.
     #[n(9)]
     pub(crate) port: Option<u16>,
+    /// What the command does not see, relative to the workspace.
+    #[n(10)]
+    pub(crate) hidden: Vec<ByteVec>,
 }
 
 /// A folder, as it was when the request was made.

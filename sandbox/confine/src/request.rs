@@ -24,6 +24,10 @@ pub const MOST_VARIABLES: usize = 1_024;
 pub const MOST_BYTES: usize = 120 << 10;
 /// The most folders that can be declared.
 pub const MOST_FOLDERS: usize = 64;
+/// The most files and folders that can be hidden.
+pub const MOST_HIDDEN: usize = 4_096;
+/// The most bytes of their paths together.
+pub const MOST_HIDDEN_BYTES: usize = 1 << 20;
 
 /// Paths that the init stage mounts or hides itself.
 const RESERVED: [&str; 11] =
@@ -172,7 +176,10 @@ pub enum RequestError {
         /// The path.
         path: PathBuf,
     },
-    /// The working directory is not a relative path below the workspace.
+    /// More than [`MOST_HIDDEN`], or their paths have more than [`MOST_HIDDEN_BYTES`].
+    #[error("more than {MOST_HIDDEN} files and folders of the workspace would have to be hidden")]
+    Hidden,
+    /// It is not a relative path below the workspace.
     #[error("`{path}` is not a relative path below the workspace")]
     Directory {
         /// The path.
@@ -199,6 +206,7 @@ pub struct Request {
     accepted: BTreeSet<Lack>,
     cgroup: Option<PathBuf>,
     port: Option<NonZeroU16>,
+    hidden: Vec<PathBuf>,
 }
 
 impl Request {
@@ -239,6 +247,7 @@ impl Request {
             accepted: BTreeSet::new(),
             cgroup: None,
             port: None,
+            hidden: Vec::new(),
         };
         request.short()
     }
@@ -285,11 +294,23 @@ impl Request {
     /// # Errors
     /// [`RequestError::Directory`].
     pub fn directory(mut self, path: &Path) -> Result<Self, RequestError> {
-        let down = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if !down || path.as_os_str().len() > LONGEST_PATH || path.as_os_str().as_bytes().contains(&0) {
-            return Err(RequestError::Directory { path: path.into() });
+        self.directory = plan::path(&self.workspace.path).join(below(path)?);
+        Ok(self)
+    }
+
+    /// Hides a file or a folder of the workspace: the command finds something there that it can neither open nor change. Symbolic links
+    /// on the way are not followed; what is a link, or is gone when the command starts, is not hidden.
+    ///
+    /// # Errors
+    /// [`RequestError::Directory`] or [`RequestError::Hidden`].
+    pub fn hide(mut self, path: &Path) -> Result<Self, RequestError> {
+        let path = below(path)?;
+        let bytes: usize = self.hidden.iter().map(|other| other.as_os_str().len()).sum();
+        let all = bytes.saturating_add(path.as_os_str().len());
+        if path.as_os_str().is_empty() || self.hidden.len() >= MOST_HIDDEN || all > MOST_HIDDEN_BYTES {
+            return Err(RequestError::Hidden);
         }
-        self.directory = plan::path(&self.workspace.path).join(path);
+        self.hidden.push(path.into());
         Ok(self)
     }
 
@@ -374,6 +395,7 @@ impl Request {
                 temporary: self.limits.temporary,
             },
             port: self.port.map(NonZeroU16::get),
+            hidden: self.hidden.iter().map(bytes).collect(),
         }
     }
 
@@ -398,6 +420,15 @@ fn folder(path: &Path, how: How) -> Result<Folder, RequestError> {
         return Err(RequestError::NotCanonical { path: path.into() });
     }
     Ok(Folder { path: bytes(path), device: found.dev(), inode: found.ino(), how })
+}
+
+/// A relative path without `.`, `..` and NUL.
+fn below(path: &Path) -> Result<&Path, RequestError> {
+    let down = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !down || path.as_os_str().len() > LONGEST_PATH || path.as_os_str().as_bytes().contains(&0) {
+        return Err(RequestError::Directory { path: path.into() });
+    }
+    Ok(path)
 }
 
 fn allowed(folder: &Folder) -> Result<(), RequestError> {

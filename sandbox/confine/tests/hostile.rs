@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let mut tests = vec![
         test("the_root_holds_what_it_should", the_root_holds_what_it_should),
         test("no_path_leads_out", no_path_leads_out),
+        test("what_is_hidden_is_neither_read_nor_changed", what_is_hidden_is_neither_read_nor_changed),
         test("a_link_leads_to_nothing_of_the_host", a_link_leads_to_nothing_of_the_host),
         test("the_system_cannot_be_written", the_system_cannot_be_written),
         test("proc_is_its_own_and_read_only", proc_is_its_own_and_read_only),
@@ -94,6 +95,34 @@ fn the_root_holds_what_it_should() {
     let beyond: Vec<_> = root.lines().filter(|name| !expected.contains(name) && *name != top).collect();
     assert_eq!(beyond, Vec::<&str>::new());
     assert!(rest.ends_with("fd\nfull\nnull\nrandom\nshm\nstderr\nstdin\nstdout\nurandom\nzero\n"), "{rest}");
+}
+
+fn what_is_hidden_is_neither_read_nor_changed() {
+    let place = Place::new();
+    place.write(".env", "hunter2");
+    place.write("deep/.git/config", "hunter3");
+    place.write("plain", "plain");
+    symlink("deep/.git", place.workspace().join("link")).unwrap();
+    fs::hard_link(place.workspace().join("plain"), place.workspace().join("other")).unwrap();
+    let script = "cat .env deep/.git/config link/config; ls deep/.git; cp .env copy; mv .env moved; rm -rf .env deep; \
+                  chmod 777 .env deep/.git; echo x > .env; echo x > deep/.git/config; echo x > deep/.git/new; \
+                  umount .env; mount -t tmpfs none deep/.git; ln .env hard; cat plain; rm other";
+    let mut request = place.shell(script);
+    for hidden in [".env", "deep/.git", "gone/since", "link", "link/config"] {
+        request = request.hide(Path::new(hidden)).unwrap();
+    }
+    let ended = run(&request).unwrap();
+    let said = [ended.stdout.whole().unwrap(), ended.stderr.whole().unwrap()].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains("hunter") && said.contains("plain"), "{said}");
+    let changes = common::changes(&request).unwrap();
+    assert!(
+        changes.list().iter().all(|change| !change.path.starts_with(".env") && !change.path.starts_with("deep/.git"))
+    );
+    assert!(changes.list().iter().any(|change| change.path == Path::new("other")), "the rest can be changed");
+    for path in ["", "..", "/etc", "a/../b"] {
+        assert!(place.shell("true").hide(Path::new(path)).is_err(), "{path}");
+    }
 }
 
 fn no_path_leads_out() {

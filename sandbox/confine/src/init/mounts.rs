@@ -8,7 +8,7 @@ use std::{
     fs::{self, DirBuilder, File, Permissions},
     io,
     os::{
-        fd::AsFd,
+        fd::{AsFd, AsRawFd},
         unix::{
             ffi::OsStrExt,
             fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink},
@@ -18,7 +18,8 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2},
+    io::Errno,
     mount::{
         MountAttrFlags, MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
         mount_change, unmount,
@@ -82,6 +83,7 @@ pub(super) fn make(control: &Control, plan: &Plan) -> Result<(), GivenUp> {
         root.folder(control, folder)?;
     }
     root.folder(control, &plan.workspace)?;
+    root.hide(plan).map_err(lacks("hiding files of the workspace"))?;
     root.enter().map_err(lacks("exchanging the root"))
 }
 
@@ -197,6 +199,39 @@ impl Root {
         if folder.how == How::Overlay {
             overlay(&here, found.mode())
                 .map_err(|why| control.lacks(Mechanism::Overlay, "mounting the overlay", &why))?;
+        }
+        Ok(())
+    }
+
+    /// Mounts something empty and closed over each hidden path. What is held by its handle is what is hidden, so no link that is put on
+    /// the way leads elsewhere.
+    fn hide(&self, plan: &Plan) -> io::Result<()> {
+        if plan.hidden.is_empty() {
+            return Ok(());
+        }
+        let (file, folder) = (self.at("/dev/.hidden-file"), self.at("/dev/.hidden-folder"));
+        DirBuilder::new().mode(0o000).create(&folder)?;
+        File::create_new(&file)?.set_permissions(Permissions::from_mode(0o000))?;
+        let workspace = File::open(self.at(plan::path(&plan.workspace.path)))?;
+        for path in &plan.hidden {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let held = match openat2(&workspace, plan::path(path), flags, Mode::empty(), within) {
+                Ok(held) => held,
+                // Gone, or a link by now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                Err(why) => return Err(why.into()),
+            };
+            let cover = match FileType::from_raw_mode(fstat(&held)?.st_mode) {
+                FileType::Directory => &folder,
+                FileType::Symlink => continue,
+                _ => &file,
+            };
+            let on = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+            mount_bind(cover, &on)?;
+            // The handle is of what lies below; the name now leads to the mount.
+            let covered = openat2(&workspace, plan::path(path), flags, Mode::empty(), within)?;
+            sys::restrict(covered.as_fd(), u64::from(READ_ONLY.bits()), false)?;
         }
         Ok(())
     }

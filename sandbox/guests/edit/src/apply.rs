@@ -126,7 +126,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The line at which a hunk stands, from 0: not before `from`; of several the one that is nearest to where it says it is, shifted as
+    /// The line at which a hunk stands, from 0: not before `from`; of several the nearest to where it says it is, shifted as
     /// the one before, and of two the later, as git and patch have it.
     fn of(&self, hunk: &Hunk, from: usize, last: Shift) -> Result<usize, Hunkless> {
         let before = hunk.before();

@@ -1,4 +1,4 @@
-//! The place that a text comes nearest to which was not found, for whoever wrote it down wrongly.
+//! The place that a text comes nearest to which was not found, shown to the model that asked for it.
 
 use std::{collections::HashMap, fmt};
 
