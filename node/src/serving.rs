@@ -40,6 +40,7 @@ use crate::{
     terminal,
 };
 
+pub(crate) use authority::only_looks;
 pub(crate) use boot::accept_loss;
 pub(crate) use restoring::{Restored, restore};
 pub(crate) use upkeep::Upkeep;

@@ -155,6 +155,11 @@ impl<'a> Needed<'a> {
     }
 }
 
+/// Whether a request changes nothing, so that it can be asked of the next node where one ended before it answered.
+pub(crate) const fn only_looks(request: &Request) -> bool {
+    needed(request).act.is_none()
+}
+
 /// What a request takes.
 const fn needed(request: &Request) -> Needed<'_> {
     match request {

@@ -7,7 +7,7 @@ use crate::place::{Place, Running, wait_until};
 
 /// A model that takes a minute to answer.
 pub(crate) fn slow() -> Value {
-    json!({"text": "late", "delay_ms": 60_000})
+    json!({"text": "late", "delay_ms": 600_000})
 }
 
 pub(crate) fn rows(place: &Place, args: &[&str]) -> Vec<Value> {

@@ -37,9 +37,6 @@ pub(super) fn told(ended: &Ended, applied: &Applied) -> ToolAnswer {
         Applied::Not(why) => (true, format!("none of its changes is in the workspace: {why}")),
     };
     text.push_str(&format!("[{end}; {changes}]\n"));
-    for lacking in &ended.without {
-        text.push_str(&format!("[it ran without `{}`]\n", lacking.mechanism));
-    }
     ToolAnswer { text, failed }
 }
 
