@@ -97,7 +97,7 @@ pub struct Drivers {
 pub struct Patience {
     /// One model request; 300 s by default, as for a whole turn.
     pub model: Duration,
-    /// One tool call; 120 s by default. A registration may ask for less.
+    /// One tool call, with the calls in it and the answers they wait for; 900 s by default. A registration may ask for less.
     pub tool: Duration,
     /// Delivering a reply; 10 s by default.
     pub reply: Duration,
@@ -109,7 +109,7 @@ impl Default for Patience {
     fn default() -> Self {
         Self {
             model: Duration::from_secs(300),
-            tool: Duration::from_secs(120),
+            tool: Duration::from_secs(900),
             reply: Duration::from_secs(10),
             ticket: Duration::from_secs(300),
         }

@@ -105,6 +105,15 @@ pub(crate) enum Command {
     /// Enrol operators with credentials and roles of their own.
     #[command(subcommand)]
     Operator(Operator),
+    /// Say what this machine lacks that agents would need to run commands, and what to do about it.
+    Doctor(Doctor),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Doctor {
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Subcommand, Debug)]

@@ -6,6 +6,7 @@ mod budget;
 mod chain;
 mod dead;
 mod diff;
+mod doctor;
 mod gate;
 mod inspect;
 mod operator;
@@ -85,6 +86,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Command::Chain(args) => chain::chain(&home, args),
         Command::Gate(args) => gate::gate(args),
         Command::Policy(args) => policy::policy(&home, args),
+        Command::Doctor(args) => runtime(1)?.block_on(doctor::doctor(&home, &args)),
         Command::Operator(args) => runtime(1)?.block_on(operator::operator(&home, args)),
     }
 }

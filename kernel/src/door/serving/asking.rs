@@ -58,7 +58,7 @@ impl Serving {
     /// What an operator says to a deferred action: by a ruling that stands for this session, by a precedent unless `reuses` is
     /// false, or now, or not at all.
     pub(super) async fn ask(&self, asked: &Asked, verdict: &Verdict, reuses: bool) -> Result<Answer, Refusal> {
-        let (What::Tool(tool), None) = (&asked.what, &self.within) else {
+        let What::Tool(tool) = &asked.what else {
             return Ok(Answer { ruled: Ruled::Refuse, ruling: None });
         };
         let name = &tool.task.name;
