@@ -100,12 +100,8 @@ impl Arguments {
     /// The string at a place that [`Arguments::texts`] gave.
     #[must_use]
     pub fn text_at(&self, place: &str) -> Option<&str> {
-        let element = || {
-            let (key, at) = place.rsplit_once('/')?;
-            let all = if let Value::List(all) = self.0.get(key)? { all } else { return None };
-            if let Value::Text(text) = all.get(at.parse::<usize>().ok()?)? { Some(text.as_str()) } else { None }
-        };
-        element().or_else(|| self.text(place))
+        let key = place.rsplit_once('/').map_or(place, |(key, _)| key);
+        self.texts(key)?.into_iter().find(|(at, _)| at == place).map(|(_, text)| text)
     }
 
     /// Keys and values, sorted by key.
@@ -124,12 +120,6 @@ impl Arguments {
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&cbor::to_vec(self))
-    }
-}
-
-impl<'a> FromIterator<(&'a str, Value)> for Arguments {
-    fn from_iter<T: IntoIterator<Item = (&'a str, Value)>>(all: T) -> Self {
-        Self(all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ephor_base::{ExitReason, Pid, Seat};
+use ephor_base::{Pid, Seat};
 
 use crate::{
     chronicle::Chronicle,
     process::{Body, Embodied},
 };
 use ephor_runtime::{
-    ChildSpec, Listing, Started, Supervision, SupervisorSpec, Task,
-    supervisor::{Counted, Flags, Name, Refused, Restart, Shutdown, Target},
+    ChildSpec, Started, Supervision, SupervisorSpec, Task,
+    supervisor::{Flags, Name, Refused, Restart, Shutdown, Target},
 };
 
 /// A child of a branch (OTP `child_spec`).
@@ -99,12 +99,6 @@ pub struct Sprout {
 }
 
 impl Branch {
-    /// The PID of the incarnation that supervises now.
-    #[must_use]
-    pub fn pid(&self) -> Option<Pid> {
-        self.0.pid()
-    }
-
     /// Its seat.
     #[must_use]
     pub fn seat(&self) -> &Seat {
@@ -128,50 +122,12 @@ impl Branch {
         self.0.start_dynamic(body).await.and_then(sprout)
     }
 
-    /// Starts a child that does not run (OTP `restart_child/2`).
-    ///
-    /// # Errors
-    /// [`Refused`]
-    pub async fn restart(&self, name: &str) -> Result<Sprout, Refused> {
-        self.0.restart(Name::from(name)).await.and_then(sprout)
-    }
-
     /// Stops a child; its specification stays unless it is temporary (OTP `terminate_child/2`).
     ///
     /// # Errors
     /// [`Refused`]
     pub async fn terminate(&self, target: Target) -> Result<(), Refused> {
         self.0.terminate(target).await
-    }
-
-    /// Removes the specification of a child that does not run (OTP `delete_child/2`).
-    ///
-    /// # Errors
-    /// [`Refused`]
-    pub async fn delete(&self, name: &str) -> Result<(), Refused> {
-        self.0.delete(Name::from(name)).await
-    }
-
-    /// Lists the children, the last started first (OTP `which_children/1`).
-    ///
-    /// # Errors
-    /// [`Refused::Stopping`]
-    pub async fn which(&self) -> Result<Vec<Listing>, Refused> {
-        self.0.which().await
-    }
-
-    /// Counts the children (OTP `count_children/1`).
-    ///
-    /// # Errors
-    /// [`Refused::Stopping`]
-    pub async fn count(&self) -> Result<Counted, Refused> {
-        self.0.count().await
-    }
-
-    /// Asks it to stop its children, the last started first, and then itself; gives what it exited with. What follows is for
-    /// its own supervisor to decide. `None` if no process fills the seat.
-    pub async fn stop(&self) -> Option<ExitReason> {
-        self.0.stop().await
     }
 }
 

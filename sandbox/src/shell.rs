@@ -21,8 +21,8 @@ use std::{
 };
 
 use ephor_base::{
-    Arguments, Budget, Failure, FailureKind, Leads, Product, SessionId, Task, ToolAnswer, ToolTask, arguments::Value,
-    legible,
+    Arguments, Budget, Failure, FailureKind, Leads, MalformedArguments, Product, SessionId, Task, ToolAnswer, ToolTask,
+    arguments::Value, legible,
 };
 use ephor_confine::{
     Access, Ended, Event, Lack, Limits, Request, Workspace,
@@ -31,6 +31,7 @@ use ephor_confine::{
 use ephor_kernel::{
     CallContext, Driver, DriverResult, Estimate, Found, Locating, Permit, PreviewItem, Running, Sought,
 };
+use serde_json::json;
 
 use self::changes::Pending;
 pub use self::tools::{APPLY, SHELL, shell_tools};
@@ -161,13 +162,13 @@ impl ShellDriver {
             Err(failure) => return Applied::Not(failure.message().to_owned()),
         };
         let call = permit.call().to_string();
-        let arguments = arguments(&call, pending.paths());
+        let (tool, arguments) = match (APPLY.parse(), arguments(&call, pending.paths())) {
+            (Ok(tool), Ok(arguments)) => (tool, arguments),
+            (Err(error), _) => return Applied::Not(said(&error)),
+            (_, Err(error)) => return Applied::Not(said(&error)),
+        };
         self.runs().pending.insert(call.clone(), pending.clone());
         let waits = Waits { driver: self, call };
-        let tool = match APPLY.parse() {
-            Ok(tool) => tool,
-            Err(error) => return Applied::Not(said(&error)),
-        };
         let outcome = context.nested(tool, arguments).await;
         drop(waits);
         Applied::of(outcome, &pending)
@@ -351,9 +352,9 @@ async fn run(request: &Request, context: &CallContext) -> Result<Ended, Failure>
     }
 }
 
-fn arguments<'a>(call: &str, paths: impl Iterator<Item = &'a str>) -> Arguments {
-    let paths: Vec<Value> = paths.map(|path| Value::Text(path.to_owned())).collect();
-    [("call", Value::Text(call.to_owned())), ("paths", Value::List(paths))].into_iter().collect()
+/// The arguments of the call that applies these paths.
+fn arguments<'a>(call: &str, paths: impl Iterator<Item = &'a str>) -> Result<Arguments, MalformedArguments> {
+    Arguments::parse(&json!({ "call": call, "paths": paths.collect::<Vec<_>>() }).to_string())
 }
 
 /// An error with its causes, in one line.

@@ -205,6 +205,7 @@ async fn a_person_is_shown_what_a_call_makes_of_a_file_and_answers_to_that() {
     let makes = |content: Option<&[u8]>, lines: Vec<String>| Makes {
         content: content.map(ephor_base::Digest::of),
         difference: Difference::new(lines).unwrap(),
+        form: None,
     };
     let lines = |count: usize| (0..count).map(|at| format!("+{at}{}", "x".repeat(70))).collect::<Vec<_>>();
     let short = asked_about(makes(Some(b"a"), vec!["-b".to_owned(), "+a".to_owned()]), "").await;
