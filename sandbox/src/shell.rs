@@ -25,13 +25,14 @@ use ephor_base::{
     arguments::Value, legible,
 };
 use ephor_confine::{
-    Access, Ended, Event, Lack, Limits, Request, Workspace,
+    Access, End, Ended, Event, Lack, Limits, Request, Workspace,
     overlay::{self, Bounds, Changes},
 };
 use ephor_kernel::{
     CallContext, Driver, DriverResult, Estimate, Found, Locating, Permit, PreviewItem, Running, Sought,
 };
 use serde_json::json;
+use tokio::sync::Notify;
 
 use self::changes::Pending;
 pub use self::tools::{APPLY, SHELL, shell_tools};
@@ -44,8 +45,12 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(120);
 /// What is left of the time of a call, once its command has ended, to look at what it changed and to apply it.
 const RESERVE: Duration = Duration::from_secs(30);
-/// How often what a command says last is shown.
-const BEAT: Duration = Duration::from_secs(1);
+/// How often it is looked at a command that runs.
+const BEAT: Duration = Duration::from_millis(200);
+/// After how many of these what it says last is shown.
+const BEATS_SHOWN: u64 = 5;
+/// A command ends where its disk, which may be that of the record, has less than this left, or less than a tenth.
+const DISK_KEPT: u64 = 1 << 30;
 /// The characters of it that are shown.
 const LAST_LINE: usize = 120;
 /// How long a command may run if its call does not say.
@@ -338,18 +343,42 @@ async fn run(request: &Request, context: &CallContext) -> Result<Ended, Failure>
                 legible::line(line).chars().take(LAST_LINE).collect();
         }
     };
-    let mut running = pin!(ephor_confine::run(request, &seen, context.cancelled()));
-    let mut seconds = 0_u64;
-    loop {
-        match tokio::time::timeout(BEAT, running.as_mut()).await {
-            Ok(ended) => return ended.map_err(|error| Failure::new(FailureKind::Crashed, said(&error))),
-            Err(_) => {
-                seconds = seconds.saturating_add(BEAT.as_secs());
-                let line = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                context.preview().show(PreviewItem::Progress(format!("running for {seconds} s: {line}"))).await;
-            }
+    let full = Notify::new();
+    let stop = async {
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = full.notified() => {}
+        }
+    };
+    let mut running = pin!(ephor_confine::run(request, &seen, stop));
+    for beat in 1_u64.. {
+        if let Ok(ended) = tokio::time::timeout(BEAT, running.as_mut()).await {
+            let is_full = is_full(&request.upper());
+            return match ended {
+                Ok(Ended { end: End::Stopped, .. }) if is_full => {
+                    Err(Failure::new(FailureKind::Output, "it was ended: it had nearly filled the disk"))
+                }
+                ended => ended.map_err(|error| Failure::new(FailureKind::Crashed, said(&error))),
+            };
+        }
+        if is_full(&request.upper()) {
+            full.notify_one();
+        }
+        if beat % BEATS_SHOWN == 0 {
+            let line = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let seconds = beat / BEATS_SHOWN;
+            context.preview().show(PreviewItem::Progress(format!("running for {seconds} s: {line}"))).await;
         }
     }
+    Err(Failure::new(FailureKind::Crashed, "the command has no end"))
+}
+
+/// Whether there is little room left on the disk of this folder.
+fn is_full(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|disk| {
+        let (free, all) = (disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize));
+        free < DISK_KEPT.min(all / 10)
+    })
 }
 
 /// The arguments of the call that applies these paths.

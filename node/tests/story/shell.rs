@@ -91,12 +91,14 @@ fn a_command_sees_no_secret_unless_its_call_names_it_which_asks() {
     let script = [
         shell(&peek),
         shell("rm -f .env; mv deep gone; chmod 644 .env; echo x >> .env"),
+        // What lies around a secret shows none.
+        shell_with(json!({"command": "cat .env deep/.ssh/id_ed25519", "shows": [".", "deep", "plain.txt"]})),
         shell_with(json!({"command": "cat .env", "shows": [".env"]})),
         end(),
     ];
     let ran = place.play(&[], &script).unasked();
     let texts = answers(&ran);
-    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert_eq!(texts.len(), 3, "{texts:?}");
     assert!(texts[0].contains("plain\n") && !texts.concat().contains("hunter"), "{texts:?}");
     assert!(!ran.stdout.contains("hunter") && !ran.stderr.contains("hunter"), "{ran}");
     assert_eq!(fs::read_to_string(place.workspace.join(".env")).unwrap(), "TOKEN=hunter2\n");

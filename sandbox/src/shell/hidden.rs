@@ -7,17 +7,20 @@ use crate::locate::shown;
 /// The most files and folders that are looked at.
 const MOST_ENTRIES: usize = 5_000_000;
 
-/// The files and folders below `workspace` for which `withheld` holds, but for those in `shows` and what lies below these. Follows no link.
+/// The files and folders below `workspace` for which `withheld` holds, but for those in `shows` and what lies below these. What is in
+/// `shows` and not withheld itself, such as a folder around such a file, shows nothing: the call was not judged by that file. Follows no
+/// link.
 ///
 /// # Errors
 /// A folder cannot be read, or there are too many entries: a sentence.
 pub(super) fn find(workspace: &Path, withheld: fn(&str) -> bool, shows: &[String]) -> Result<Vec<PathBuf>, String> {
+    let shows: Vec<&String> = shows.iter().filter(|path| withheld(path)).collect();
     let mut hidden = Vec::new();
-    // Each with whether it lies in a folder that is withheld.
-    let mut folders = vec![(String::new(), false)];
+    // Each as it is opened, and as it is judged.
+    let mut folders = vec![(PathBuf::new(), String::new())];
     let mut entries = 0_usize;
-    while let Some((folder, within)) = folders.pop() {
-        let failed = |error: std::io::Error| format!("`{}` cannot be looked at: {error}", shown(&folder));
+    while let Some((folder, judged)) = folders.pop() {
+        let failed = |error: std::io::Error| format!("`{}` cannot be looked at: {error}", shown(&judged));
         let list = match workspace.join(&folder).read_dir() {
             Ok(list) => list,
             // Closed to us, it is closed to the command too.
@@ -33,16 +36,16 @@ pub(super) fn find(workspace: &Path, withheld: fn(&str) -> bool, shows: &[String
             }
             let kind = entry.file_type().map_err(failed)?;
             let name = entry.file_name();
-            let path = join(&folder, &name.to_string_lossy());
-            let is_shown = shows.iter().any(|shown| shown == "." || is_below(&path, shown));
+            let path = join(&judged, &name.to_string_lossy());
+            let is_shown = shows.iter().any(|shown| is_below(&path, shown));
             if kind.is_symlink() || is_shown {
                 continue;
             }
             let leads_to_shown = kind.is_dir() && shows.iter().any(|shown| is_below(shown, &path));
-            match within || withheld(&path) {
-                true if !leads_to_shown => hidden.push(Path::new(&folder).join(name)),
-                inside if kind.is_dir() => folders.push((path, inside)),
-                _ => {}
+            if withheld(&path) && !leads_to_shown {
+                hidden.push(folder.join(name));
+            } else if kind.is_dir() {
+                folders.push((folder.join(name), path));
             }
         }
     }
