@@ -169,8 +169,8 @@ impl Room {
         let kind = fields.required_text("type")?;
         Ok(match kind.as_str() {
             "text" => self.text(fields.required_text("text")?).map(Part::Text),
-            "image" => self.media(&mut fields, "data")?.map(Part::Image),
-            "audio" => self.media(&mut fields, "data")?.map(Part::Audio),
+            "image" => self.data(&mut fields)?.map(Part::Image),
+            "audio" => self.data(&mut fields)?.map(Part::Audio),
             "resource_link" => self.link(&mut fields)?,
             "resource" => self.resource(&mut fields)?,
             _ => self.whole(beginning(&kind, 64)).map(Part::Unknown),
@@ -199,16 +199,21 @@ impl Room {
         None
     }
 
-    fn media(&mut self, fields: &mut Fields, name: &str) -> Result<Option<Media>, Lie> {
-        let data = fields.required_text(name)?;
+    /// The bytes that `data` is, which stands in `fields` as `name`.
+    fn media(&mut self, fields: &mut Fields, name: &str, data: &str) -> Result<Option<Media>, Lie> {
         let kind = beginning(&fields.text("mimeType")?.unwrap_or_default(), 128);
-        let bytes = STANDARD.decode(&data).map_err(|_| Lie::new(fields.place(name), "base64"))?;
+        let bytes = STANDARD.decode(data).map_err(|_| Lie::new(fields.place(name), "base64"))?;
         if bytes.len() > self.left {
             self.omit(data.len());
             return Ok(None);
         }
         self.left = self.left.saturating_sub(bytes.len());
         Ok(Some(Media { kind, bytes }))
+    }
+
+    fn data(&mut self, fields: &mut Fields) -> Result<Option<Media>, Lie> {
+        let data = fields.required_text("data")?;
+        self.media(fields, "data", &data)
     }
 
     fn link(&mut self, fields: &mut Fields) -> Result<Option<Part>, Lie> {
@@ -223,8 +228,8 @@ impl Room {
         let mut inner = fields.fields("resource")?.ok_or_else(|| Lie::new(place, "an object"))?;
         let uri = inner.required_text("uri")?;
         let Some(uri) = self.whole(uri) else { return Ok(None) };
-        if inner.has("blob") {
-            return Ok(self.media(&mut inner, "blob")?.map(|media| Part::BinaryResource { uri, media }));
+        if let Some(data) = inner.text("blob")? {
+            return Ok(self.media(&mut inner, "blob", &data)?.map(|media| Part::BinaryResource { uri, media }));
         }
         let text = inner.required_text("text")?;
         Ok(self.text(text).map(|text| Part::TextResource { uri, text }))

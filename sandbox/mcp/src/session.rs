@@ -224,6 +224,11 @@ impl Session {
         Look { progress, end }
     }
 
+    /// Forgets a request.
+    pub(crate) fn retire(&mut self, id: u64) {
+        self.pending.remove(&id);
+    }
+
     /// Gives a request up. What is not yet written is not sent; of what was, the server is told.
     pub(crate) fn give_up(&mut self, id: u64) {
         let Some(pending) = self.pending.remove(&id) else { return };

@@ -4,7 +4,7 @@ use ephor_base::arguments::Value;
 
 use super::{
     Client,
-    error::CallError,
+    error::{CallError, HttpFault},
     link::{Link, Waiting},
 };
 use crate::{
@@ -43,22 +43,36 @@ pub(super) async fn ask(
     let body = request(waiting.id, method, with_context(params, revision, method, waiting.id));
     let most = link.limits().message_bytes;
     if body.len() > most {
+        waiting.retire();
         return Err(CallError::Large { bytes: body.len(), most });
     }
     let outcome = match link {
         Link::Stream(shared) => {
             if !shared.with(|session| session.send(waiting.id, body)) {
+                waiting.retire();
                 return Err(CallError::Busy);
             }
             waiting.end(progress).await?
         }
-        Link::Http(http) => http.exchange(&waiting, revision, method, headers, body, progress).await?,
+        Link::Http(http) => {
+            let outcome = http.exchange(&waiting, revision, method, headers, body, progress).await;
+            outcome.inspect_err(|error| {
+                if !may_go_on(error) {
+                    waiting.retire();
+                }
+            })?
+        }
     };
     match outcome {
         Outcome::Result(result) => complete(result),
         Outcome::Refusal(refusal) => Err(refusal.into()),
         Outcome::Lie(lie) => Err(lie.into()),
     }
+}
+
+/// Whether a server may still be at work on a request whose exchange has failed so.
+const fn may_go_on(error: &CallError) -> bool {
+    matches!(error, CallError::Closed(_) | CallError::Http(HttpFault::Broken(_)))
 }
 
 /// The parameters, with what the revision has stand beside them.

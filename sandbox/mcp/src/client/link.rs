@@ -96,6 +96,11 @@ impl<'a> Waiting<'a> {
         look.end
     }
 
+    /// Waits no more, and says nothing of it: the server is done with it.
+    pub(super) fn retire(&self) {
+        self.shared.with(|session| session.retire(self.id));
+    }
+
     /// Waits for the end.
     pub(super) async fn end(&self, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Outcome, Closed> {
         poll_fn(|context| self.look(Some(context.waker()), progress).map_or(Poll::Pending, Poll::Ready)).await

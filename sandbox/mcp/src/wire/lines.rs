@@ -13,13 +13,20 @@ pub struct TooLong {
 pub struct Lines {
     line: Vec<u8>,
     most: usize,
+    /// What a line may have beside the message in it.
+    frame: usize,
 }
 
 impl Lines {
     /// No bytes yet; lines of at most `most` bytes.
     #[must_use]
     pub const fn new(most: usize) -> Self {
-        Self { line: Vec::new(), most }
+        Self { line: Vec::new(), most, frame: 0 }
+    }
+
+    /// Lines that have up to `frame` bytes beside a message.
+    pub(super) const fn framed(most: usize, frame: usize) -> Self {
+        Self { line: Vec::new(), most, frame }
     }
 
     /// Takes the next bytes and gives each whole line, without its end, to `each`.
@@ -43,7 +50,7 @@ impl Lines {
     }
 
     fn keep(&mut self, piece: &[u8]) -> Result<(), TooLong> {
-        if piece.len() > self.most.saturating_sub(self.line.len()) {
+        if piece.len() > self.most.saturating_add(self.frame).saturating_sub(self.line.len()) {
             return Err(TooLong { most: self.most });
         }
         self.line.extend_from_slice(piece);

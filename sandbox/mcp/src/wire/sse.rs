@@ -2,6 +2,9 @@
 
 use super::lines::{Lines, TooLong};
 
+/// The bytes that a line of an event may have beside its data: `data: ` and a byte order mark take nine.
+const FRAME: usize = 64;
+
 /// Cuts a body into the data of its events, wherever its bytes are cut. It holds one event at most.
 ///
 /// Lines may end in LF, CR LF or CR. Names, ids and times of events are read over: MCP's messages stand in unnamed events, or in those
@@ -22,7 +25,7 @@ impl Events {
     #[must_use]
     pub const fn new(most: usize) -> Self {
         Self {
-            lines: Lines::new(most.saturating_add(64)),
+            lines: Lines::framed(most, FRAME),
             data: Vec::new(),
             most,
             has_data: false,

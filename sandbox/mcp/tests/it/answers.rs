@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::server::{SMALL, call, said, served, text};
 
-/// What comes of a call whose answer is this line, `ID` standing for its id.
+/// What comes of a call whose answer is this line, `@@` standing for its id.
 fn answered(line: &str) -> Result<Answer, CallError> {
     let script = async |end: &mut super::server::End| {
         let (id, _) = end.request("tools/call").await;
-        end.raw(line.replace("ID", &id.to_string()).as_bytes()).await;
+        end.raw(line.replace("@@", &id.to_string()).as_bytes()).await;
         end.raw(b"\n").await;
         end.left().await;
     };
@@ -19,7 +19,7 @@ fn answered(line: &str) -> Result<Answer, CallError> {
 }
 
 fn with(result: &Value) -> Result<Answer, CallError> {
-    answered(&json!({"jsonrpc": "2.0", "id": "ID", "result": result}).to_string().replace("\"ID\"", "ID"))
+    answered(&json!({"jsonrpc": "2.0", "id": "@@", "result": result}).to_string().replace("\"@@\"", "@@"))
 }
 
 /// The place of the lie.
@@ -33,17 +33,17 @@ fn lie(result: Result<Answer, CallError>) -> String {
 #[test]
 fn an_answer_that_is_none_fails_its_call_at_once() {
     let cases = [
-        (r#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"m"}}"#, "message"),
-        (r#"{"jsonrpc":"2.0","id":ID}"#, "message"),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":null}"#, "message"),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":[]}"#, "message.result"),
-        (r#"{"jsonrpc":"2.0","id":ID,"result":"done"}"#, "message.result"),
-        (r#"{"jsonrpc":"1.0","id":ID,"result":{}}"#, "message.jsonrpc"),
-        (r#"{"id":ID,"result":{}}"#, "message.jsonrpc"),
-        (r#"{"jsonrpc":"2.0","id":ID,"error":"no"}"#, "message.error"),
-        (r#"{"jsonrpc":"2.0","id":ID,"error":{"message":"no"}}"#, "message.error.code"),
-        (r#"{"jsonrpc":"2.0","id":ID,"error":{"code":1.5,"message":"no"}}"#, "message.error.code"),
-        (r#"{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":2}}"#, "message.error.message"),
+        (r#"{"jsonrpc":"2.0","id":@@,"result":{},"error":{"code":1,"message":"m"}}"#, "message"),
+        (r#"{"jsonrpc":"2.0","id":@@}"#, "message"),
+        (r#"{"jsonrpc":"2.0","id":@@,"result":null}"#, "message"),
+        (r#"{"jsonrpc":"2.0","id":@@,"result":[]}"#, "message.result"),
+        (r#"{"jsonrpc":"2.0","id":@@,"result":"done"}"#, "message.result"),
+        (r#"{"jsonrpc":"1.0","id":@@,"result":{}}"#, "message.jsonrpc"),
+        (r#"{"id":@@,"result":{}}"#, "message.jsonrpc"),
+        (r#"{"jsonrpc":"2.0","id":@@,"error":"no"}"#, "message.error"),
+        (r#"{"jsonrpc":"2.0","id":@@,"error":{"message":"no"}}"#, "message.error.code"),
+        (r#"{"jsonrpc":"2.0","id":@@,"error":{"code":1.5,"message":"no"}}"#, "message.error.code"),
+        (r#"{"jsonrpc":"2.0","id":@@,"error":{"code":1,"message":2}}"#, "message.error.message"),
     ];
     for (line, place) in cases {
         assert_eq!(lie(answered(line)), place, "{line}");
@@ -80,8 +80,8 @@ fn a_server_that_wants_more_input_is_not_given_it() {
 
 #[test]
 fn a_refusal_is_told_in_the_servers_words_cut_and_without_hidden_characters() {
-    let line = json!({"jsonrpc": "2.0", "id": "ID", "error": {"code": -7, "message": format!("\u{1b}[2J{}", "x".repeat(500))}});
-    let error = answered(&line.to_string().replace("\"ID\"", "ID")).unwrap_err();
+    let line = json!({"jsonrpc": "2.0", "id": "@@", "error": {"code": -7, "message": format!("\u{1b}[2J{}", "x".repeat(500))}});
+    let error = answered(&line.to_string().replace("\"@@\"", "@@")).unwrap_err();
     let CallError::Refused(refusal) = &error else { panic!("{error:?}") };
     assert_eq!((refusal.code, refusal.message.as_untrusted().len()), (-7, SMALL.text_bytes));
     assert!(error.to_string().contains("\\u001b[2J") && !error.to_string().contains('\u{1b}'), "{error}");

@@ -84,7 +84,7 @@ impl Post for Web {
             }
             let body = stream::iter(all);
             let body = if reply.hangs { body.chain(stream::pending()).boxed() } else { body.boxed() };
-            let body = body.inspect(move |_| drop(&counted)).boxed();
+            let body = body.inspect(move |_| _ = &counted).boxed();
             let headers = reply.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
             Ok(Response { status: reply.status, headers, body })
         }
@@ -198,16 +198,15 @@ fn a_refusal_is_read_from_a_status_that_is_none_of_success() {
 #[test]
 fn an_answer_on_the_response_of_another_request_is_not_taken() {
     block_on(async {
-        // The second call's id is 3; the first response claims to answer it.
-        let stolen = json!({"jsonrpc": "2.0", "id": 3, "result": text("stolen")});
+        // The response of the second claims to answer the first, which still waits.
+        let stolen = json!({"jsonrpc": "2.0", "id": 2, "result": text("stolen")});
         let hanging = Reply { hangs: true, ..Reply::events(&[]) };
-        let (client, _web) = served([hanging, Reply::events(&[stolen]), Reply::events(&[result(&text("own"))])]).await;
-        {
-            let mut first = Box::pin(call(&client));
-            assert!(futures_util::poll!(&mut first).is_pending());
-        }
-        // 2 was given up; its cancellation takes a reply before 3 is asked.
+        let (client, _web) = served([hanging, Reply::events(&[stolen, result(&text("own"))])]).await;
+        let mut first = Box::pin(call(&client));
+        assert!(futures_util::poll!(&mut first).is_pending());
         assert_eq!(said(call(&client).await), "own");
+        assert!(futures_util::poll!(&mut first).is_pending());
+        assert_eq!(client.notices().stray, 1);
     });
     block_on(async {
         let other = json!({"jsonrpc": "2.0", "id": 2, "result": text("late")});
@@ -222,10 +221,16 @@ fn an_answer_on_the_response_of_another_request_is_not_taken() {
 fn a_flood_on_a_response_ends_that_call_alone() {
     let note = json!({"jsonrpc": "2.0", "method": "notifications/made/up"});
     block_on(async {
-        let (client, _web) = served([Reply::events(&vec![note; 30]), Reply::json(200, &result(&text("on")))]).await;
+        let (client, web) = served([
+            Reply::events(&vec![note; 30]),
+            Reply { status: 202, ..Reply::default() },
+            Reply::json(200, &result(&text("on"))),
+        ])
+        .await;
         let flooded = call(&client).await;
         assert!(matches!(flooded, Err(CallError::Closed(Closed::Flooded { most: 20 }))), "{flooded:?}");
         assert_eq!(said(call(&client).await), "on");
+        assert_eq!(web.methods()[2..], ["tools/call", "notifications/cancelled", "tools/call"]);
     });
 }
 
