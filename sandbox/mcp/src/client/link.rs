@@ -48,7 +48,7 @@ impl Shared {
 /// The way to a server. Dropped, the server is let go.
 pub(super) enum Link {
     Stream(std::sync::Arc<Shared>),
-    Http(HttpLink),
+    Http(Box<HttpLink>),
 }
 
 impl Link {

@@ -52,7 +52,7 @@ impl Connection {
     /// Over HTTP: each message is posted.
     #[must_use]
     pub fn over_http(post: Arc<dyn Post>, limits: Limits) -> Self {
-        Self { link: Arc::new(Link::Http(HttpLink::new(post, limits))) }
+        Self { link: Arc::new(Link::Http(Box::new(HttpLink::new(post, limits)))) }
     }
 
     /// Agrees with the server on a revision. A server that says nothing is waited for: the deadline is the caller's.

@@ -141,9 +141,9 @@ fn called(reply: Reply) -> Result<String, CallError> {
 fn an_answer_comes_as_a_body_or_as_an_event() {
     let done = result(&text("done"));
     assert_eq!(called(Reply::json(200, &done)).unwrap(), "done");
-    assert_eq!(called(Reply::events(&[done.clone()])).unwrap(), "done");
+    assert_eq!(called(Reply::events(std::slice::from_ref(&done))).unwrap(), "done");
     // It counts when it has come, whether the body ends or not.
-    assert_eq!(called(Reply { hangs: true, ..Reply::events(&[done.clone()]) }).unwrap(), "done");
+    assert_eq!(called(Reply { hangs: true, ..Reply::events(std::slice::from_ref(&done)) }).unwrap(), "done");
     // Byte by byte it is the same.
     let bytes = format!("data: {}\n\n", done.to_string().replace("\"ID\"", "2"));
     let pieces = bytes.bytes().map(|byte| vec![byte]).collect();

@@ -125,17 +125,19 @@ fn the_git_server_tells_of_a_repository() {
     git(&["init", "-q", "-b", "main"]);
     std::fs::write(place.join("new.txt"), "new").unwrap();
     let repository = place.to_str().unwrap();
-    let mut command = Command::new(folder.join("venv/bin/mcp-server-git"));
-    command.args(["--repository", repository]);
-    over_stdio(command, Opening::Handshake, async |client| {
-        let list = tools(&client, "git").await;
-        let status = called(&client, named(&list, "mcp.git.git_status"), json!({"repo_path": repository})).await;
-        assert!(status.contains("new.txt"), "{status}");
-        let bad =
-            client.call(named(&list, "mcp.git.git_status"), &arguments(json!({"repo_path": 5})), &mut |_| ()).await;
-        println!("  a lie of ours: {bad:?}");
-        println!("  {:?}", client.notices());
-    });
+    for opening in [Opening::Handshake, Opening::Discovery] {
+        let mut command = Command::new(folder.join("venv/bin/mcp-server-git"));
+        command.args(["--repository", repository]);
+        over_stdio(command, opening, async |client| {
+            let list = tools(&client, "git").await;
+            let status = called(&client, named(&list, "mcp.git.git_status"), json!({"repo_path": repository})).await;
+            assert!(status.contains("new.txt"), "{status}");
+            let bad =
+                client.call(named(&list, "mcp.git.git_status"), &arguments(json!({"repo_path": 5})), &mut |_| ()).await;
+            println!("  a lie of ours: {bad:?}");
+            println!("  {:?}", client.notices());
+        });
+    }
     std::fs::remove_dir_all(&place).unwrap();
 }
 

@@ -139,7 +139,7 @@ fn server(bytes: &[u8]) {
     let waker = Waker::from(Arc::new(Still));
     // Bytes in memory are always there: every look goes on, and the end of them ends all.
     for _ in 0..10_000 {
-        if let Poll::Ready(_) = both.as_mut().poll(&mut Context::from_waker(&waker)) {
+        if both.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
             return;
         }
     }
