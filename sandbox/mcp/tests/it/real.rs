@@ -10,7 +10,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use ephor_mcp::{Client, Connection, Limits, Opening, Part, Post, PostError, Response, Tool, ToolList};
+use ephor_mcp::{
+    Client, Connection, Difference, Limits, Opening, Part, Post, PostError, Response, Revision, Tool, ToolList,
+};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::json;
 use tokio::{
@@ -188,6 +190,64 @@ fn the_everything_server_answers_over_http_with_progress_images_and_links() {
         println!("  {:?}", client.notices());
         child.kill().await.unwrap();
     });
+}
+
+#[test]
+fn a_server_of_the_python_sdk_answers_over_http_in_both_orders_of_greeting() {
+    let Some(folder) = installed() else { return };
+    block_on(async {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(folder.join("venv/bin/python3"));
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/stateless.py")).arg(port.to_string());
+        let mut child = started(command);
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let name = "python".parse().unwrap();
+        for (opening, revision) in
+            [(Opening::Handshake, Revision::V2025_11_25), (Opening::Discovery, Revision::V2026_07_28)]
+        {
+            let connection = Connection::over_http(Arc::new(Plain { port }), Limits::DEFAULT);
+            let client = connection.open(opening).await.expect("a revision is agreed on");
+            assert_eq!(client.revision(), revision);
+            let list = client.tools(&name).await.expect("tools are listed");
+            assert_eq!((list.tools().len(), list.rejected().len()), (3, 0), "{list:?}");
+            println!("{opening:?}: {} {revision}", client.server().as_untrusted().name);
+            let place = named(&list, "mcp.python.place");
+            let said = called(&client, place, json!({"region": "Zürich ", "number": -42})).await;
+            assert_eq!(said, "Zürich  -42");
+            let mut heard = Vec::new();
+            let steps = arguments(json!({"count": 3}));
+            client.call(named(&list, "mcp.python.steps"), &steps, &mut |step| heard.push(step.done)).await.unwrap();
+            println!("  progress {heard:?}");
+            assert_eq!(heard, [1.0, 2.0, 3.0]);
+            client.ping().await.expect("it answers");
+            if revision.is_stateless() {
+                grow(&client, &list).await;
+            }
+            println!("  {:?}", client.notices());
+        }
+        child.kill().await.unwrap();
+    });
+}
+
+/// Has the server add a tool, and hears of it.
+async fn grow(client: &Client, list: &ToolList) {
+    let changed = async {
+        while client.notices().changes == 0 {
+            called(client, named(list, "mcp.python.grow"), json!({})).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        ended = client.listen() => panic!("{ended:?}"),
+        () = changed => {}
+    }
+    let now = client.tools(&"python".parse().unwrap()).await.unwrap();
+    println!("  {:?}", list.differences(&now));
+    assert!(
+        matches!(list.differences(&now).as_slice(), [Difference::Added(name)] if name.as_str() == "mcp.python.later")
+    );
 }
 
 /// HTTP/1.1 to one port of this machine, one connection a request.
