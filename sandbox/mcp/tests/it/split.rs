@@ -59,6 +59,23 @@ proptest! {
     }
 
     #[test]
+    fn changes_of_the_examples_are_read_within_the_bounds(
+        which in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 1..8),
+    ) {
+        let (run, mut bytes) = which.get(&examples()).clone();
+        for (at, byte, how) in changes {
+            let at = at.index(bytes.len() + 1);
+            match how {
+                0 => bytes.insert(at, byte),
+                1 if at < bytes.len() => drop(bytes.remove(at)),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        run(&bytes);
+    }
+
+    #[test]
     fn whatever_a_server_sends_is_read_the_same_and_within_the_bounds(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         for target in TARGETS {
             (target.run)(&bytes);
@@ -97,15 +114,23 @@ fn messages_that_arrive_byte_by_byte_are_whole() {
     assert_eq!(super::server::said(answer), "grüße 👍");
 }
 
+/// Every file of the fuzzer's corpus, with what runs it.
+fn examples() -> Vec<(fn(&[u8]), Vec<u8>)> {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let files = |target: &super::targets::Target| {
+        let folder = corpus.join(target.name);
+        let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(!files.is_empty(), "{}", folder.display());
+        files.sort();
+        let run = target.run;
+        files.into_iter().map(move |file| (run, std::fs::read(file).unwrap())).collect::<Vec<_>>()
+    };
+    TARGETS.iter().flat_map(files).collect()
+}
+
 #[test]
 fn every_example_of_the_fuzzer_holds() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for target in TARGETS {
-        let folder = corpus.join(target.name);
-        let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(!files.is_empty(), "{}", folder.display());
-        for file in files {
-            (target.run)(&std::fs::read(file).unwrap());
-        }
+    for (run, bytes) in examples() {
+        run(&bytes);
     }
 }

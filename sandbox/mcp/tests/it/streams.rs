@@ -1,8 +1,14 @@
 //! Servers that misuse their streams: they flood, hang, repeat themselves, break off.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use ephor_mcp::{CallError, Client, Closed, Connection, Limits, Opening, Progress};
+use ephor_mcp::{CallError, Client, Closed, Connection, Limits, Malformed, Opening, Progress};
 use futures_util::poll;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -476,22 +482,55 @@ impl tokio::io::AsyncRead for Failing {
 }
 
 #[test]
-fn answers_that_nobody_takes_stop_the_reading() {
-    let limits = Limits { pending: 64, ..Limits::DEFAULT };
+fn answers_that_are_not_looked_at_stop_the_reading() {
+    let limits = Limits { pending: 16, ..SMALL };
+    let written = AtomicUsize::new(0);
     let script = async |end: &mut End| {
+        end.shake_hands().await;
         let mut ids = Vec::new();
-        for _ in 0..20 {
+        for _ in 0..12 {
             ids.push(end.request("tools/call").await.0);
         }
         for id in &ids {
-            end.answer(id, text(&"x".repeat(40_000))).await;
+            end.answer(id, text(&"x".repeat(500))).await;
+            written.fetch_add(1, Ordering::SeqCst);
         }
         end.left().await;
     };
-    served(limits, script, async |client: Client| {
-        let calls: Vec<_> = (0..20).map(|_| call(&client)).collect();
-        for answer in futures_util::future::join_all(calls).await {
-            assert_eq!(said(answer).len(), 40_000);
+    let test = async |connection: Connection| {
+        let client = connection.open(Opening::Handshake).await.unwrap();
+        let mut calls: Vec<_> = (0..12).map(|_| Box::pin(call(&client))).collect();
+        for call in &mut calls {
+            assert!(poll!(call).is_pending());
         }
-    });
+        for _ in 0..5000 {
+            tokio::task::yield_now().await;
+        }
+        // Four lie there; what is written beyond is in the pipe, which holds less than one.
+        assert_eq!(written.load(Ordering::SeqCst), 4);
+        for answer in futures_util::future::join_all(calls).await {
+            assert_eq!(said(answer).len(), 500);
+        }
+    };
+    piped(300, limits, script, test);
+    assert_eq!(written.load(Ordering::SeqCst), 12);
+}
+
+#[test]
+fn what_is_no_message_is_told_apart() {
+    let read = |bytes: &[u8]| ephor_mcp::parse(bytes, &SMALL).unwrap_err();
+    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(read(b"\"\xff\""), Malformed::Utf8);
+    assert_eq!(read(&[b' '; 4001]), Malformed::Long { most: 4000 });
+    assert_eq!(read(deep(17).as_bytes()), Malformed::Deep { most: 16 });
+    assert!(matches!(read(deep(16).as_bytes()), Malformed::Rpc(_)));
+    // Brackets within a string nest nothing, also behind an escaped quotation mark.
+    let quoted = format!("[\"\\\"{}\"]", "[,".repeat(400));
+    assert!(matches!(read(quoted.as_bytes()), Malformed::Rpc(_)));
+    assert_eq!(read(format!("[{}1]", "1,".repeat(299)).as_bytes()), Malformed::Values { most: 300 });
+    assert!(matches!(read(format!("[{}1]", "1,".repeat(298)).as_bytes()), Malformed::Rpc(_)));
+    assert!(matches!(read(b"{\"a\":1,\"a\":1}"), Malformed::Json(_)));
+    assert!(matches!(read(b""), Malformed::Json(_)));
+    let Malformed::Json(said) = read(format!("{{\"{0}\":1,\"{0}\":1}}", "k".repeat(900)).as_bytes()) else { panic!() };
+    assert_eq!(said.len(), SMALL.text_bytes, "a key of the server is cut");
 }
