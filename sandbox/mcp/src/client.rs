@@ -18,11 +18,11 @@ pub use stream::Driver;
 
 use crate::{
     answer::Answer,
+    exchange::{Log, Notices, Progress, Wait},
     revision::{Agreed, Revision, ServerInfo},
-    session::{Log, Notices, Progress, Wait},
     tools::{ServerName, Tool, ToolList, encoded},
     untrusted::Untrusted,
-    wire::{Fields, Lie, object},
+    wire::{Fields, Lie, object, to_bytes},
 };
 
 /// A client of a server with which a revision was agreed on. Clones speak over the same connection, and calls may overlap.
@@ -54,13 +54,13 @@ impl Client {
     /// What the server has said so far that was no answer.
     #[must_use]
     pub fn notices(&self) -> Notices {
-        self.link.shared().with(|session| session.notices())
+        self.link.shared().with(|exchange| exchange.notices())
     }
 
     /// Takes the log messages that have come since the last time.
     #[must_use]
     pub fn take_logs(&self) -> Vec<Log> {
-        self.link.shared().with(|session| session.take_logs())
+        self.link.shared().with(|exchange| exchange.take_logs())
     }
 
     /// Lists the tools of the server, which its owner calls `name`. The list of a server that offers no tools is empty.
@@ -72,15 +72,20 @@ impl Client {
             return Ok(ToolList::default());
         }
         let limits = *self.link.limits();
-        let (mut offered, mut cursor, mut seen) = (Vec::new(), None, BTreeSet::new());
+        let (mut offered, mut bytes, mut cursor, mut seen) = (Vec::new(), 0_usize, None, BTreeSet::new());
         for _ in 0..limits.pages {
             let params = cursor.take().map_or_else(|| object([]), |cursor| object([("cursor", Value::Text(cursor))]));
             let page = self.ask("tools/list", params, Vec::new(), Wait::Cancellable, &mut |_| ()).await?;
             let mut fields = Fields::of(page, "result").map_err(CallError::Lie)?;
             let page = fields.list("tools").map_err(CallError::Lie)?;
-            offered.extend(page.ok_or_else(|| CallError::Lie(Lie::new("result.tools", "a list")))?);
+            let page = page.ok_or_else(|| CallError::Lie(Lie::new("result.tools", "a list")))?;
+            bytes = page.iter().fold(bytes, |bytes, tool| bytes.saturating_add(to_bytes(tool).len()));
+            offered.extend(page);
             if offered.len() > limits.tools {
                 return Err(ListError::Tools { most: limits.tools });
+            }
+            if bytes > limits.list_bytes {
+                return Err(ListError::Long { most: limits.list_bytes });
             }
             match fields.text("nextCursor").map_err(CallError::Lie)? {
                 None => return Ok(ToolList::read(name, offered, &limits)),

@@ -14,16 +14,16 @@
 //! - [`tools`]: tools as data for a registration, their digests, their differences, their names.
 //! - [`answer`]: what a tool answers.
 //! - [`revision`]: the revisions of the protocol, and how client and server agree on one.
-//! - [`session`]: what waits for an answer, and what a server said that was no answer; pure.
+//! - [`exchange`]: what waits for an answer, and what a server said that was no answer; pure.
 //! - [`client`]: the two transports, and the client over them.
 //! - [`config`]: a `mcpServers` file.
 
 pub mod answer;
 pub mod client;
 pub mod config;
+pub mod exchange;
 pub mod limits;
 pub mod revision;
-pub mod session;
 pub mod tools;
 pub mod untrusted;
 pub mod wire;
@@ -33,9 +33,9 @@ pub use client::{
     CallError, Client, Connection, Driver, HttpFault, ListError, OpenError, Opening, Post, PostError, Response,
 };
 pub use config::{ConfigError, ConfigFault, Configured, Servers, Way};
+pub use exchange::{Closed, Log, Notices, Progress};
 pub use limits::Limits;
 pub use revision::{Revision, ServerInfo};
-pub use session::{Closed, Log, Notices, Progress};
 pub use tools::{Aspect, Difference, Hints, Rejected, Rejection, ServerName, Tool, ToolList};
 pub use untrusted::Untrusted;
-pub use wire::{Lie, Malformed, Message, Outcome, Refusal, parse};
+pub use wire::{Lie, Malformed, Message, Refusal, Returned, parse};

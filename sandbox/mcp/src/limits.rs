@@ -26,6 +26,8 @@ pub struct Limits {
     pub pages: usize,
     /// The tools of a server, rejected ones included.
     pub tools: usize,
+    /// The bytes of all tools of a server together, as compact JSON.
+    pub list_bytes: usize,
     /// The bytes of a tool's name.
     pub name_bytes: usize,
     /// The bytes of a tool's description.
@@ -39,7 +41,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Wide enough for the servers in use, and at most some 30 MB for one that is hostile.
+    /// Wide enough for the servers in use. Of a hostile one a stream holds at most six messages at a time, each with up to 8 MiB of text and
+    /// 200,000 values; over HTTP, each call that waits holds one.
     pub const DEFAULT: Self = Self {
         message_bytes: 8 << 20,
         depth: 64,
@@ -52,6 +55,7 @@ impl Limits {
         text_bytes: 2000,
         pages: 64,
         tools: 256,
+        list_bytes: 1 << 20,
         name_bytes: 128,
         description_bytes: 16 << 10,
         schema_bytes: 64 << 10,

@@ -8,6 +8,6 @@ mod sse;
 pub(crate) use json::{Fields, object, read as read_json, to_bytes};
 pub use json::{Lie, Malformed};
 pub use lines::{Lines, TooLong};
-pub use rpc::{Message, Outcome, Refusal, parse};
+pub use rpc::{Message, Refusal, Returned, parse};
 pub(crate) use rpc::{notification, reply, request, unsupported};
 pub use sse::Events;

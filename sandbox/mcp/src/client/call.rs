@@ -8,9 +8,9 @@ use super::{
     link::{Link, Waiting},
 };
 use crate::{
+    exchange::{Progress, Wait},
     revision::{Revision, request_context},
-    session::{Progress, Wait},
-    wire::{Outcome, object, request},
+    wire::{Returned, object, request},
 };
 
 impl Client {
@@ -46,27 +46,27 @@ pub(super) async fn ask(
         waiting.retire();
         return Err(CallError::Large { bytes: body.len(), most });
     }
-    let outcome = match link {
+    let returned = match link {
         Link::Stream(shared) => {
-            if !shared.with(|session| session.send(waiting.id, body)) {
+            if !shared.with(|exchange| exchange.send(waiting.id, body)) {
                 waiting.retire();
                 return Err(CallError::Busy);
             }
             waiting.end(progress).await?
         }
         Link::Http(http) => {
-            let outcome = http.exchange(&waiting, revision, method, headers, body, progress).await;
-            outcome.inspect_err(|error| {
+            let returned = http.ask(&waiting, revision, method, headers, body, progress).await;
+            returned.inspect_err(|error| {
                 if !may_go_on(error) {
                     waiting.retire();
                 }
             })?
         }
     };
-    match outcome {
-        Outcome::Result(result) => complete(result),
-        Outcome::Refusal(refusal) => Err(refusal.into()),
-        Outcome::Lie(lie) => Err(lie.into()),
+    match returned {
+        Returned::Result(result) => complete(result),
+        Returned::Refusal(refusal) => Err(refusal.into()),
+        Returned::Lie(lie) => Err(lie.into()),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
+    exchange::Closed,
     revision::Disagreement,
-    session::Closed,
     untrusted::Untrusted,
     wire::{Lie, Malformed, Refusal},
 };
@@ -108,6 +108,12 @@ pub enum ListError {
     #[error("the server offers more than {most} tools")]
     Tools {
         /// [`crate::Limits::tools`].
+        most: usize,
+    },
+    /// The tools are too long together.
+    #[error("the tools of the server have more than {most} bytes together")]
+    Long {
+        /// [`crate::Limits::list_bytes`].
         most: usize,
     },
     /// The mark of a next page is too long.

@@ -13,11 +13,11 @@ use super::{
     link::{Shared, Waiting, breathe},
 };
 use crate::{
+    exchange::{Channel, Closed, Progress},
     limits::Limits,
     revision::Revision,
-    session::{Channel, Closed, Progress},
     untrusted::{Untrusted, beginning},
-    wire::{Events, Outcome},
+    wire::{Events, Returned},
 };
 
 /// Why a transport of the caller has failed.
@@ -120,13 +120,13 @@ impl HttpLink {
     /// Posts what waits to be written: cancellations, and answers to requests of the server. A server that does not take them is left
     /// alone with it.
     async fn flush(&self) {
-        while let Some(body) = self.shared.with(|session| session.next_out()) {
+        while let Some(body) = self.shared.with(|exchange| exchange.next_out()) {
             let _ = self.tell(body).await;
         }
     }
 
     /// Posts a request and reads its response up to the answer.
-    pub(super) async fn exchange(
+    pub(super) async fn ask(
         &self,
         waiting: &Waiting<'_>,
         revision: Revision,
@@ -134,7 +134,7 @@ impl HttpLink {
         own: Vec<(String, String)>,
         body: Vec<u8>,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Returned, CallError> {
         self.flush().await;
         let mut headers = self.headers();
         if revision.is_stateless() {
@@ -164,10 +164,10 @@ impl HttpLink {
         waiting: &Waiting<'_>,
         response: Response,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Returned, CallError> {
         let body = body(response, self.shared.limits.message_bytes).await?;
         let mut channel = Channel::of(waiting.id);
-        let malformed = self.shared.with(|session| session.take(&mut channel, &body))?;
+        let malformed = self.shared.with(|exchange| exchange.take(&mut channel, &body))?;
         match (waiting.look(None, progress), malformed) {
             (Some(end), _) => Ok(end?),
             (None, Some(malformed)) => Err(malformed.into()),
@@ -181,13 +181,13 @@ impl HttpLink {
         waiting: &Waiting<'_>,
         mut response: Response,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Returned, CallError> {
         let mut events = Events::new(self.shared.limits.message_bytes);
         let mut channel = Channel::of(waiting.id);
         while let Some(piece) = response.body.next().await {
             let piece = piece.map_err(|error| HttpFault::Broken(error.into()))?;
             let taken =
-                events.push(&piece, |data| self.shared.with(|session| session.take(&mut channel, data)).map(drop));
+                events.push(&piece, |data| self.shared.with(|exchange| exchange.take(&mut channel, data)).map(drop));
             if let Some(end) = waiting.look(None, progress) {
                 return Ok(end?);
             }
@@ -207,7 +207,7 @@ impl HttpLink {
         waiting: &Waiting<'_>,
         response: Response,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Returned, CallError> {
         let over = response.status == 404 && self.agreement().session.is_some();
         if over || response.kind() != "application/json" || matches!(response.status, 300..=399 | 401 | 403) {
             return Err(self.fault(response).await.into());
@@ -215,7 +215,7 @@ impl HttpLink {
         let status = response.status;
         let body = start(response, REFUSAL_BYTES).await;
         let mut channel = Channel::of(waiting.id);
-        self.shared.with(|session| session.take(&mut channel, &body))?;
+        self.shared.with(|exchange| exchange.take(&mut channel, &body))?;
         match waiting.look(None, progress) {
             Some(end) => Ok(end?),
             None => Err(HttpFault::Status { status, says: self.says(&body) }.into()),

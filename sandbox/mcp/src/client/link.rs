@@ -10,15 +10,15 @@ use tokio::sync::Notify;
 
 use super::http::HttpLink;
 use crate::{
+    exchange::{Closed, Exchange, Progress, Wait},
     limits::Limits,
-    session::{Closed, Progress, Session, Wait},
-    wire::Outcome,
+    wire::Returned,
 };
 
-/// The session behind its lock, which is never held across an await.
+/// The exchange behind its lock, which is never held across an await.
 pub(super) struct Shared {
     pub(super) limits: Limits,
-    session: Mutex<Session>,
+    exchange: Mutex<Exchange>,
     /// Something is to be written, or there is no client left.
     pub(super) outgoing: Notify,
     /// An answer was looked at.
@@ -28,15 +28,15 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) const fn new(limits: Limits) -> Self {
         let (outgoing, claimed) = (Notify::const_new(), Notify::const_new());
-        Self { limits, session: Mutex::new(Session::new(limits)), outgoing, claimed }
+        Self { limits, exchange: Mutex::new(Exchange::new(limits)), outgoing, claimed }
     }
 
-    /// Works on the session. Whom that concerns is woken once the lock is free.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Session) -> T) -> T {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = work(&mut session);
-        let (woken, writes) = (session.woken(), session.has_out() || session.is_released());
-        drop(session);
+    /// Works on the exchange. The tasks that this concerns are woken once the lock is free.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Exchange) -> T) -> T {
+        let mut exchange = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = work(&mut exchange);
+        let (woken, writes) = (exchange.woken(), exchange.has_out() || exchange.is_released());
+        drop(exchange);
         woken.into_iter().for_each(std::task::Waker::wake);
         if writes {
             self.outgoing.notify_one();
@@ -66,7 +66,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.shared().with(Session::release);
+        self.shared().with(Exchange::release);
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     /// A new one; none where too many wait.
     pub(super) fn open(shared: &'a Shared, wait: Wait) -> Option<Self> {
-        shared.with(|session| session.open(wait)).map(|id| Self { shared, id })
+        shared.with(|exchange| exchange.open(wait)).map(|id| Self { shared, id })
     }
 
     /// Looks once; progress is handed over outside of the lock.
@@ -87,8 +87,8 @@ impl<'a> Waiting<'a> {
         &self,
         waker: Option<&std::task::Waker>,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Option<Result<Outcome, Closed>> {
-        let look = self.shared.with(|session| session.look(self.id, waker));
+    ) -> Option<Result<Returned, Closed>> {
+        let look = self.shared.with(|exchange| exchange.look(self.id, waker));
         look.progress.into_iter().for_each(progress);
         if look.end.is_some() {
             self.shared.claimed.notify_one();
@@ -98,18 +98,18 @@ impl<'a> Waiting<'a> {
 
     /// Waits no more, and says nothing of it: the server is done with it.
     pub(super) fn retire(&self) {
-        self.shared.with(|session| session.retire(self.id));
+        self.shared.with(|exchange| exchange.retire(self.id));
     }
 
     /// Waits for the end.
-    pub(super) async fn end(&self, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Outcome, Closed> {
+    pub(super) async fn end(&self, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Returned, Closed> {
         poll_fn(|context| self.look(Some(context.waker()), progress).map_or(Poll::Pending, Poll::Ready)).await
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.shared.with(|session| session.give_up(self.id));
+        self.shared.with(|exchange| exchange.give_up(self.id));
         self.shared.claimed.notify_one();
     }
 }

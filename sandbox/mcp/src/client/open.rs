@@ -13,9 +13,9 @@ use super::{
     stream::Driver,
 };
 use crate::{
+    exchange::Wait,
     limits::Limits,
     revision::{Agreed, Disagreement, Revision, discovered, initialize, initialized, unsupported},
-    session::Wait,
     wire::notification,
 };
 
@@ -85,7 +85,7 @@ impl Connection {
         let agreed = initialized(answered, self.link.limits())?;
         let said = notification("notifications/initialized", None);
         match &*self.link {
-            Link::Stream(shared) => shared.with(|session| session.tell(said)),
+            Link::Stream(shared) => shared.with(|exchange| exchange.tell(said)),
             Link::Http(http) => {
                 http.agree(agreed.revision);
                 http.tell(said).await.map_err(CallError::Http)?;

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::link::{Shared, breathe};
 use crate::{
-    session::{Channel, Closed},
+    exchange::{Channel, Closed},
     wire::Lines,
 };
 
@@ -29,7 +29,7 @@ struct Stopping(Arc<Shared>);
 
 impl Drop for Stopping {
     fn drop(&mut self) {
-        self.0.with(|session| session.close(&Closed::Stopped));
+        self.0.with(|exchange| exchange.close(&Closed::Stopped));
     }
 }
 
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                 why = write => why,
             }
         };
-        shared.0.with(|session| session.close(&why));
+        shared.0.with(|exchange| exchange.close(&why));
         why
     }
 }
@@ -59,7 +59,7 @@ async fn read(shared: &Shared, reader: &mut (impl AsyncRead + Unpin)) -> Closed 
     let mut lines = Lines::new(shared.limits.message_bytes);
     let mut channel = Channel::default();
     loop {
-        while shared.with(|session| session.unclaimed()) >= UNCLAIMED {
+        while shared.with(|exchange| exchange.unclaimed()) >= UNCLAIMED {
             shared.claimed.notified().await;
         }
         let bytes = match reader.read(&mut chunk).await {
@@ -68,7 +68,7 @@ async fn read(shared: &Shared, reader: &mut (impl AsyncRead + Unpin)) -> Closed 
             Ok(count) => chunk.get(..count).unwrap_or_default(),
             Err(error) => return Closed::Read(Arc::new(error)),
         };
-        let taken = lines.push(bytes, |line| shared.with(|session| session.take(&mut channel, line)).map(drop));
+        let taken = lines.push(bytes, |line| shared.with(|exchange| exchange.take(&mut channel, line)).map(drop));
         if let Err(why) = taken {
             return why;
         }
@@ -78,7 +78,7 @@ async fn read(shared: &Shared, reader: &mut (impl AsyncRead + Unpin)) -> Closed 
 
 async fn write(shared: &Shared, writer: &mut (impl AsyncWrite + Unpin)) -> Closed {
     loop {
-        let (next, released) = shared.with(|session| (session.next_out(), session.is_released()));
+        let (next, released) = shared.with(|exchange| (exchange.next_out(), exchange.is_released()));
         let written = match next {
             Some(message) => line(writer, message).await,
             None if released => return writer.shutdown().await.map_or_else(failed, |()| Closed::Released),

@@ -19,7 +19,7 @@ pub enum Message {
         /// The request; none where the server could not tell, or names one that cannot be ours, which are whole numbers.
         id: Option<u64>,
         /// What it says.
-        outcome: Outcome,
+        returned: Returned,
     },
     /// A request of the server.
     Request {
@@ -39,7 +39,7 @@ pub enum Message {
 
 /// What an answer says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+pub enum Returned {
     /// A result.
     Result(Value),
     /// The server refuses.
@@ -101,15 +101,15 @@ fn answer(mut fields: Fields, versioned: Result<(), Lie>, limits: &Limits) -> Re
         Some(Value::Integer(id)) => u64::try_from(id).ok(),
         _ => None,
     };
-    let outcome = versioned.and_then(|()| outcome(&mut fields, limits)).unwrap_or_else(Outcome::Lie);
-    Ok(Message::Answer { id, outcome })
+    let returned = versioned.and_then(|()| returned(&mut fields, limits)).unwrap_or_else(Returned::Lie);
+    Ok(Message::Answer { id, returned })
 }
 
-fn outcome(fields: &mut Fields, limits: &Limits) -> Result<Outcome, Lie> {
+fn returned(fields: &mut Fields, limits: &Limits) -> Result<Returned, Lie> {
     match (fields.take("result"), fields.take("error")) {
-        (Some(result @ Value::Object(_)), None) => Ok(Outcome::Result(result)),
+        (Some(result @ Value::Object(_)), None) => Ok(Returned::Result(result)),
         (Some(_), None) => Err(Lie::new("message.result", "an object")),
-        (None, Some(error)) => Ok(Outcome::Refusal(refusal(error, limits)?)),
+        (None, Some(error)) => Ok(Returned::Refusal(refusal(error, limits)?)),
         _ => Err(Lie::new("message", "an answer with either a result or an error")),
     }
 }

@@ -44,6 +44,9 @@ fn pages_without_an_end_are_refused() {
 fn more_tools_than_the_bound_are_refused_whole() {
     let tools: Vec<_> = (0..7).map(|number| tool(&number.to_string())).collect();
     assert!(matches!(listed(SMALL, &[json!({"tools": tools})]), Err(ListError::Tools { most: 6 })));
+    let long = |name: &str| json!({"name": name, "description": "x".repeat(1500), "inputSchema": {}});
+    let pages = [json!({"tools": [long("a")], "nextCursor": "2"}), json!({"tools": [long("b")]})];
+    assert!(matches!(listed(SMALL, &pages), Err(ListError::Long { most: 3000 })));
     // Those that cannot be registered count too.
     assert!(matches!(listed(SMALL, &[json!({"tools": vec![0; 7]})]), Err(ListError::Tools { most: 6 })));
 }

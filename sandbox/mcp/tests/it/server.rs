@@ -23,6 +23,7 @@ pub(crate) const SMALL: Limits = Limits {
     text_bytes: 100,
     pages: 4,
     tools: 6,
+    list_bytes: 3000,
     name_bytes: 32,
     description_bytes: 200,
     schema_bytes: 500,

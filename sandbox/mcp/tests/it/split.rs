@@ -90,6 +90,7 @@ fn events_are_cut_as_the_standard_has_it() {
         (all.into_iter().map(|data| String::from_utf8(data).unwrap()).collect::<Vec<_>>(), read.is_ok())
     };
     assert_eq!(read("data: a\n\ndata:b\r\n\r\ndata:  c\r\r"), (vec!["a".into(), "b".into(), " c".into()], true));
+    assert_eq!(read("data: a\r\ndata: b\r\n\r\n"), (vec!["a\nb".into()], true));
     assert_eq!(read(": hello\n\nid: 7\nretry: 9\ndata: a\ndata: b\n\n"), (vec!["a\nb".into()], true));
     assert_eq!(read("event: ping\ndata: a\n\nevent: message\ndata: b\n\n"), (vec!["b".into()], true));
     assert_eq!(read("\u{feff}data: a\n\ndata\n\ndata: unfinished\n"), (vec!["a".into()], true));

@@ -9,7 +9,7 @@ use std::{
 
 use ephor_base::{Arguments, ToolName};
 use ephor_mcp::{
-    Answer, Connection, Limits, Message, Opening, Outcome, Part, ServerName, Servers, Tool, ToolList, parse,
+    Answer, Connection, Limits, Message, Opening, Part, Returned, ServerName, Servers, Tool, ToolList, parse,
     wire::{Events, Lines, TooLong},
 };
 use tokio::io::{AsyncRead, ReadBuf};
@@ -35,6 +35,7 @@ const LIMITS: Limits = Limits {
     values: 200,
     pages: 3,
     tools: 4,
+    list_bytes: 1000,
     name_bytes: 40,
     description_bytes: 60,
     schema_bytes: 200,
@@ -57,7 +58,7 @@ fn message(bytes: &[u8]) {
     let Ok(messages) = parse(bytes, &LIMITS) else { return };
     assert!(!messages.is_empty() && messages.len() <= LIMITS.values && bytes.len() <= LIMITS.message_bytes);
     for message in messages {
-        let Message::Answer { outcome: Outcome::Result(result), .. } = message else { continue };
+        let Message::Answer { returned: Returned::Result(result), .. } = message else { continue };
         if let Ok(answer) = Answer::read(result.clone(), &LIMITS) {
             check(answer.as_untrusted());
         }

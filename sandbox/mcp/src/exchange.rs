@@ -14,7 +14,7 @@ pub use notice::{Log, Notices, Progress};
 
 use crate::{
     limits::Limits,
-    wire::{Malformed, Message, Outcome, TooLong, notification, object, parse, reply, unsupported},
+    wire::{Malformed, Message, Returned, TooLong, notification, object, parse, reply, unsupported},
 };
 
 /// Why a channel is over: the streams of a server, or the body of one response. What waits for an answer on it gets none; whether the
@@ -94,7 +94,7 @@ pub(crate) enum Wait {
 
 struct Pending {
     wait: Wait,
-    answer: Option<Outcome>,
+    answer: Option<Returned>,
     progress: VecDeque<Progress>,
     reached: Option<f64>,
     missed: u64,
@@ -111,11 +111,11 @@ enum Outgoing {
 /// What a request comes to while it is looked at.
 pub(crate) struct Look {
     pub(crate) progress: VecDeque<Progress>,
-    pub(crate) end: Option<Result<Outcome, Closed>>,
+    pub(crate) end: Option<Result<Returned, Closed>>,
 }
 
 /// The state of one server's connection.
-pub(crate) struct Session {
+pub(crate) struct Exchange {
     limits: Limits,
     next: u64,
     pending: BTreeMap<u64, Pending>,
@@ -130,7 +130,7 @@ pub(crate) struct Session {
     woken: Vec<Waker>,
 }
 
-impl Session {
+impl Exchange {
     pub(crate) const fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -298,21 +298,21 @@ impl Session {
     /// Whether it answers what waits.
     fn message(&mut self, channel: Channel, message: Message) -> bool {
         match message {
-            Message::Answer { id, outcome } => return self.answer(channel, id, outcome),
+            Message::Answer { id, returned } => return self.answer(channel, id, returned),
             Message::Request { id, method } => self.request(id, &method),
             Message::Notification { method, params } => self.notification(channel, &method, params),
         }
         false
     }
 
-    fn answer(&mut self, channel: Channel, id: Option<u64>, outcome: Outcome) -> bool {
+    fn answer(&mut self, channel: Channel, id: Option<u64>, returned: Returned) -> bool {
         // A server that could not read a request cannot name it; the body of a response answers one request alone.
-        let about_all = !matches!(outcome, Outcome::Result(_));
+        let about_all = !matches!(returned, Returned::Result(_));
         let id = id.or(channel.scope.filter(|_| about_all));
         let may = id.filter(|id| channel.scope.is_none_or(|scope| scope == *id));
         match may.and_then(|id| self.pending.get_mut(&id)).filter(|pending| pending.answer.is_none()) {
             Some(pending) => {
-                pending.answer = Some(outcome);
+                pending.answer = Some(returned);
                 self.woken.extend(pending.waker.take());
                 true
             }
@@ -393,7 +393,7 @@ impl Session {
         };
         let id = if let Some(Value::Integer(id)) = id { u64::try_from(id).ok() } else { None };
         let listens = id.and_then(|id| self.pending.get(&id)).is_some_and(|pending| pending.wait == Wait::Listening);
-        if !(listens && self.answer(channel, id, Outcome::Result(object([])))) {
+        if !(listens && self.answer(channel, id, Returned::Result(object([])))) {
             self.notices.others = self.notices.others.saturating_add(1);
         }
     }
