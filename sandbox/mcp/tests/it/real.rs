@@ -3,6 +3,7 @@
 //! `mcp-server-git`. See `docs/mcp.md`.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -27,7 +28,10 @@ use super::server::{arguments, block_on, said};
 fn installed() -> Option<PathBuf> {
     let folder = std::env::var_os("EPHOR_MCP_SERVERS").map(PathBuf::from);
     if folder.is_none() {
-        eprintln!("SKIPPED: no real server was asked, since EPHOR_MCP_SERVERS names no folder");
+        // Past the capture of the test harness, so that it is seen where all tests pass.
+        let said =
+            writeln!(std::io::stderr(), "skipped: no real server is asked, since EPHOR_MCP_SERVERS names no folder");
+        said.expect("it can be said");
     }
     folder
 }
