@@ -58,7 +58,7 @@ const CONFINED: [(&str, &[&str]); 33] = [
     ("seccompiler", &["confine"]),
     ("sled", &["chain"]),
     ("snow", &["mesh", "node"]),
-    ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "confine", "models", "node"]),
+    ("tokio", &["chain", "kernel", "runtime", "egress", "sandbox", "confine", "mcp", "models", "node"]),
     ("toml", &["node"]),
     ("unicode-normalization", &["governance"]),
     ("wasmtime", &["sandbox"]),

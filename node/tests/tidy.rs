@@ -8,7 +8,7 @@ const MOST_LINES: usize = 800;
 
 /// The most lines of Rust without tests that each crate may have, by its folder. What is in the way is a sign to look for a simpler
 /// mechanism. These are only ever lowered: what a crate has less, it does not get back.
-const CEILINGS: [(&str, usize); 11] = [
+const CEILINGS: [(&str, usize); 12] = [
     ("base/", 3_180),
     ("chain/tlog/", 2_800),
     ("chain/record/", 4_080),
@@ -19,6 +19,7 @@ const CEILINGS: [(&str, usize); 11] = [
     ("kernel/src/", 11_190),
     ("kernel/runtime/", 6_510),
     ("mesh/", 5_500),
+    ("sandbox/mcp/", 3_500),
     ("node/", 20_000),
 ];
 
