@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use ephor_memory::spectral::{Spectrum, Weighted};
+use ephor_memory::spectral::{Spectrum, Warm, Weighted};
 use faer::{Mat, Side};
 
 type Edges = Vec<(usize, usize, f64)>;
@@ -39,39 +39,49 @@ fn chain(nodes: usize) -> Edges {
     (1..nodes).map(|node| (node - 1, node, 1.0)).collect()
 }
 
-fn timed(graph: &Weighted, before: Option<&[f64]>) -> (f64, f64, Vec<f64>) {
+fn timed(graph: &Weighted, warm: &mut Warm, before: impl Fn(usize) -> Option<usize>) -> (f64, f64) {
     let start = Instant::now();
-    let spectrum = match before {
-        None => Spectrum::of(graph),
-        Some(values) => Spectrum::warm(graph, |node| values.get(node).copied()),
-    };
-    let Spectrum::Connected(fiedler) = spectrum.expect("it converges") else { return (0.0, 0.0, Vec::new()) };
-    (start.elapsed().as_secs_f64() * 1e3, fiedler.lambda2, fiedler.values)
+    let spectrum = Spectrum::warm(graph, warm, before).expect("it converges");
+    (start.elapsed().as_secs_f64() * 1e3, spectrum.lambda2().unwrap_or_default())
+}
+
+/// The graph between the nodes from `first` on.
+fn without(first: usize, nodes: usize, edges: &Edges) -> Weighted {
+    let left = edges.iter().filter(|(from, to, _)| *from.min(to) >= first);
+    Weighted::new(nodes - first, left.map(|(from, to, weight)| (from - first, to - first, *weight))).expect("a graph")
 }
 
 fn main() {
     let nodes = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(100_000_usize);
     let mut dice = Dice(9);
     for (name, edges) in [("log-shaped", log_shaped(nodes, &mut dice)), ("chain", chain(nodes))] {
-        let graph = Weighted::new(nodes, edges.iter().copied()).expect("a graph");
-        let (cold, lambda2, values) = timed(&graph, None);
+        let mut warm = Warm::new();
+        let (cold, lambda2) = timed(&without(0, nodes, &edges), &mut warm, |_| None);
         println!("{name:<12} {nodes:>7} nodes   cold {cold:>8.1} ms   λ₂ {lambda2:e}");
-        // 1 % of the entries are new.
-        let more = nodes / 100;
-        let mut changed = edges;
-        for node in nodes..nodes + more {
-            changed.push((node - 1, node, 0.25));
-            changed.push((node - 1 - dice.below(4), node, 1.0));
+        // The window goes on: 1 % of the entries are new, and as many are gone. Three times.
+        let (more, mut changed) = (nodes / 100, edges);
+        for round in 1..=3 {
+            let (first, end) = (more * round, nodes + more * round);
+            for node in end - more..end {
+                changed.push((node - 1, node, if name == "chain" { 1.0 } else { 0.25 }));
+                if name != "chain" {
+                    changed.push((node - 1 - dice.below(4), node, 1.0));
+                }
+                if name != "chain" && dice.below(100) == 0 {
+                    changed.push((dice.below(node), node, 0.75));
+                }
+            }
+            let graph = without(first, end, &changed);
+            let (cold, expected) = timed(&graph, &mut Warm::new(), |_| None);
+            let (time, lambda2) = timed(&graph, &mut warm, |node| Some(node + more).filter(|node| *node < nodes));
+            let off = (lambda2 - expected).abs() / expected;
+            println!("{name:<12} round {round}          cold {cold:>8.1} ms   warm {time:>8.1} ms   off by {off:e}");
         }
-        let graph = Weighted::new(nodes + more, changed).expect("a graph");
-        let (cold, _, _) = timed(&graph, None);
-        let (warm, lambda2, _) = timed(&graph, Some(&values));
-        println!("{name:<12} {:>7} nodes   cold {cold:>8.1} ms   warm {warm:>8.1} ms   λ₂ {lambda2:e}", nodes + more);
     }
     let small = nodes.min(1_000);
     let edges = log_shaped(small, &mut dice);
     let graph = Weighted::new(small, edges.iter().copied()).expect("a graph");
-    let (ours, lambda2, _) = timed(&graph, None);
+    let (ours, lambda2) = timed(&graph, &mut Warm::new(), |_| None);
     let start = Instant::now();
     let mut weights = Mat::<f64>::zeros(small, small);
     for (a, b, weight) in edges {

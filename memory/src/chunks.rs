@@ -2,22 +2,28 @@
 //!
 //! What is superseded, forgotten or erased is taken out of the store, and the store is what every answer is made from. So
 //! it is in no answer from that moment on; there is no mark that a reader of the store could overlook.
+//!
+//! A chunk is named by the entry that brought its text. So a store that is made again without what was erased gives the rest
+//! the names it had.
 
 mod cut;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ephor_base::{Confidentiality, Digest, Integrity, Label, Seat, SessionId, Source, Timestamp};
+use ephor_base::{Confidentiality, Digest, Integrity, Label, Seat, Seq, SessionId, Source, Timestamp};
 use minicbor::{Decode, Encode};
 
-pub use self::cut::{MOST_BODY, MOST_CHUNK, cut};
-use crate::entry::EntryRef;
+pub use self::cut::{MOST_BODY, MOST_CHUNK, MOST_PIECES, cut};
+use crate::entry::{Entry, EntryRef};
 
 /// The longest name of a file, in bytes.
 pub const MOST_NAME: usize = 1_024;
 
-/// Why a text was not taken in. The store is unchanged then.
+/// The label of what takes the place of a text that memory does not know: it may have been anything.
+pub const UNKNOWN: Label = Label::new(Source::Memory, Integrity::Untrusted, Confidentiality::Confidential);
+
+/// Why a text was not taken in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ChunkError {
     /// A text longer than [`MOST_BODY`].
@@ -26,18 +32,24 @@ pub enum ChunkError {
     /// The name of a file that is empty or longer than [`MOST_NAME`].
     #[error("the name of a file with {0} bytes, from 1 to {MOST_NAME}")]
     Name(usize),
-    /// There are chunks from that source already.
-    #[error("the text from this source is there already")]
-    Taken,
+    /// The entry brought a text already.
+    #[error("entry {0} brought a text already")]
+    Taken(Seq),
     /// The store holds as many chunks as it was made for.
     #[error("the store holds the most it was made for: {0} chunks")]
     Full(usize),
 }
 
-/// A chunk's number within its store. Counts up from 0 and is never used again.
+/// A chunk's name: the entry of the node's own log that brought the text, and which piece of the text it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Encode, Decode)]
-#[cbor(transparent)]
-pub struct ChunkId(#[n(0)] pub u64);
+pub struct ChunkId {
+    /// The entry.
+    #[n(0)]
+    pub entry: Seq,
+    /// The piece, from 0: below [`MOST_PIECES`].
+    #[n(1)]
+    pub piece: u16,
+}
 
 /// The name of a file that an operator gave to memory: 1 to [`MOST_NAME`] bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Encode)]
@@ -108,30 +120,28 @@ pub enum TextKind {
     File,
 }
 
-/// A text for the store: what it is, and its label.
-#[derive(Clone, PartialEq, Eq, Debug, Encode, Decode)]
+/// A text for the store: what it is, and its label. Session and time are those of the entry that brings it.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Material {
     /// Where it stands.
-    #[n(0)]
     pub source: TextSource,
     /// What kind of text it is.
-    #[n(1)]
     pub kind: TextKind,
-    /// The session that it belongs to and is erased with, if there is one.
-    #[n(2)]
-    pub session: Option<SessionId>,
     /// The seat of the agent that it belongs to, if there is one.
-    #[n(3)]
     pub agent: Option<Seat>,
-    /// The time that the record gives it.
-    #[n(4)]
-    pub time: Timestamp,
     /// Its label, as the door gave it.
-    #[n(5)]
     pub label: Label,
     /// The text.
-    #[n(6)]
     pub body: String,
+}
+
+/// What can come to an end.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ending {
+    /// A text: it is forgotten, or another takes its place.
+    Text(TextSource),
+    /// A session: it is erased.
+    Session(SessionId),
 }
 
 /// The label of what comes from several texts: as little trusted as the least, as confidential as the most.
@@ -153,7 +163,7 @@ pub fn is_no_weaker(after: &Label, before: &Label) -> bool {
 /// A piece of a text.
 #[derive(Clone, PartialEq, Eq, Debug, Encode)]
 pub struct Chunk {
-    /// Its number.
+    /// Its name.
     #[n(0)]
     pub id: ChunkId,
     /// Where the whole text stands.
@@ -162,9 +172,9 @@ pub struct Chunk {
     /// What kind of text it is.
     #[n(2)]
     pub kind: TextKind,
-    /// The session of the text.
+    /// The session of the text, which it is erased with.
     #[n(3)]
-    pub session: Option<SessionId>,
+    pub session: SessionId,
     /// The agent of the text.
     #[n(4)]
     pub agent: Option<Seat>,
@@ -202,101 +212,140 @@ impl Chunk {
     }
 }
 
+/// What is known of a text, also when its chunks are gone.
+#[derive(Clone, PartialEq, Eq, Debug, Encode)]
+struct Text {
+    #[n(0)]
+    source: TextSource,
+    #[n(1)]
+    session: SessionId,
+    #[n(2)]
+    label: Label,
+    #[n(3)]
+    pieces: u16,
+}
+
 /// The chunks that may be recalled.
 #[derive(Debug)]
 pub struct Chunks {
     most: usize,
-    next: u64,
     chunks: BTreeMap<ChunkId, Chunk>,
-    sources: BTreeMap<TextSource, BTreeSet<ChunkId>>,
-    sessions: BTreeMap<SessionId, BTreeSet<ChunkId>>,
+    /// By the entry that brought them.
+    texts: BTreeMap<Seq, Text>,
+    /// The entries that brought the text of a source. The last counts.
+    sources: BTreeMap<TextSource, BTreeSet<Seq>>,
+    /// The texts without chunks: only their labels are still of use, to what takes their place.
+    gone: BTreeSet<Seq>,
+    sessions: BTreeMap<SessionId, BTreeSet<Seq>>,
+    agents: BTreeMap<Seat, BTreeSet<ChunkId>>,
+}
+
+/// What came of a text.
+#[derive(Debug)]
+pub struct Added {
+    /// The chunks whose place it takes.
+    pub gone: Vec<Chunk>,
+    /// The names of its own.
+    pub new: Result<Vec<ChunkId>, ChunkError>,
 }
 
 /// The content of a store. Equal stores have equal bytes.
 #[derive(Encode)]
 struct Whole<'a> {
     #[n(0)]
-    next: u64,
-    #[n(1)]
     chunks: Vec<&'a Chunk>,
+    #[n(1)]
+    texts: &'a BTreeMap<Seq, Text>,
 }
 
 impl Chunks {
-    /// An empty store for at most so many chunks.
+    /// An empty store for at most so many chunks, and for the labels of as many texts that are gone.
     #[must_use]
     pub const fn new(most: usize) -> Self {
-        Self { most, next: 0, chunks: BTreeMap::new(), sources: BTreeMap::new(), sessions: BTreeMap::new() }
+        Self {
+            most,
+            chunks: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            sessions: BTreeMap::new(),
+            agents: BTreeMap::new(),
+        }
     }
 
-    /// Cuts a text and takes its chunks in; returns their numbers in the order of the text. A text of nothing but spaces
-    /// has none.
+    /// Cuts the text that an entry of the node's own log brings and takes its chunks in: `new` has their names in the order of the text.
+    /// A text of nothing but spaces has none. What was there of the same source is gone then, and returned.
+    /// Of a text that is refused the label is kept.
+    pub fn add(&mut self, entry: &Entry, material: &Material) -> Added {
+        let at = entry.moment.known();
+        if self.texts.contains_key(&at) {
+            return Added { gone: Vec::new(), new: Err(ChunkError::Taken(at)) };
+        }
+        let Material { source, label, .. } = material;
+        let gone = self.end(&Ending::Text(source.clone()));
+        self.texts.insert(at, Text { source: source.clone(), session: entry.session, label: *label, pieces: 0 });
+        self.sources.entry(source.clone()).or_default().insert(at);
+        self.sessions.entry(entry.session).or_default().insert(at);
+        let new = self.take(entry, material);
+        if !new.as_ref().is_ok_and(|new| !new.is_empty()) {
+            self.bury(at);
+        }
+        Added { gone, new }
+    }
+
+    /// The label of what takes the place of a text: it is joined with that text's, which may be gone by now. Otherwise what was planted
+    /// would be trusted as soon as an agent had written it once more in other words. An operator who knows better forgets the old one
+    /// and adds the new.
     ///
-    /// # Errors
-    /// [`ChunkError::TooLong`], [`ChunkError::Taken`] or [`ChunkError::Full`].
-    pub fn add(&mut self, material: &Material) -> Result<Vec<ChunkId>, ChunkError> {
-        let ranges = cut(&material.body)?;
-        if self.sources.contains_key(&material.source) {
-            return Err(ChunkError::Taken);
-        }
-        if self.most.saturating_sub(self.chunks.len()) < ranges.len() {
-            return Err(ChunkError::Full(self.most));
-        }
-        Ok(ranges.into_iter().filter_map(|range| self.insert(material, range)).collect())
+    /// `recorded` is the label that the new text was given before, if it was: it counts where the older text is not known any more.
+    #[must_use]
+    pub fn inherited(&self, older: &TextSource, label: Label, recorded: Option<Label>) -> Label {
+        let known = self.last(older).and_then(|at| self.texts.get(&at)).map(|text| text.label);
+        let before = known.or(recorded).unwrap_or(UNKNOWN);
+        joined([before, label]).unwrap_or(UNKNOWN)
     }
 
-    /// Puts a text in the place of an older one, whose chunks are gone at once and returned, beside the new numbers.
-    ///
-    /// The new text is joined with the label of the old: otherwise what was planted would be trusted as soon as an agent
-    /// had written it once more in other words. An operator who knows better forgets the old one and adds the new.
-    ///
-    /// # Errors
-    /// As for [`add`](Self::add); the older text stays then.
-    pub fn supersede(
-        &mut self,
-        older: &TextSource,
-        material: &Material,
-    ) -> Result<(Vec<Chunk>, Vec<ChunkId>), ChunkError> {
-        let before = self.of_source(older).map(|chunk| chunk.label);
-        let label = joined(before.chain([material.label])).unwrap_or(material.label);
-        let material = Material { label, ..material.clone() };
-        let ranges = cut(&material.body)?;
-        if *older != material.source && self.sources.contains_key(&material.source) {
-            return Err(ChunkError::Taken);
+    /// Takes out what comes to an end, and returns the chunks of it.
+    pub fn end(&mut self, ending: &Ending) -> Vec<Chunk> {
+        match ending {
+            Ending::Text(source) => self.last(source).map(|at| self.bury(at)).unwrap_or_default(),
+            Ending::Session(session) => {
+                let texts = self.sessions.get(session).cloned().unwrap_or_default();
+                let chunks = texts.iter().flat_map(|at| self.bury(*at)).collect();
+                texts.iter().for_each(|at| self.lose(*at));
+                chunks
+            }
         }
-        let gone = self.of_source(older).count();
-        let left = self.chunks.len().saturating_sub(gone);
-        if self.most.saturating_sub(left) < ranges.len() {
-            return Err(ChunkError::Full(self.most));
-        }
-        let gone = self.forget(older);
-        let new = ranges.into_iter().filter_map(|range| self.insert(&material, range)).collect();
-        Ok((gone, new))
     }
 
-    /// Takes the chunks of a text out and returns them.
-    pub fn forget(&mut self, source: &TextSource) -> Vec<Chunk> {
-        let ids = self.sources.get(source).cloned().unwrap_or_default();
-        self.remove(&ids)
-    }
-
-    /// Takes all chunks of an erased session out and returns them.
-    pub fn erase(&mut self, session: &SessionId) -> Vec<Chunk> {
-        let ids = self.sessions.get(session).cloned().unwrap_or_default();
-        self.remove(&ids)
-    }
-
-    /// The chunk of that number, if it may be recalled.
+    /// The chunk of that name, if it may be recalled.
     #[must_use]
     pub fn chunk(&self, id: ChunkId) -> Option<&Chunk> {
         self.chunks.get(&id)
     }
 
-    /// The chunks of a text, in its order.
+    /// The chunks of the last text of a source, in its order.
     pub fn of_source(&self, source: &TextSource) -> impl Iterator<Item = &Chunk> {
-        self.sources.get(source).into_iter().flatten().filter_map(|id| self.chunks.get(id))
+        self.last(source).into_iter().flat_map(|at| self.of_entry(at))
     }
 
-    /// All chunks, by number.
+    /// The chunks of the text that an entry brought, in its order.
+    pub fn of_entry(&self, entry: Seq) -> impl Iterator<Item = &Chunk> {
+        self.chunks.range(names(entry)).map(|(_, chunk)| chunk)
+    }
+
+    /// The chunks of an agent, the latest first.
+    pub fn of_agent(&self, agent: &Seat) -> impl Iterator<Item = ChunkId> {
+        self.agents.get(agent).into_iter().flat_map(|ids| ids.iter().rev().copied())
+    }
+
+    /// The label of the text that an entry brought.
+    #[must_use]
+    pub fn label(&self, entry: Seq) -> Option<Label> {
+        self.texts.get(&entry).map(|text| text.label)
+    }
+
+    /// All chunks, by name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Chunk> {
         self.chunks.values()
     }
@@ -316,38 +365,80 @@ impl Chunks {
     /// The canonical bytes of the store: equal for equal stores.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        ephor_base::cbor::to_vec(&Whole { next: self.next, chunks: self.chunks.values().collect() })
+        ephor_base::cbor::to_vec(&Whole { chunks: self.chunks.values().collect(), texts: &self.texts })
     }
 
-    fn insert(&mut self, material: &Material, range: Range<usize>) -> Option<ChunkId> {
-        let text = material.body.get(range.clone())?.into();
-        let id = ChunkId(self.next);
-        self.next = self.next.checked_add(1)?;
-        let Material { source, kind, session, agent, time, label, .. } = material.clone();
-        self.sources.entry(source.clone()).or_default().insert(id);
-        if let Some(session) = session {
-            self.sessions.entry(session).or_default().insert(id);
+    /// The entry that brought the text of a source last.
+    fn last(&self, source: &TextSource) -> Option<Seq> {
+        self.sources.get(source)?.last().copied()
+    }
+
+    /// Cuts a text whose label is kept already.
+    fn take(&mut self, entry: &Entry, material: &Material) -> Result<Vec<ChunkId>, ChunkError> {
+        let ranges = cut(&material.body)?;
+        if self.most.checked_sub(self.chunks.len()).is_none_or(|room| room < ranges.len()) {
+            return Err(ChunkError::Full(self.most));
         }
-        self.chunks.insert(id, Chunk { id, source, kind, session, agent, time, label, range, text });
-        Some(id)
+        let at = entry.moment.known();
+        let mut new = Vec::with_capacity(ranges.len());
+        for (piece, range) in (0_u16..).zip(ranges) {
+            let id = ChunkId { entry: at, piece };
+            let text = material.body.get(range.clone()).unwrap_or_default().into();
+            let Material { source, kind, agent, label, .. } = material;
+            let (source, kind, agent, label) = (source.clone(), *kind, agent.clone(), *label);
+            let (session, time) = (entry.session, entry.time);
+            if let Some(agent) = &agent {
+                self.agents.entry(agent.clone()).or_default().insert(id);
+            }
+            self.chunks.insert(id, Chunk { id, source, kind, session, agent, time, label, range, text });
+            new.push(id);
+        }
+        if let (Some(text), Ok(pieces)) = (self.texts.get_mut(&at), u16::try_from(new.len())) {
+            text.pieces = pieces;
+        }
+        Ok(new)
     }
 
-    fn remove(&mut self, ids: &BTreeSet<ChunkId>) -> Vec<Chunk> {
-        let gone: Vec<Chunk> = ids.iter().filter_map(|id| self.chunks.remove(id)).collect();
-        for chunk in &gone {
-            leave(&mut self.sources, &chunk.source, chunk.id);
-            if let Some(session) = &chunk.session {
-                leave(&mut self.sessions, session, chunk.id);
+    /// Takes the chunks of a text out. Its label stays, until there are too many such.
+    fn bury(&mut self, at: Seq) -> Vec<Chunk> {
+        let ids: Vec<ChunkId> = self.chunks.range(names(at)).map(|(id, _)| *id).collect();
+        let chunks: Vec<Chunk> = ids.iter().filter_map(|id| self.chunks.remove(id)).collect();
+        for chunk in &chunks {
+            if let Some(agent) = &chunk.agent {
+                leave(&mut self.agents, agent, &chunk.id);
             }
         }
-        gone
+        if let Some(text) = self.texts.get_mut(&at) {
+            text.pieces = 0;
+            self.gone.insert(at);
+        }
+        if self.gone.len() > self.most
+            && let Some(oldest) = self.gone.first().copied()
+        {
+            self.lose(oldest);
+        }
+        chunks
+    }
+
+    /// Removes the last that is known of a text.
+    fn lose(&mut self, at: Seq) {
+        self.gone.remove(&at);
+        if let Some(text) = self.texts.remove(&at) {
+            leave(&mut self.sources, &text.source, &at);
+            leave(&mut self.sessions, &text.session, &at);
+        }
     }
 }
 
-/// Takes a chunk off a list, and the list with the last of it.
-fn leave<K: Ord>(lists: &mut BTreeMap<K, BTreeSet<ChunkId>>, key: &K, id: ChunkId) {
+/// The names that the chunks of a text can have.
+const fn names(entry: Seq) -> std::ops::RangeInclusive<ChunkId> {
+    ChunkId { entry, piece: 0 }..=ChunkId { entry, piece: u16::MAX }
+}
+
+/// Takes one off a list, and the list with the last of it.
+fn leave<K: Ord, V: Ord>(lists: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
     if let Some(list) = lists.get_mut(key) {
-        list.remove(&id);
+        list.remove(value);
         if list.is_empty() {
             lists.remove(key);
         }

@@ -1,6 +1,6 @@
 //! An entry of the log as memory sees it: a reference, a place in the order, and who and when. No text.
 
-use ephor_base::{Digest, Seat, Seq, SessionId, Timestamp};
+use ephor_base::{Confidentiality, Digest, Seat, Seq, SessionId, Timestamp};
 use minicbor::{Decode, Encode};
 
 /// The name of a log.
@@ -137,4 +137,7 @@ pub struct Entry {
     /// The time that the record gives it.
     #[n(5)]
     pub time: Timestamp,
+    /// Who may know of it: as much as of what it says.
+    #[n(6)]
+    pub confidentiality: Confidentiality,
 }

@@ -28,6 +28,10 @@ use crate::entry::{Entry, EntryRef, Moment, Origin};
 /// The most entries a graph may be made for, and the most edges. Below the 2³² − 1 of petgraph's indices.
 pub const MOST_ELEMENTS: usize = 1 << 31;
 
+/// The most edges that begin at an entry, and that end at one. What an entry led to so often needs no more edges to be shown; and what is
+/// done with one entry is bounded by it.
+pub const MOST_DEGREE: usize = 4_096;
+
 /// Why the graph did not take something. It is unchanged then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GraphError {
@@ -54,6 +58,9 @@ pub enum GraphError {
         /// The place where it would end, in its log.
         to: Seq,
     },
+    /// [`MOST_DEGREE`] edges begin, or end, at the entry already.
+    #[error("entry {} has {MOST_DEGREE} edges already", .0.seq)]
+    Crowded(EntryRef),
     /// An edge that no record shows.
     #[error("an edge that no record shows")]
     NoEvidence,
@@ -153,7 +160,7 @@ impl Graph {
     /// earliest [`MOST_EVIDENCE`] stay.
     ///
     /// # Errors
-    /// [`GraphError::Unknown`], [`GraphError::Backward`] or [`GraphError::Full`].
+    /// [`GraphError::Unknown`], [`GraphError::Backward`], [`GraphError::Crowded`] or [`GraphError::Full`].
     pub fn link(&mut self, link: &Link) -> Result<(), GraphError> {
         let (from, to) = (self.index(&link.from)?, self.index(&link.to)?);
         if self.moment(from) >= self.moment(to) {
@@ -170,6 +177,11 @@ impl Graph {
         if self.graph.edge_count() >= self.capacity.edges {
             return Err(GraphError::Full(self.capacity.edges));
         }
+        for (index, direction) in [(from, Direction::Outgoing), (to, Direction::Incoming)] {
+            if self.graph.edges_directed(index, direction).count() >= MOST_DEGREE {
+                return Err(GraphError::Crowded(if index == from { link.from } else { link.to }));
+            }
+        }
         self.graph.add_edge(from, to, Edge { kind: link.kind, shown_by: link.shown_by.clone() });
         Ok(())
     }
@@ -178,8 +190,10 @@ impl Graph {
     pub fn erase(&mut self, session: &SessionId) -> Vec<EntryRef> {
         let moments = self.sessions.remove(session).unwrap_or_default();
         let indices: Vec<NodeIndex> = moments.iter().filter_map(|moment| self.order.remove(moment)).collect();
-        let entries = indices.into_iter().filter_map(|index| self.graph.remove_node(index));
-        let erased: Vec<EntryRef> = entries.map(|entry| entry.id).collect();
+        // The latest first: petgraph finds the latest edge of a neighbour first.
+        let entries = indices.into_iter().rev().filter_map(|index| self.graph.remove_node(index));
+        let mut erased: Vec<EntryRef> = entries.map(|entry| entry.id).collect();
+        erased.reverse();
         erased.iter().for_each(|id| {
             self.indices.remove(id);
         });
@@ -270,6 +284,19 @@ impl Graph {
             .collect();
         found.sort_unstable_by_key(|(moment, link)| (*moment, link.kind));
         found.into_iter().map(|(_, link)| link).collect()
+    }
+
+    /// The latest edges of an entry that began to be there, with the entries at their other ends.
+    fn latest(
+        &self,
+        index: NodeIndex,
+        direction: Direction,
+        most: usize,
+    ) -> impl Iterator<Item = (EdgeKind, NodeIndex, &Entry)> {
+        self.graph.edges_directed(index, direction).take(most).filter_map(move |edge| {
+            let other = if direction == Direction::Incoming { edge.source() } else { edge.target() };
+            Some((edge.weight().kind, other, self.graph.node_weight(other)?))
+        })
     }
 
     fn index(&self, id: &EntryRef) -> Result<NodeIndex, GraphError> {

@@ -2,11 +2,13 @@
 //!
 //! λ₂ is the second smallest eigenvalue of the normalised Laplacian I − D^−½ W D^−½ (Chung 1997) of the graph without
 //! directions, where W is the sum of the weights both ways. It is 0 exactly if the graph falls apart, and at most n/(n − 1):
-//! the more of it, the harder the window is to cut in two. It is found by inverse iteration on a sparse Cholesky factor
-//! (`solve`), one connected part at a time; a graph in several parts is never given to it.
+//! the more of it, the harder the window is to cut in two. It is found by the Davidson iteration on a sparse Cholesky factor
+//! (`solve`), one connected part at a time; a graph in several parts is never given to it. A graph that is much like the one before is
+//! solved with what that one left ([`Warm`]), without a factor of its own.
 
 mod factor;
 mod solve;
+mod warm;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +16,7 @@ use std::{
 };
 
 use self::solve::Solved;
+pub use self::warm::Warm;
 use crate::{
     entry::{EntryRef, Moment},
     graph::Graph,
@@ -57,7 +60,10 @@ pub enum SpectralError {
 /// A graph without directions: weights by pair of nodes, both ways summed, nothing from a node to itself.
 #[derive(Clone, Debug)]
 pub struct Weighted {
-    neighbours: Vec<Vec<(usize, f64)>>,
+    /// The neighbours of all nodes, one node after another, each with the weight of the edge.
+    neighbours: Vec<(usize, f64)>,
+    /// Where those of each node begin, and at last where all end.
+    starts: Vec<usize>,
     degrees: Vec<f64>,
 }
 
@@ -86,31 +92,35 @@ impl Weighted {
             }
         }
         pairs.sort_by_key(|(a, b, _)| (*a, *b));
-        let sums = pairs.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1));
-        let mut neighbours = vec![Vec::new(); nodes];
-        for pair in sums {
-            let Some((a, b, _)) = pair.first() else { continue };
-            let weight = pair.iter().map(|(_, _, weight)| weight).sum();
-            for (from, to) in [(*a, *b), (*b, *a)] {
-                if let Some(list) = neighbours.get_mut(from) {
-                    list.push((to, weight));
-                }
-            }
-        }
-        let degrees = neighbours.iter().map(|list| list.iter().map(|(_, weight)| weight).sum()).collect();
-        Ok(Self { neighbours, degrees })
+        let sums = pairs.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1)).filter_map(|pair| {
+            let (a, b, _) = pair.first()?;
+            Some((*a, *b, pair.iter().map(|(_, _, weight)| weight).sum::<f64>()))
+        });
+        let mut both: Vec<(usize, usize, f64)> = sums.flat_map(|(a, b, w)| [(a, b, w), (b, a, w)]).collect();
+        both.sort_unstable_by_key(|(from, to, _)| (*from, *to));
+        Ok(Self::of_sorted(nodes, &both))
+    }
+
+    /// From the edges of each node, by node.
+    fn of_sorted(nodes: usize, edges: &[(usize, usize, f64)]) -> Self {
+        let starts: Vec<usize> = (0..=nodes).map(|node| edges.partition_point(|(from, _, _)| *from < node)).collect();
+        let neighbours = edges.iter().map(|(_, to, weight)| (*to, *weight)).collect();
+        let mut graph = Self { neighbours, starts, degrees: Vec::new() };
+        let degree = |node| graph.of(node).iter().map(|(_, weight)| weight).sum();
+        graph.degrees = (0..nodes).map(degree).collect();
+        graph
     }
 
     /// How many nodes it has.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.neighbours.len()
+        self.degrees.len()
     }
 
     /// Whether it has none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.neighbours.is_empty()
+        self.degrees.is_empty()
     }
 
     /// Its connected parts: the nodes of each ascending, the parts by their first node.
@@ -136,7 +146,10 @@ impl Weighted {
     }
 
     fn of(&self, node: usize) -> &[(usize, f64)] {
-        self.neighbours.get(node).map_or(&[], Vec::as_slice)
+        match self.starts.get(node..).unwrap_or_default() {
+            [start, end, ..] => self.neighbours.get(*start..*end).unwrap_or_default(),
+            _ => &[],
+        }
     }
 
     fn degree(&self, node: usize) -> f64 {
@@ -146,13 +159,9 @@ impl Weighted {
     /// The graph between these nodes, which are numbered anew in their order.
     fn between(&self, nodes: &[usize]) -> Self {
         let numbers: BTreeMap<usize, usize> = nodes.iter().enumerate().map(|(new, old)| (*old, new)).collect();
-        let inside = |node: &usize| {
-            let edges = self.of(*node).iter();
-            edges.filter_map(|(other, weight)| Some((*numbers.get(other)?, *weight))).collect::<Vec<_>>()
-        };
-        let neighbours: Vec<Vec<(usize, f64)>> = nodes.iter().map(inside).collect();
-        let degrees = neighbours.iter().map(|list| list.iter().map(|(_, weight)| weight).sum()).collect();
-        Self { neighbours, degrees }
+        let edges = nodes.iter().enumerate().flat_map(|(new, old)| self.of(*old).iter().map(move |edge| (new, edge)));
+        let inside = edges.filter_map(|(new, (other, weight))| Some((new, *numbers.get(other)?, *weight)));
+        Self::of_sorted(nodes.len(), &inside.collect::<Vec<_>>())
     }
 }
 
@@ -172,7 +181,7 @@ pub enum Spectrum {
 pub struct Fiedler {
     /// λ₂, above 0.
     pub lambda2: f64,
-    /// An estimate of λ₃ from above. Near λ₂ the cut could as well be another. None with two nodes.
+    /// λ₃, no less than λ₂. Near λ₂ the cut could as well be another. None with two nodes.
     pub lambda3: Option<f64>,
     /// The value of each node: D^−½ times the eigenvector, so that nodes that belong together have like values. The first
     /// that is not 0 is positive; the greatest is ±1.
@@ -197,27 +206,36 @@ impl Spectrum {
     /// # Errors
     /// [`SpectralError::Fill`], [`SpectralError::Factor`] or [`SpectralError::Convergence`].
     pub fn of(graph: &Weighted) -> Result<Self, SpectralError> {
-        Self::from_start(graph, |_| None)
+        Self::warm(graph, &mut Warm::new(), |_| None)
     }
 
-    /// The spectrum of a graph that is much like one before: `before` has the values of the nodes that were there.
-    /// It is the same spectrum, found in fewer steps.
+    /// The spectrum of a graph that is much like the last one that `warm` has seen: `before` says which node of that each node is, if it
+    /// is one. It is the same spectrum, found in less time. Where too much has changed, or it is led astray, the graph is solved as any
+    /// other.
     ///
     /// # Errors
     /// As for [`of`](Self::of).
-    pub fn warm(graph: &Weighted, before: impl Fn(usize) -> Option<f64>) -> Result<Self, SpectralError> {
-        Self::from_start(graph, before)
-    }
-
-    fn from_start(graph: &Weighted, before: impl Fn(usize) -> Option<f64>) -> Result<Self, SpectralError> {
-        if graph.len() < 2 {
-            return Ok(Self::Trivial);
-        }
+    pub fn warm(
+        graph: &Weighted,
+        warm: &mut Warm,
+        before: impl Fn(usize) -> Option<usize>,
+    ) -> Result<Self, SpectralError> {
         let parts = graph.parts();
-        if parts.len() > 1 {
-            return Ok(Self::Parted(parts));
+        if graph.len() < 2 || parts.len() > 1 {
+            *warm = Warm::new();
+            return Ok(if graph.len() < 2 { Self::Trivial } else { Self::Parted(parts) });
         }
-        let Solved { lambda2, lambda3, values } = solve::solve(graph, before)?;
+        let (mut nearly, starts) = warm.begin(graph, before)?;
+        let solved = solve::solve(graph, &mut nearly, starts);
+        let solved = match solved {
+            Err(SpectralError::Convergence(_)) if !nearly.is_exact() => {
+                (nearly, _) = warm.begin(graph, |_| None)?;
+                solve::solve(graph, &mut nearly, Vec::new())
+            }
+            solved => solved,
+        };
+        let Solved { lambda2, lambda3, values, vectors } = solved?;
+        warm.keep(nearly, vectors);
         Ok(Self::Connected(Fiedler { lambda2, lambda3, values }))
     }
 

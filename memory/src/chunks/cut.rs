@@ -12,11 +12,20 @@ pub const MOST_BODY: usize = 1 << 20;
 /// The longest chunk, in bytes: some 300 words, so that five fit beside a conversation.
 pub const MOST_CHUNK: usize = 1_600;
 
+/// A heading begins a chunk only behind one of this length at least, in bytes: a text of nothing but headings is not cut to dust.
+const LEAST_BEFORE_HEADING: usize = MOST_CHUNK / 4;
+
+/// The most chunks of one text. A chunk has 400 bytes at least, or is longer than [`MOST_CHUNK`] together with
+/// the next one; only the last may be shorter.
+pub const MOST_PIECES: usize = MOST_BODY / LEAST_BEFORE_HEADING + 1;
+
 /// Cuts a text into ranges of bytes. They are in order, do not overlap, hold every character that is not a space, begin and
-/// end with such a character, and none is longer than [`MOST_CHUNK`].
+/// end with such a character, and none is longer than [`MOST_CHUNK`]. There are [`MOST_PIECES`] at most. The time that it takes
+/// grows with the length alone.
 ///
-/// A heading (ATX, as in CommonMark 0.31, section 4.2, outside of fenced code) begins a chunk. Paragraphs are put together as
-/// long as they fit. A longer one is cut between sentences, or between words, or, where a word is longer, between characters.
+/// A heading (ATX, as in CommonMark 0.31, section 4.2, outside of fenced code) begins a chunk if the one before is long enough.
+/// Paragraphs are put together as long as they fit. A longer one is cut between sentences, or between words, or, where a word is
+/// longer, between characters.
 ///
 /// # Errors
 /// [`ChunkError::TooLong`] above [`MOST_BODY`].
@@ -27,9 +36,11 @@ pub fn cut(body: &str) -> Result<Vec<Range<usize>>, ChunkError> {
     let mut ranges = Vec::new();
     let mut open: Option<Range<usize>> = None;
     for block in blocks(body) {
+        let mut is_heading = block.is_heading;
         for piece in pieces(body, block.range) {
-            let joined = open.as_ref().map(|open| open.start..piece.end).filter(fits);
-            match joined.filter(|_| !block.is_heading) {
+            let begins = std::mem::take(&mut is_heading);
+            let before = open.as_ref().filter(|open| !begins || open.len() < LEAST_BEFORE_HEADING);
+            match before.map(|open| open.start..piece.end).filter(|joined| joined.len() <= MOST_CHUNK) {
                 Some(joined) => open = Some(joined),
                 None => ranges.extend(open.replace(piece)),
             }
@@ -37,10 +48,6 @@ pub fn cut(body: &str) -> Result<Vec<Range<usize>>, ChunkError> {
     }
     ranges.extend(open);
     Ok(ranges)
-}
-
-const fn fits(range: &Range<usize>) -> bool {
-    range.end - range.start <= MOST_CHUNK
 }
 
 struct Block {
@@ -78,46 +85,39 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
-/// A block as it is, or cut where it is too long.
+/// A block as it is, or cut where it is too long: as much as fits, again and again.
 fn pieces(body: &str, block: Range<usize>) -> Vec<Range<usize>> {
-    if fits(&block) {
-        return vec![block];
+    let mut pieces = Vec::new();
+    let mut rest = Some(block);
+    while let Some(range) = rest.take() {
+        let text = body.get(range.clone()).unwrap_or_default();
+        let end = range.start + if text.len() > MOST_CHUNK { fitting(text) } else { text.len() };
+        pieces.extend(trimmed(body, range.start..end));
+        rest = trimmed(body, end..range.end);
     }
-    let text = body.get(block.clone()).unwrap_or_default();
-    let sentences = text.split_sentence_bound_indices().map(|(at, sentence)| (block.start + at, sentence));
-    sentences
-        .flat_map(|(at, sentence)| {
-            let whole = at..at + sentence.len();
-            if fits(&whole) { vec![whole] } else { of_words(sentence, at) }
-        })
-        .filter_map(|range| trimmed(body, range))
-        .collect()
+    pieces
 }
 
-/// As many words as fit, again and again.
-fn of_words(text: &str, start: usize) -> Vec<Range<usize>> {
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for (at, word) in text.split_word_bound_indices() {
-        let range = start + at..start + at + word.len();
-        match ranges.last_mut() {
-            Some(last) if range.end - last.start <= MOST_CHUNK => last.end = range.end,
-            _ if fits(&range) => ranges.push(range),
-            _ => ranges.extend(of_characters(word, range.start)),
-        }
-    }
-    ranges
+/// How many bytes of a longer text make a piece: up to the last end of a sentence, or of a word, or of a character that fits. Looks at
+/// nothing behind what fits, so that a text without an end of a sentence takes no longer than another.
+fn fitting(text: &str) -> usize {
+    let window = text.get(..text.floor_char_boundary(MOST_CHUNK)).unwrap_or_default();
+    sentence_end(window)
+        .or_else(|| window.split_word_bound_indices().map(|(at, _)| at).max().filter(|at| *at > 0))
+        .unwrap_or(window.len())
 }
 
-fn of_characters(word: &str, start: usize) -> Vec<Range<usize>> {
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for (at, c) in word.char_indices() {
-        let range = start + at..start + at + c.len_utf8();
-        match ranges.last_mut() {
-            Some(last) if range.end - last.start <= MOST_CHUNK => last.end = range.end,
-            _ => ranges.push(range),
+/// Behind the last full stop, question mark or exclamation mark that a space follows; the ideographic ones need none.
+fn sentence_end(window: &str) -> Option<usize> {
+    let mut characters = window.char_indices().rev();
+    let (_, mut next) = characters.next()?;
+    for (at, c) in characters {
+        if matches!(c, '。' | '！' | '？') || (matches!(c, '.' | '!' | '?') && next.is_whitespace()) {
+            return Some(at + c.len_utf8());
         }
+        next = c;
     }
-    ranges
+    None
 }
 
 /// A range without the spaces at its ends; none if it holds nothing else.

@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use petgraph::{Direction, stable_graph::NodeIndex};
+
 use super::{EdgeKinds, Graph, GraphError, Link};
-use crate::entry::EntryRef;
+use crate::entry::{Entry, EntryRef};
+
+/// How many of an entry's edges [`Graph::near`] looks at: the latest.
+const LOOKS_AT: usize = 64;
 
 /// How far a walk goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,6 +154,44 @@ impl Graph {
         let latest = common.max_by_key(|id| self.entry(id).map(|entry| entry.moment));
         let complete = of_a.end == WalkEnd::Complete && of_b.end == WalkEnd::Complete;
         Ok(CommonCause { entry: latest, end: if complete { WalkEnd::Complete } else { WalkEnd::Cut } })
+    }
+
+    /// The entries near one, by at most `depth` edges back, or as many forward: each with the greatest product of what the edges to it
+    /// leave, which is `decay` times the weight of the kind for each edge. The nearest first, `most` of them at most. It goes through
+    /// entries that `allows` holds for and no others, and looks at the latest edges of each.
+    #[must_use]
+    pub fn near(
+        &self,
+        start: &EntryRef,
+        depth: u32,
+        most: usize,
+        decay: f64,
+        allows: impl Fn(&Entry) -> bool,
+    ) -> Vec<(EntryRef, f64)> {
+        let Ok(start) = self.index(start) else { return Vec::new() };
+        let mut best: BTreeMap<NodeIndex, f64> = BTreeMap::new();
+        for direction in [Direction::Incoming, Direction::Outgoing] {
+            let mut ring = BTreeMap::from([(start, 1.0_f64)]);
+            for _ in 0..depth {
+                let mut next: BTreeMap<NodeIndex, f64> = BTreeMap::new();
+                for (at, weight) in ring {
+                    let latest = self.latest(at, direction, LOOKS_AT).filter(|(_, _, entry)| allows(entry));
+                    for (kind, other, _) in latest {
+                        let before = next.entry(other).or_default();
+                        *before = before.max(weight * decay * kind.weight());
+                    }
+                }
+                for (at, weight) in &next {
+                    let before = best.entry(*at).or_default();
+                    *before = before.max(*weight);
+                }
+                ring = next;
+            }
+        }
+        let found = best.into_iter().filter_map(|(at, weight)| Some((self.graph.node_weight(at)?, weight)));
+        let mut found: Vec<(&Entry, f64)> = found.collect();
+        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.moment.cmp(&b.0.moment)));
+        found.into_iter().take(most).map(|(entry, weight)| (entry.id, weight)).collect()
     }
 
     fn walk(&self, start: &EntryRef, bounds: &Bounds, way: Way) -> Result<Walk, GraphError> {

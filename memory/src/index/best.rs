@@ -1,4 +1,4 @@
-//! The few best of many, in one order: by score, and of equal score by number.
+//! The few best of many, in one order: by score, and of equal score by name.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -16,7 +16,7 @@ pub struct Scored {
     pub score: f32,
 }
 
-/// The greater is the better: it has the higher score, or the lower number.
+/// The greater is the better: it has the higher score, or the earlier name.
 impl Ord for Scored {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then_with(|| other.id.cmp(&self.id))
@@ -38,31 +38,34 @@ impl PartialEq for Scored {
 impl Eq for Scored {}
 
 /// At most so many of what it was offered: the best.
-pub(super) struct Best {
+pub(crate) struct Best {
     most: usize,
     heap: BinaryHeap<Reverse<Scored>>,
 }
 
 impl Best {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { most, heap: BinaryHeap::new() }
     }
 
-    /// Keeps it if it is among the best and `allows` holds, which is asked only then.
-    pub(super) fn offer(&mut self, scored: Scored, allows: impl FnOnce() -> bool) {
-        let is_full = self.heap.len() >= self.most;
-        let is_better = self.heap.peek().is_some_and(|worst| scored > worst.0);
-        if (is_full && !is_better) || !allows() {
+    /// Keeps it if it is among the best. What chunk it is is asked only where the score may do; none is not kept.
+    pub(crate) fn offer(&mut self, score: f32, id: impl FnOnce() -> Option<ChunkId>) {
+        let worst = self.heap.peek().map(|worst| worst.0).filter(|_| self.heap.len() >= self.most);
+        if self.most == 0 || worst.is_some_and(|worst| score < worst.score) {
             return;
         }
-        if is_full {
+        let Some(scored) = id().map(|id| Scored { id, score }) else { return };
+        if worst.is_some_and(|worst| scored <= worst) {
+            return;
+        }
+        if worst.is_some() {
             self.heap.pop();
         }
         self.heap.push(Reverse(scored));
     }
 
     /// The best first.
-    pub(super) fn into_sorted(self) -> Vec<Scored> {
+    pub(crate) fn into_sorted(self) -> Vec<Scored> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(scored)| scored).collect()
     }
 }

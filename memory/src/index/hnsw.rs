@@ -1,8 +1,10 @@
-//! A cache for the nearest vectors: HNSW (Malkov, Yashunin 2016) by `hnsw_rs`, above ten thousand vectors.
+//! A cache for the nearest vectors: HNSW (Malkov, Yashunin 2016) by `hnsw_rs`, above a hundred thousand different ones.
 //!
-//! It answers nothing by itself. What it has not taken in yet is searched one by one, what has been removed is dropped from
+//! Below, all are searched, so nearly every home has none. It holds each direction once, however many chunks have it: of equal vectors
+//! the graph would lose most. It answers nothing by itself. What it has not taken in yet is searched one by one, what has been removed is dropped from
 //! what it finds, and where too little is left, all vectors are searched. So an answer never waits for it, and never holds
-//! what is gone. It is made again, beside the one in use, when a quarter of it is dead.
+//! what is gone. It is made again, beside the one in use, when a quarter of it is dead; and given up when there are a fifth fewer
+//! vectors than it begins with, so that one more or less does not build it anew.
 //!
 //! What `hnsw_rs` 0.3 does to its caller, and what is done about it: it ends the process on bad parameters
 //! ([`HnswParameters`] refuses them), panics on a distance that is negative or NaN (`Cosine` makes none), may panic in
@@ -21,12 +23,13 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::{
     Scored, merged,
-    vectors::{Vector, Vectors, dot},
+    vectors::{Direction, Vector, Vectors, dot},
 };
 use crate::chunks::ChunkId;
 
-/// Up to so many vectors all are searched: some 2 ms, exact, and nothing to be built.
-pub const EXACT_UP_TO: usize = 10_000;
+/// Up to so many different vectors all are searched, unless the parameters say fewer: 38 MB of 384 numbers, some 20 ms, exact, and
+/// nothing to be built.
+pub const EXACT_UP_TO: usize = 100_000;
 
 /// The layers that `hnsw_rs` has at most.
 const LAYERS: usize = 16;
@@ -43,6 +46,9 @@ pub enum BadParameters {
     /// The candidates of a search are 1 to 1,024.
     #[error("{0} candidates of a search, from 1 to 1,024")]
     Search(usize),
+    /// The most vectors that are all searched are 1 to [`EXACT_UP_TO`].
+    #[error("exact search up to {0} vectors, from 1 to {EXACT_UP_TO}")]
+    Exact(usize),
 }
 
 /// The parameters of the graph, as the paper has them.
@@ -51,6 +57,7 @@ pub struct HnswParameters {
     connections: usize,
     construction: usize,
     search: usize,
+    exact: usize,
 }
 
 impl HnswParameters {
@@ -68,14 +75,25 @@ impl HnswParameters {
         if search == 0 || search > 1_024 {
             return Err(BadParameters::Search(search));
         }
-        Ok(Self { connections, construction, search })
+        Ok(Self { connections, construction, search, exact: EXACT_UP_TO })
+    }
+
+    /// With a graph above so many different vectors already.
+    ///
+    /// # Errors
+    /// [`BadParameters::Exact`].
+    pub const fn exact_up_to(self, exact: usize) -> Result<Self, BadParameters> {
+        if exact == 0 || exact > EXACT_UP_TO {
+            return Err(BadParameters::Exact(exact));
+        }
+        Ok(Self { exact, ..self })
     }
 }
 
 impl Default for HnswParameters {
     /// 16 connections, 200 candidates while building, 96 in a search.
     fn default() -> Self {
-        Self { connections: 16, construction: 200, search: 96 }
+        Self { connections: 16, construction: 200, search: 96, exact: EXACT_UP_TO }
     }
 }
 
@@ -118,6 +136,18 @@ pub enum CacheState {
     Ready,
 }
 
+impl CacheState {
+    /// What two caches are at together.
+    pub(super) const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Building { left: a }, Self::Building { left: b }) => Self::Building { left: a + b },
+            (Self::Building { left }, _) | (_, Self::Building { left }) => Self::Building { left },
+            (Self::Ready, _) | (_, Self::Ready) => Self::Ready,
+            (Self::Exact, Self::Exact) => Self::Exact,
+        }
+    }
+}
+
 /// One less the cosine. A row is its numbers and then the four bytes of its length.
 #[derive(Clone, Copy)]
 struct Cosine;
@@ -150,7 +180,7 @@ fn row(vector: &Vector) -> Vec<i8> {
 struct Layered {
     /// Taken only when it is dropped.
     graph: Option<Hnsw<'static, i8, Cosine>>,
-    inserted: BTreeSet<ChunkId>,
+    inserted: BTreeSet<Direction>,
     pool: Pool,
 }
 
@@ -162,17 +192,18 @@ impl Layered {
     }
 
     /// Puts a vector in, unless it is gone or in already.
-    fn insert(&mut self, vectors: &Vectors, id: ChunkId) {
-        if let (Some(graph), Some(vector), Ok(number)) = (&self.graph, vectors.vector(id), usize::try_from(id.0))
-            && self.inserted.insert(id)
+    fn insert(&mut self, vectors: &Vectors, direction: Direction) {
+        if let (Some(graph), Some(vector), Ok(number)) =
+            (&self.graph, vectors.numbers_of(direction), usize::try_from(direction.0))
+            && self.inserted.insert(direction)
         {
             graph.insert((&row(&vector), number));
         }
     }
 
-    fn search(&self, vector: &Vector, candidates: usize) -> impl Iterator<Item = ChunkId> {
+    fn search(&self, vector: &Vector, candidates: usize) -> impl Iterator<Item = Direction> {
         let found = self.graph.as_ref().map(|graph| graph.search(&row(vector), candidates, candidates));
-        found.into_iter().flatten().filter_map(|neighbour| u64::try_from(neighbour.d_id).ok()).map(ChunkId)
+        found.into_iter().flatten().filter_map(|neighbour| u64::try_from(neighbour.d_id).ok()).map(Direction)
     }
 }
 
@@ -199,12 +230,12 @@ pub(super) struct Cache {
     pool: Pool,
     serving: Option<Layered>,
     /// The vectors that `serving` does not hold.
-    tail: BTreeSet<ChunkId>,
+    tail: BTreeSet<Direction>,
     /// How many that `serving` holds are gone.
     dead: usize,
     building: Option<Layered>,
     /// What is still to be put into `building`, the lowest number last.
-    left: Vec<ChunkId>,
+    left: Vec<Direction>,
 }
 
 impl Cache {
@@ -212,13 +243,13 @@ impl Cache {
         Self { parameters, pool, serving: None, tail: BTreeSet::new(), dead: 0, building: None, left: Vec::new() }
     }
 
-    pub(super) fn added(&mut self, id: ChunkId) {
+    pub(super) fn added(&mut self, id: Direction) {
         if self.serving.is_some() {
             self.tail.insert(id);
         }
     }
 
-    pub(super) fn removed(&mut self, id: ChunkId) {
+    pub(super) fn removed(&mut self, id: Direction) {
         if self.serving.is_some() && !self.tail.remove(&id) {
             self.dead += 1;
         }
@@ -226,13 +257,14 @@ impl Cache {
 
     /// Puts at most `work` vectors in.
     pub(super) fn advance(&mut self, vectors: &Vectors, work: usize) -> CacheState {
-        if vectors.len() <= EXACT_UP_TO {
+        let (most, is_in_use) = (self.parameters.exact, self.serving.is_some() || self.building.is_some());
+        if vectors.different() <= if is_in_use { most - most / 5 } else { most } {
             self.clear();
             return CacheState::Exact;
         }
         if self.building.is_none() && self.is_due() {
-            self.building = Some(Layered::new(&self.parameters, vectors.len(), self.pool.clone()));
-            self.left = vectors.ids().rev().collect();
+            self.building = Some(Layered::new(&self.parameters, vectors.different(), self.pool.clone()));
+            self.left = vectors.directions().rev().collect();
         }
         if let Some(building) = &mut self.building {
             let next = self.left.len().saturating_sub(work);
@@ -262,11 +294,13 @@ impl Cache {
     ) -> Option<Vec<Scored>> {
         let serving = self.serving.as_ref()?;
         let candidates = self.candidates(serving, most)?;
-        let score = |id| vectors.cosine(vector, id).map(|score| Scored { id, score });
-        let found = serving.search(vector, candidates).filter(|id| allows(*id)).filter_map(score);
-        let found: Vec<Scored> = found.take(most).collect();
-        let tail: Vec<Scored> = self.tail.iter().copied().filter(|id| allows(*id)).filter_map(score).collect();
-        (found.len() == most).then(|| merged(most, [found, tail]))
+        let scored = |direction| {
+            let (id, score) = (vectors.first(direction, allows)?, vectors.cosine_of(vector, direction)?);
+            Some(Scored { id, score })
+        };
+        let found: Vec<Scored> = serving.search(vector, candidates).filter_map(scored).take(most).collect();
+        let tail: Vec<Scored> = self.tail.iter().copied().filter_map(scored).collect();
+        (found.len() == most).then(|| vectors.expanded(&merged(most, [found, tail]), allows))
     }
 
     /// How many to ask for: as many more as some of them are dead. None if the graph could not give so many.
@@ -285,8 +319,8 @@ impl Cache {
     /// The graph that was built comes into use.
     fn take_over(&mut self, vectors: &Vectors) {
         if let Some(built) = self.building.take() {
-            self.tail = vectors.ids().filter(|id| !built.inserted.contains(id)).collect();
-            self.dead = built.inserted.iter().filter(|id| !vectors.contains(**id)).count();
+            self.tail = vectors.directions().filter(|direction| !built.inserted.contains(direction)).collect();
+            self.dead = built.inserted.iter().filter(|direction| !vectors.has(**direction)).count();
             self.serving = Some(built);
         }
     }

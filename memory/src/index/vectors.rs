@@ -1,17 +1,24 @@
-//! Vectors of 8-bit numbers, and the search through all of them: exact, and quick enough for ten thousand.
+//! Vectors of 8-bit numbers, and the search through all of them: exact, and quick enough for a hundred thousand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ephor_base::Digest;
 use minicbor::{Decode, Encode};
 
-use super::best::{Best, Scored};
+use super::{
+    best::{Best, Scored},
+    embed::{EmbedderName, MOST_EMBEDDER_NAME},
+};
 use crate::chunks::ChunkId;
 
 /// The most numbers a vector has.
 pub const MOST_DIMENSION: usize = 4_096;
 
-/// Why a vector was not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+/// How many chunks of one direction a search tells of.
+const MOST_OF_ONE: usize = 4;
+
+/// Why a vector, or an embedder, was not taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VectorError {
     /// Of another number of numbers than the others, of none, or of more than [`MOST_DIMENSION`].
     #[error("a vector of {found} numbers, expected {expected}")]
@@ -28,8 +35,22 @@ pub enum VectorError {
     #[error("a vector without a direction")]
     Zero,
     /// The chunk has a vector already.
-    #[error("chunk {} has a vector already", .0.0)]
+    #[error("piece {} of entry {} has a vector already", .0.piece, .0.entry)]
     Taken(ChunkId),
+    /// A vector by another embedder: the two are not comparable. Or the name of the built-in embedder for another.
+    #[error("a vector by `{}`, expected one by `{}`", found.as_str(), expected.as_str())]
+    Embedder {
+        /// Who made it.
+        found: EmbedderName,
+        /// Who made the others.
+        expected: EmbedderName,
+    },
+    /// The name of an embedder that is empty or longer than [`MOST_EMBEDDER_NAME`].
+    #[error("the name of an embedder with {0} bytes, from 1 to {MOST_EMBEDDER_NAME}")]
+    Name(usize),
+    /// A floor above 1,000 thousandths.
+    #[error("a floor of {0} thousandths, at most 1,000")]
+    Floor(u16),
 }
 
 /// How many numbers a vector has: 1 to [`MOST_DIMENSION`].
@@ -52,6 +73,15 @@ impl Dimension {
     #[must_use]
     pub const fn get(self) -> usize {
         self.0
+    }
+
+    /// Whether a vector is of this dimension.
+    ///
+    /// # Errors
+    /// [`VectorError::Dimension`] if it is not.
+    pub fn check(self, vector: &Vector) -> Result<(), VectorError> {
+        let (found, expected) = (vector.numbers().len(), self.0);
+        if found == expected { Ok(()) } else { Err(VectorError::Dimension { found, expected }) }
     }
 }
 
@@ -89,12 +119,6 @@ impl Vector {
     pub fn norm(&self) -> f32 {
         (dot(&self.0, &self.0) as f32).sqrt()
     }
-
-    /// The cosine of the angle between two vectors of the same dimension, from −1 to 1 but for rounding.
-    #[must_use]
-    pub fn cosine(&self, other: &Self) -> f32 {
-        dot(&self.0, &other.0) as f32 / (self.norm() * other.norm())
-    }
 }
 
 impl<'b, C> Decode<'b, C> for Vector {
@@ -129,89 +153,142 @@ pub(super) fn dot(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).fold(0, |sum, (a, b)| sum.wrapping_add(i32::from(i16::from(*a).wrapping_mul(i16::from(*b)))))
 }
 
-/// Vectors by chunk, one after another in memory.
+/// The number of a direction in its store. Counts up, and says nothing outside of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Direction(pub(super) u64);
+
+/// Vectors by chunk. Equal vectors lie in memory once, one direction after another, with the chunks that have it: so nothing is gained
+/// by saying a thing often.
 #[derive(Debug)]
 pub struct Vectors {
     dimension: Dimension,
     numbers: Vec<i8>,
-    /// The chunk of each vector, and the vector's length.
-    rows: Vec<(ChunkId, f32)>,
-    places: BTreeMap<ChunkId, usize>,
+    rows: Vec<Row>,
+    /// The row of each direction.
+    places: BTreeMap<Direction, usize>,
+    /// By the digest of the numbers.
+    directions: BTreeMap<Digest, Direction>,
+    chunks: BTreeMap<ChunkId, Direction>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Row {
+    direction: Direction,
+    digest: Digest,
+    /// The vector's length.
+    norm: f32,
+    /// At least one.
+    chunks: BTreeSet<ChunkId>,
 }
 
 impl Vectors {
     /// None, of that dimension.
     #[must_use]
     pub const fn new(dimension: Dimension) -> Self {
-        Self { dimension, numbers: Vec::new(), rows: Vec::new(), places: BTreeMap::new() }
+        Self {
+            dimension,
+            numbers: Vec::new(),
+            rows: Vec::new(),
+            places: BTreeMap::new(),
+            directions: BTreeMap::new(),
+            chunks: BTreeMap::new(),
+            next: 0,
+        }
     }
 
-    /// Takes a vector in.
+    /// Takes a vector in. Returns the direction if it is the first chunk that has it.
     ///
     /// # Errors
     /// [`VectorError::Dimension`] or [`VectorError::Taken`].
-    pub fn add(&mut self, id: ChunkId, vector: &Vector) -> Result<(), VectorError> {
-        self.check(vector)?;
-        if self.places.contains_key(&id) {
+    pub(super) fn add(&mut self, id: ChunkId, vector: &Vector) -> Result<Option<Direction>, VectorError> {
+        self.dimension.check(vector)?;
+        if self.chunks.contains_key(&id) {
             return Err(VectorError::Taken(id));
         }
-        self.places.insert(id, self.rows.len());
-        self.rows.push((id, vector.norm()));
+        let bytes: Vec<u8> = vector.numbers().iter().map(|number| number.cast_unsigned()).collect();
+        let digest = Digest::of(&bytes);
+        if let Some(direction) = self.directions.get(&digest).copied() {
+            if let Some(row) = self.places.get(&direction).and_then(|at| self.rows.get_mut(*at)) {
+                row.chunks.insert(id);
+            }
+            self.chunks.insert(id, direction);
+            return Ok(None);
+        }
+        let direction = Direction(self.next);
+        self.next = self.next.saturating_add(1);
+        self.chunks.insert(id, direction);
+        self.directions.insert(digest, direction);
+        self.places.insert(direction, self.rows.len());
+        self.rows.push(Row { direction, digest, norm: vector.norm(), chunks: BTreeSet::from([id]) });
         self.numbers.extend_from_slice(vector.numbers());
-        Ok(())
+        Ok(Some(direction))
     }
 
-    /// Takes the vector of a chunk out, and says whether there was one.
-    pub fn remove(&mut self, id: ChunkId) -> bool {
-        let Some(at) = self.places.remove(&id) else { return false };
-        self.rows.swap_remove(at);
-        if let Some((moved, _)) = self.rows.get(at) {
-            self.places.insert(*moved, at);
+    /// Takes the vector of a chunk out. Returns the direction if it was the last chunk that had it.
+    pub(super) fn remove(&mut self, id: ChunkId) -> Option<Direction> {
+        let direction = self.chunks.remove(&id)?;
+        let at = *self.places.get(&direction)?;
+        let row = self.rows.get_mut(at)?;
+        row.chunks.remove(&id);
+        if !row.chunks.is_empty() {
+            return None;
+        }
+        let gone = self.rows.swap_remove(at);
+        self.places.remove(&direction);
+        self.directions.remove(&gone.digest);
+        if let Some(moved) = self.rows.get(at) {
+            self.places.insert(moved.direction, at);
         }
         // The last takes the place.
         let (width, end) = (self.dimension.get(), self.numbers.len());
         self.numbers.copy_within(end - width.., at * width);
         self.numbers.truncate(end - width);
-        true
+        Some(direction)
     }
 
     /// Whether the chunk has a vector.
     #[must_use]
     pub fn contains(&self, id: ChunkId) -> bool {
-        self.places.contains_key(&id)
+        self.chunks.contains_key(&id)
     }
 
-    /// How many there are.
+    /// How many chunks have one.
     #[must_use]
     pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether no chunk has one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// How many different ones there are: so many are looked at by a search.
+    #[must_use]
+    pub fn different(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The chunks that have a vector, by number.
+    /// The chunks that have a vector, by name.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = ChunkId> {
-        self.places.keys().copied()
+        self.chunks.keys().copied()
     }
 
     /// The vector of a chunk.
     #[must_use]
     pub fn vector(&self, id: ChunkId) -> Option<Vector> {
-        Some(Vector(self.row(*self.places.get(&id)?)?.into()))
+        self.numbers_of(*self.chunks.get(&id)?)
     }
 
-    /// The cosine between a vector and that of a chunk.
+    /// The cosine between a vector and that of a chunk, from −1 to 1 but for rounding; none for a vector of another dimension.
     #[must_use]
     pub fn cosine(&self, vector: &Vector, id: ChunkId) -> Option<f32> {
-        let at = *self.places.get(&id)?;
-        Some(self.score(vector.numbers(), vector.norm(), at, self.row(at)?))
+        self.cosine_of(vector, *self.chunks.get(&id)?)
     }
 
-    /// The `most` nearest of all that `allows` holds for, the nearest first.
+    /// Chunks of the `most` nearest directions that have one which `allows` holds for, the nearest first; a few chunks of each.
     ///
     /// # Errors
     /// [`VectorError::Dimension`].
@@ -221,32 +298,54 @@ impl Vectors {
         most: usize,
         allows: impl Fn(ChunkId) -> bool,
     ) -> Result<Vec<Scored>, VectorError> {
-        self.check(vector)?;
+        self.dimension.check(vector)?;
         let (numbers, norm) = (vector.numbers(), vector.norm());
         let mut best = Best::new(most);
-        let rows = self.rows.iter().zip(self.numbers.chunks_exact(self.dimension.get()));
-        for (at, ((id, _), row)) in rows.enumerate() {
-            best.offer(Scored { id: *id, score: self.score(numbers, norm, at, row) }, || allows(*id));
+        for (row, other) in self.rows.iter().zip(self.numbers.chunks_exact(self.dimension.get())) {
+            let score = dot(numbers, other) as f32 / (norm * row.norm);
+            best.offer(score, || row.chunks.iter().copied().find(|id| allows(*id)));
         }
-        Ok(best.into_sorted())
+        Ok(self.expanded(&best.into_sorted(), allows))
     }
 
-    /// Whether the vector is of the dimension of the others.
-    ///
-    /// # Errors
-    /// [`VectorError::Dimension`] if it is not.
-    pub fn check(&self, vector: &Vector) -> Result<(), VectorError> {
-        let (found, expected) = (vector.numbers().len(), self.dimension.get());
-        if found == expected { Ok(()) } else { Err(VectorError::Dimension { found, expected }) }
+    /// A few chunks of the direction of each of those found.
+    pub(super) fn expanded(&self, found: &[Scored], allows: impl Fn(ChunkId) -> bool) -> Vec<Scored> {
+        let chunks = |scored: &Scored| {
+            let score = scored.score;
+            let row = self.chunks.get(&scored.id).and_then(|direction| self.row(*direction));
+            let chunks = row.into_iter().flat_map(|row| &row.chunks).copied().filter(|id| allows(*id));
+            chunks.take(MOST_OF_ONE).map(|id| Scored { id, score }).collect::<Vec<_>>()
+        };
+        found.iter().flat_map(chunks).collect()
     }
 
-    fn row(&self, at: usize) -> Option<&[i8]> {
-        let width = self.dimension.get();
-        self.numbers.get(at * width..(at + 1) * width)
+    /// The directions, by number.
+    pub(super) fn directions(&self) -> impl DoubleEndedIterator<Item = Direction> {
+        self.places.keys().copied()
     }
 
-    fn score(&self, numbers: &[i8], norm: f32, at: usize, row: &[i8]) -> f32 {
-        let other = self.rows.get(at).map_or(norm, |(_, norm)| *norm);
-        dot(numbers, row) as f32 / (norm * other)
+    pub(super) fn has(&self, direction: Direction) -> bool {
+        self.places.contains_key(&direction)
+    }
+
+    /// The first chunk of a direction that `allows` holds for.
+    pub(super) fn first(&self, direction: Direction, allows: impl Fn(ChunkId) -> bool) -> Option<ChunkId> {
+        self.row(direction)?.chunks.iter().copied().find(|id| allows(*id))
+    }
+
+    pub(super) fn numbers_of(&self, direction: Direction) -> Option<Vector> {
+        let (at, width) = (*self.places.get(&direction)?, self.dimension.get());
+        Some(Vector(self.numbers.get(at * width..(at + 1) * width)?.into()))
+    }
+
+    pub(super) fn cosine_of(&self, vector: &Vector, direction: Direction) -> Option<f32> {
+        self.dimension.check(vector).ok()?;
+        let (at, width) = (*self.places.get(&direction)?, self.dimension.get());
+        let numbers = self.numbers.get(at * width..(at + 1) * width)?;
+        Some(dot(vector.numbers(), numbers) as f32 / (vector.norm() * self.rows.get(at)?.norm))
+    }
+
+    fn row(&self, direction: Direction) -> Option<&Row> {
+        self.rows.get(*self.places.get(&direction)?)
     }
 }

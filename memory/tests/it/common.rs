@@ -4,13 +4,14 @@ use std::sync::OnceLock;
 
 use ephor_base::{Confidentiality, Digest, Integrity, Label, Seat, Seq, SessionId, Source, Timestamp};
 use ephor_memory::{
-    chunks::{Chunks, Material, TextKind, TextSource},
+    chunks::{ChunkId, Chunks, Material, TextKind, TextSource},
     entry::{Entry, EntryKind, EntryRef, Moment, Origin},
     graph::{Capacity, EdgeKind, Evidence, Graph, Link},
     index::{
         Index,
+        embed::{Embedder, EmbedderName, Embedding},
         hnsw::{HnswParameters, Pool},
-        vectors::Dimension,
+        vectors::{Dimension, Vector},
     },
     recall::Memory,
 };
@@ -45,6 +46,7 @@ pub(crate) fn entry(seq: u64, in_session: u8) -> Entry {
         session: session(in_session),
         agent: Seat::root("node").child("agents").child(&format!("a{in_session}")),
         time: time(seq),
+        confidentiality: Confidentiality::Internal,
     }
 }
 
@@ -63,14 +65,21 @@ pub(crate) const SECRET: Label = Label::new(Source::Operator, Integrity::Trusted
 /// What entry `seq` says.
 pub(crate) fn material(seq: u64, in_session: u8, label: Label, body: &str) -> Material {
     Material {
-        source: TextSource::Entry(id(seq)),
+        source: source(seq),
         kind: TextKind::Message,
-        session: Some(session(in_session)),
         agent: Some(entry(seq, in_session).agent),
-        time: time(seq),
         label,
         body: body.to_owned(),
     }
+}
+
+pub(crate) fn source(seq: u64) -> TextSource {
+    TextSource::Entry(id(seq))
+}
+
+/// A piece of what entry `seq` says.
+pub(crate) fn piece(seq: u64, piece: u16) -> ChunkId {
+    ChunkId { entry: Seq(seq), piece }
 }
 
 /// The pool of all tests. Its thread ends with the program; `threads.rs` looks at how one ends before.
@@ -80,12 +89,29 @@ pub(crate) fn pool() -> Pool {
     POOL.get_or_init(|| Pool::new(spawn).unwrap()).clone()
 }
 
-pub(crate) fn index(dimension: usize) -> Index {
-    Index::new(Dimension::new(dimension).unwrap(), HnswParameters::default(), pool())
+pub(crate) fn built_in() -> Embedder {
+    Embedder::built_in(Dimension::new(DIMENSION).unwrap())
+}
+
+/// An embedder that is asked, with a floor of 0.4. What it answers in tests is what the built-in one makes.
+pub(crate) fn asked() -> Embedder {
+    Embedder::asked(EmbedderName::new("letters/1").unwrap(), Dimension::new(DIMENSION).unwrap(), 400).unwrap()
+}
+
+pub(crate) fn embedding(by: &Embedder, vector: Vector) -> Embedding {
+    Embedding { by: by.name().clone(), vector }
+}
+
+pub(crate) fn index(embedder: Embedder) -> Index {
+    Index::new(embedder, HnswParameters::default(), pool())
+}
+
+pub(crate) fn memory_by(embedder: Embedder) -> Memory {
+    Memory::new(graph(), Chunks::new(100_000), index(embedder))
 }
 
 pub(crate) fn memory() -> Memory {
-    Memory::new(graph(), Chunks::new(100_000), index(DIMENSION))
+    memory_by(built_in())
 }
 
 /// Numbers that look random and are the same each time (`xorshift64*`).

@@ -6,7 +6,7 @@ use ephor_base::Seq;
 use ephor_memory::{
     entry::{Entry, EntryRef, Moment},
     graph::{
-        Capacity, EdgeKind, EdgeKinds, Evidence, Graph, GraphError, Link, MOST_EVIDENCE,
+        Capacity, EdgeKind, EdgeKinds, Evidence, Graph, GraphError, Link, MOST_DEGREE, MOST_EVIDENCE,
         svg::{Drawing, MOST_BOXES, Picture, PictureError},
         walk::{Bounds, Route, WalkEnd},
     },
@@ -352,6 +352,51 @@ fn boxes_of_a_picture_do_not_overlap_and_edges_go_down() {
         let y = |entry: &EntryRef| boxes[usize::try_from(entry.seq.0).unwrap()].1;
         assert!(y(&link.from) < y(&link.to));
     }
+}
+
+#[test]
+fn near_entries_have_the_weight_of_the_strongest_way() {
+    use EdgeKind::{Causes, Contradicts, Enables, Follows};
+    let graph = with(
+        7,
+        &[
+            (0, 1, Follows),
+            (0, 1, Causes),
+            (0, 1, Contradicts),
+            (1, 2, Causes),
+            (0, 2, Follows),
+            (2, 3, Causes),
+            (4, 5, Causes),
+            (0, 6, Enables),
+        ],
+    );
+    let near = |seq, allows: &dyn Fn(u64) -> bool| -> Vec<(u64, f64)> {
+        let near = graph.near(&id(seq), 2, 9, 0.5, |entry| allows(entry.id.seq.0));
+        near.into_iter().map(|(entry, weight)| (entry.seq.0, weight)).collect()
+    };
+    assert_eq!(near(0, &|_| true), [(1, 0.5), (6, 0.375), (2, 0.25), (3, 0.0625)]);
+    assert_eq!(near(2, &|_| true), [(1, 0.5), (3, 0.5), (0, 0.25)]);
+    assert_eq!(near(0, &|seq| seq != 1), [(6, 0.375), (2, 0.125), (3, 0.0625)], "no way goes by what is not allowed");
+    assert_eq!(graph.near(&id(0), 2, 1, 0.5, |_| true), [(id(1), 0.5)]);
+    assert!(graph.near(&id(9), 2, 9, 0.5, |_| true).is_empty());
+}
+
+#[test]
+fn what_is_done_with_one_entry_is_bounded_by_its_edges() {
+    let most = u64::try_from(MOST_DEGREE).unwrap();
+    let mut graph = graph();
+    (0..most + 2).for_each(|seq| graph.add(entry(seq, u8::try_from(seq.min(1)).unwrap())).unwrap());
+    (1..=most).for_each(|seq| graph.link(&link(id(0), id(seq), EdgeKind::Causes)).unwrap());
+    let more = link(id(0), id(most + 1), EdgeKind::Causes);
+    assert_eq!(graph.link(&more), Err(GraphError::Crowded(id(0))));
+    // A record more for an edge that is there is no more edge.
+    graph.link(&Link { shown_by: Evidence::one(Seq(7)), ..link(id(0), id(3), EdgeKind::Causes) }).unwrap();
+    // The latest are near.
+    let near = graph.near(&id(0), 1, 9, 0.5, |_| true);
+    assert_eq!(near.len(), 9);
+    assert!(near.iter().all(|(entry, _)| entry.seq.0 > most - 64));
+    assert_eq!(graph.erase(&session(1)).len(), usize::try_from(most).unwrap() + 1);
+    assert_eq!(graph.edges(), 0);
 }
 
 #[test]

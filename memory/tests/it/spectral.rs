@@ -6,7 +6,7 @@ use ephor_base::Seq;
 use ephor_memory::{
     entry::Moment,
     graph::EdgeKind,
-    spectral::{SpectralError, Spectrum, Weighted, Window, communities},
+    spectral::{SpectralError, Spectrum, Warm, Weighted, Window, communities},
 };
 use faer::{Mat, Side};
 
@@ -93,6 +93,10 @@ fn lambda_2_is_that_of_a_dense_solver_for_a_thousand_graphs() {
                 connected += 1;
                 let (ours, theirs) = (fiedler.lambda2, dense.values[1]);
                 assert!((ours - theirs).abs() <= 1e-6 * theirs, "graph {number}: {ours} and {theirs}");
+                // Also where the third is the second once more.
+                let third = fiedler.lambda3.unwrap_or_default();
+                let expected = dense.values.get(2).copied().unwrap_or_default();
+                assert!((third - expected).abs() <= 1e-6 * expected, "graph {number}: λ₃ {third} and {expected}");
                 if dense.values.get(2).is_some_and(|third| third - theirs > 1e-3) {
                     cuts += 1;
                     assert_cut(number, &fiedler.cut().0, &dense.second);
@@ -142,25 +146,47 @@ fn known_graphs_have_known_values() {
     assert!((Spectrum::of(&all).unwrap().lambda2().unwrap() - 20.0 / 19.0).abs() < 1e-9);
 }
 
+/// A log of `nodes` entries, without the first `gone`.
+fn log_shaped(nodes: usize, gone: usize) -> Weighted {
+    let mut dice = Dice(77);
+    let edges: Edges = (1..nodes)
+        .flat_map(|node| {
+            let near = (node - 1 - dice.below(node.min(4)), node, 1.0);
+            let far = (dice.below(node), node, if dice.below(50) == 0 { 0.75 } else { 0.0 });
+            [(node - 1, node, 0.25), near, far]
+        })
+        .filter(|(from, _, weight)| *weight > 0.0 && *from >= gone)
+        .map(|(from, to, weight)| (from - gone, to - gone, weight))
+        .collect();
+    Weighted::new(nodes - gone, edges).unwrap()
+}
+
 #[test]
 fn a_warm_start_comes_to_the_same() {
-    let mut dice = Dice(5);
-    for number in [3, 13, 23, 5, 15] {
-        let (nodes, mut edges) = random(&mut dice, number);
-        let Spectrum::Connected(before) = Spectrum::of(&Weighted::new(nodes, edges.clone()).unwrap()).unwrap() else {
-            continue;
-        };
-        edges.push((0, nodes, 1.0));
-        edges.push((nodes - 1, nodes, 0.25));
-        let changed = Weighted::new(nodes + 1, edges).unwrap();
-        let cold = Spectrum::of(&changed).unwrap().lambda2().unwrap();
-        let warm = Spectrum::warm(&changed, |node| before.values.get(node).copied()).unwrap().lambda2().unwrap();
-        assert!((cold - warm).abs() <= 1e-8 * cold);
-        // A start that misleads, or is no number, does no harm.
-        for bad in [0.0, 1.0, f64::NAN, f64::INFINITY] {
-            let misled = Spectrum::warm(&changed, |_| Some(bad)).unwrap().lambda2().unwrap();
-            assert!((cold - misled).abs() <= 1e-8 * cold);
-        }
+    let mut warm = Warm::new();
+    // The window goes on, ten entries at a time; after some of it, too much has changed and it is factored anew.
+    for at in 0..12 {
+        let (gone, nodes) = (at * 10, 1_000 + at * 10);
+        let graph = log_shaped(nodes, gone);
+        let before = |node: usize| Some(node + 10).filter(|node| *node < 1_000);
+        let Spectrum::Connected(warm) = Spectrum::warm(&graph, &mut warm, before).unwrap() else { panic!("parted") };
+        let Spectrum::Connected(cold) = Spectrum::of(&graph).unwrap() else { panic!("parted") };
+        assert!((cold.lambda2 - warm.lambda2).abs() <= 1e-9 * cold.lambda2, "{at}");
+        let (third, expected) = (warm.lambda3.unwrap(), cold.lambda3.unwrap());
+        assert!((third - expected).abs() <= 1e-6 * expected, "{at}");
+        let differ = cold.values.iter().zip(&warm.values).map(|(a, b)| (a - b).abs());
+        assert!(differ.fold(0.0, f64::max) < 1e-6, "{at}");
+    }
+    // What misleads does no harm.
+    let graph = log_shaped(1_010, 0);
+    let cold = Spectrum::of(&graph).unwrap().lambda2().unwrap();
+    let maps: [&dyn Fn(usize) -> Option<usize>; 4] =
+        [&|_| Some(0), &|node| Some(1_009 - node), &|node| Some(node * 7 % 1_010), &|_| None];
+    for before in maps {
+        let mut warm = Warm::new();
+        Spectrum::warm(&log_shaped(1_000, 0), &mut warm, |_| None).unwrap();
+        let misled = Spectrum::warm(&graph, &mut warm, before).unwrap().lambda2().unwrap();
+        assert!((cold - misled).abs() <= 1e-8 * cold);
     }
 }
 
