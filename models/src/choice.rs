@@ -25,7 +25,9 @@ pub enum UnknownModel {
     #[error("`{0}` names no model; {MODELS}")]
     NoProvider(String),
     /// The provider is none of those that exist.
-    #[error("there is no provider `{name}`; there are {there}, and `[providers.NAME]` in ephor.toml makes one; {MODELS}")]
+    #[error(
+        "there is no provider `{name}`; there are {there}, and `[providers.NAME]` in ephor.toml makes one; {MODELS}"
+    )]
     Provider {
         /// What was asked for.
         name: String,

@@ -42,11 +42,13 @@ impl Driver for Models {
         let Estimate::Model { provider, name, shown_bytes, max_output_tokens, purpose } = *of else {
             return Budget::ZERO;
         };
+        let served = self.0.of(provider);
+        let tokens = |bytes| served.map_or_else(|| tokens_of(bytes), |served| served.tokens(name, bytes));
         let (input, output) = match purpose {
-            Purpose::Converse => (tokens_of(shown_bytes), max_output_tokens),
+            Purpose::Converse => (tokens(shown_bytes), max_output_tokens),
             // It is repaired once: then the model is shown its answer too.
             Purpose::Plan => {
-                let shown = tokens_of(shown_bytes.saturating_add(planning::ADDED));
+                let shown = tokens(shown_bytes.saturating_add(planning::ADDED));
                 let twice = max_output_tokens.saturating_mul(2);
                 (shown.saturating_mul(2).saturating_add(max_output_tokens), twice)
             }

@@ -82,6 +82,12 @@ impl Meter {
         })
     }
 
+    /// How many bytes the model was shown, and how many tokens its provider says they were, if that can be true.
+    pub(crate) fn learnt(&self) -> Option<(usize, u64)> {
+        let input = believed(self.reported.input, self.counted().input, self.shown.saturating_add(ADDED));
+        usize::try_from(self.shown).ok().zip(input)
+    }
+
     /// With what the request before this one took.
     fn besides(&self, own: Usage) -> Usage {
         let Usage { input, output, estimated, cached, reasoning } = self.before;

@@ -1,12 +1,13 @@
 //! `NAME/MODEL`: a model of a provider, asked over HTTP.
 //!
 //! [`request`] makes the request of a task and [`reading`] the answer of a response, both by `ephor_wire`, which has the grammars. [`state`] keeps
-//! what a provider wants back, [`failure`] says why there is no answer, [`fence`] shows untrusted text as data. This file alone holds them and the
+//! what a provider wants back, [`learnt`] what a token is, [`failure`] says why there is no answer, [`fence`] shows untrusted text as data. This file alone holds them and the
 //! network together.
 
 mod failure;
 mod fence;
 mod kind;
+mod learnt;
 mod reading;
 mod request;
 mod state;
@@ -26,6 +27,7 @@ use ephor_wire::{Complaint, Dialect, Encoded, Recourse, encode};
 use futures_util::StreamExt;
 
 pub use self::kind::Kind;
+use self::learnt::Learnt;
 use crate::{Price, Prices, meter::Meter, scrub::Scrub, sink::Sink};
 
 /// How often a server is asked in another dialect within one call.
@@ -65,6 +67,7 @@ pub struct Provider {
     egress: Egress,
     /// What the server has turned out to understand, by model.
     dialects: Mutex<BTreeMap<String, Dialect>>,
+    learnt: Learnt,
     /// The key that is taken first.
     first: AtomicUsize,
 }
@@ -95,7 +98,7 @@ impl Provider {
     /// The provider `named`, reached through `egress`, whose policy names its base URL and no other.
     #[must_use]
     pub fn new(named: Named, egress: Egress) -> Self {
-        Self { named, egress, dialects: Mutex::default(), first: AtomicUsize::new(0) }
+        Self { named, egress, dialects: Mutex::default(), learnt: Learnt::default(), first: AtomicUsize::new(0) }
     }
 
     /// Its name.
@@ -118,6 +121,11 @@ impl Provider {
             _ => Price::highest(),
         };
         prices.of(model).unwrap_or_else(listed)
+    }
+
+    /// The tokens of so many bytes that `model` is shown.
+    pub(crate) fn tokens(&self, model: &str, bytes: usize) -> u64 {
+        self.learnt.tokens(model, bytes)
     }
 
     /// What the server understands, as far as is known.
@@ -159,7 +167,11 @@ impl Provider {
             let response = post.await.map_err(|error| unconnected(&error, &asking, meter))?;
             if response.status == 200 {
                 self.remember(&task.model.name, dialect);
-                return reading::read((task, bytes), &asking, response.body, sink, meter).await;
+                let answer = reading::read((task, bytes), &asking, response.body, sink, meter).await?;
+                if let Some((bytes, tokens)) = meter.learnt() {
+                    self.learnt.learn(&task.model.name, bytes, tokens);
+                }
+                return Ok(answer);
             }
             meter.refused();
             match refused(response, &asking, dialect).await {
@@ -188,7 +200,9 @@ impl Provider {
         let Some(name) = at.and_then(|at| self.named.keys.get(at)) else { return Ok(None) };
         context.lease(name).await.map(Some).map_err(|_| {
             let (host, hint) = (self.host(), &self.named.key_hint);
-            let text = format!("`{host}` needs a key and none is set; {hint}, or choose `--model builtin/scout`, which needs none");
+            let text = format!(
+                "`{host}` needs a key and none is set; {hint}, or choose `--model builtin/scout`, which needs none"
+            );
             Failure::new(FailureKind::Unauthorized, text)
         })
     }

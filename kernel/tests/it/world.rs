@@ -15,10 +15,10 @@ use std::{
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
-    Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason,
-    FileId, Integrity, Kept, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome,
-    Part, PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq,
-    SessionId, SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Workspace,
+    Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, FileId,
+    Integrity, Kept, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part,
+    PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId,
+    SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Workspace,
     files::{File, Files, Open, Tree},
 };
 use ephor_chain::{Config, Log, SigningKeys, Stored, VaultKey, disk::Disk};

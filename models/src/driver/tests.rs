@@ -57,8 +57,9 @@ fn a_model_whose_price_is_not_known_is_dear_wherever_it_runs_and_free_where_the_
 
 #[test]
 fn the_first_line_names_model_provider_and_host() {
-    let served =
-        |base: &str, provider: &str, name: &str| models(base).served(&task(provider, name, "", 0).model).unwrap().to_string();
+    let served = |base: &str, provider: &str, name: &str| {
+        models(base).served(&task(provider, name, "", 0).model).unwrap().to_string()
+    };
     assert_eq!(served("https://api.openai.com/v1", "openai", "gpt-x"), "openai/gpt-x at api.openai.com");
     assert_eq!(served("http://localhost:8080/v1", "openai", "llama"), "openai/llama at localhost:8080");
     assert_eq!(served("https://api.openai.com/v1", "builtin", "scout"), "builtin/scout (built in, no network)");

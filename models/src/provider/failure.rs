@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ephor_base::{Failure, FailureKind};
+use ephor_base::{Failure, FailureKind, Retry};
 use ephor_egress::Error;
-use ephor_wire::Complaint;
+use ephor_wire::{Complaint, Recourse};
 
 use super::Asking;
 use crate::scrub::Scrub;
@@ -21,7 +21,10 @@ impl Asking<'_> {
         let said = if said.is_empty() { "no reason given" } else { &said };
         let what = complaint.status().map_or_else(|| said.to_owned(), |status| format!("{status}: {said}"));
         let text = if complaint.is_said() { self.told(complaint, &what, wait) } else { self.foreign(complaint, said) };
-        let mut failure = Failure::new(complaint.kind(), text);
+        // A server that says itself that it does no better is not asked again.
+        let gives_up = complaint.recourse() == Recourse::Never && complaint.kind().retry() != Retry::Never;
+        let kind = if gives_up { FailureKind::Rejected } else { complaint.kind() };
+        let mut failure = Failure::new(kind, text);
         (failure.status, failure.retry_after) = (complaint.status(), wait);
         failure
     }
@@ -74,9 +77,10 @@ impl Asking<'_> {
             Error::Connect { .. } if self.is_local => {
                 (FailureKind::Unreachable, "; is the server running, and is this its port?".to_owned())
             }
-            Error::Address { .. } => {
-                (FailureKind::Unreachable, format!("; if it is meant to be, list it in `{name}.addresses` in ephor.toml"))
-            }
+            Error::Address { .. } => (
+                FailureKind::Unreachable,
+                format!("; if it is meant to be, list it in `{name}.addresses` in ephor.toml"),
+            ),
             Error::Forbidden(_) | Error::Setup(_) | Error::Connect { .. } => (FailureKind::Unreachable, String::new()),
             Error::Over => (FailureKind::Deadline, String::new()),
             Error::Silent { .. } => {

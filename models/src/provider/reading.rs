@@ -106,10 +106,8 @@ fn settled(
     asking: &Asking<'_>,
     meter: &Meter,
 ) -> Result<ModelAnswer, Failure> {
-    let is_bound = matches!(
-        broken,
-        Some(Broken::EventTooLong(_) | Broken::ResponseTooLong(_) | Broken::AnswerTooLong(_))
-    );
+    let is_bound =
+        matches!(broken, Some(Broken::EventTooLong(_) | Broken::ResponseTooLong(_) | Broken::AnswerTooLong(_)));
     let end = match end {
         // What is longer than the request allows is cut off there, in whatever form it comes.
         End::Failed(_) if is_bound => End::CutOff(Cut::Bound),

@@ -110,12 +110,8 @@ async fn several_calls_are_put_together_by_index() {
 async fn servers_that_bend_the_rules_are_understood() {
     // Index 0 for every call, told apart by id, each call at once, and `stop` as the reason.
     let same_index = [
-        &*delta(
-            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\":\"x\"}"}}]}"#,
-        ),
-        &*delta(
-            r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"fsRead","arguments":"{\"path\":\"y\"}"}}]}"#,
-        ),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\":\"x\"}"}}]}"#),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"fsRead","arguments":"{\"path\":\"y\"}"}}]}"#),
         &*finish("stop"),
     ];
     let (end, _) = events(&same_index).await;

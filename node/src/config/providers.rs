@@ -130,7 +130,10 @@ impl Providers {
     /// Whether each is one. What the files hold that they name is not looked at.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         self.0.iter().try_for_each(|(name, provider)| {
-            ensure!(is_provider(name), "`[providers.{name}]`: the name of a provider is 1 to 32 of a-z, 0-9, `-` and `_`, a letter first");
+            ensure!(
+                is_provider(name),
+                "`[providers.{name}]`: the name of a provider is 1 to 32 of a-z, 0-9, `-` and `_`, a letter first"
+            );
             provider.check(name)
         })
     }
@@ -169,7 +172,8 @@ fn secrets(name: &str, count: usize) -> Vec<String> {
 
 impl Provider {
     fn kind(&self) -> anyhow::Result<Kind> {
-        self.kind.context("`kind` says which API it has: `openai`, `openai-responses`, `anthropic`, `gemini` or `ollama`")
+        self.kind
+            .context("`kind` says which API it has: `openai`, `openai-responses`, `anthropic`, `gemini` or `ollama`")
     }
 
     fn base_url(&self) -> anyhow::Result<BaseUrl> {

@@ -293,13 +293,21 @@ fn what_will_not_pass_is_asked_for_once_and_told_in_words() {
     for (text, end, words) in [
         (html, "rejected", vec!["web page", "providers.openai.base_url"]),
         (answer_of("application/json", "200 OK", &overloaded, ""), "rejected", vec!["overloaded"]),
-        (answer_of("text/plain", "200 OK", "It works!", ""), "rejected", vec!["Chat Completions", "providers.openai.base_url"]),
+        (
+            answer_of("text/plain", "200 OK", "It works!", ""),
+            "rejected",
+            vec!["Chat Completions", "providers.openai.base_url"],
+        ),
         (
             error(json!({"code": 400, "message": "bad tool schema", "type": "invalid_request_error"})),
             "rejected",
             vec!["bad tool schema"],
         ),
-        (error(json!({"code": 401, "message": "no such key"})), "unauthorized", vec!["no such key", "providers.openai.key_file"]),
+        (
+            error(json!({"code": 401, "message": "no such key"})),
+            "unauthorized",
+            vec!["no such key", "providers.openai.key_file"],
+        ),
         (error(quota.clone()), "quota", vec!["exceeded your current quota"]),
         (refusal("403 Forbidden", &flagged), "forbidden", vec!["flagged by moderation", "403"]),
         (refusal("429 Too Many Requests", &quota), "quota", vec!["exceeded your current quota"]),
@@ -408,7 +416,9 @@ fn tokens_cost_what_the_configuration_says_and_never_nothing_by_default() {
     let dear = cost("[providers.openai.prices.test]\ninput = 0\noutput = 100.5\n");
     assert_eq!(dear, 502_500);
     assert_eq!(
-        cost("[providers.openai.prices.\"*\"]\ninput = 0\noutput = 1\n[providers.openai.prices.other]\ninput = 9\noutput = 9\n"),
+        cost(
+            "[providers.openai.prices.\"*\"]\ninput = 0\noutput = 1\n[providers.openai.prices.other]\ninput = 9\noutput = 9\n"
+        ),
         5000
     );
     let place = Place::new();

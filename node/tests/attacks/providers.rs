@@ -218,7 +218,11 @@ fn what_does_not_pass_is_asked_for_once() {
 fn the_content_type_decides_nothing_and_a_page_is_no_answer() {
     each(
         "",
-        |kind| Arc::new(|stream, _| write(stream, &format!("{}{}{}", OK.replace("event-stream", "html"), kind.begins, kind.ends))),
+        |kind| {
+            Arc::new(|stream, _| {
+                write(stream, &format!("{}{}{}", OK.replace("event-stream", "html"), kind.begins, kind.ends))
+            })
+        },
         |kind, ran, _| said(kind, ran),
     );
     each(

@@ -63,12 +63,16 @@ impl Kind {
                 events(&[
                     item(0, json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b64=="})),
                     item(1, json!({"type": "message", "content": [{"type": "output_text", "text": "Looking."}]})),
-                    item(2, json!({"type": "function_call", "call_id": "call_1", "name": "fsSearch", "arguments": arguments.to_string()})),
+                    item(
+                        2,
+                        json!({"type": "function_call", "call_id": "call_1", "name": "fsSearch", "arguments": arguments.to_string()}),
+                    ),
                     json!({"type": "response.completed", "response": {"status": "completed", "output": [], "usage": {"input_tokens": 2000, "output_tokens": 30}}}),
                 ])
             }
             "anthropic" => {
-                let begin = |at: u64, block: Value| json!({"type": "content_block_start", "index": at, "content_block": block});
+                let begin =
+                    |at: u64, block: Value| json!({"type": "content_block_start", "index": at, "content_block": block});
                 let grow = |at: u64, delta: Value| json!({"type": "content_block_delta", "index": at, "delta": delta});
                 let stop = |at: u64| json!({"type": "content_block_stop", "index": at});
                 events(&[
@@ -103,11 +107,13 @@ impl Kind {
         let (head, tail) = text.split_at(2);
         match self.kind {
             "openai" => {
-                let piece = |text: &str| json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
+                let piece =
+                    |text: &str| json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
                 events(&[piece(head), piece(tail), json!({"choices": [{"delta": {}, "finish_reason": "stop"}]})])
             }
             "openai-responses" => {
-                let piece = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
+                let piece =
+                    |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
                 events(&[
                     piece(head),
                     piece(tail),
@@ -188,7 +194,9 @@ fn each_kind_of_provider_runs_a_turn_with_a_tool_and_an_answer() {
         assert!(asked[1].body.to_string().contains("a.txt:1"), "the result is given back: {:?}", asked[1].body);
         let state = match kind.kind {
             "openai" => json!([{"type": "reasoning.encrypted", "data": "b64=="}]),
-            "openai-responses" => json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b64=="}),
+            "openai-responses" => {
+                json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b64=="})
+            }
             "anthropic" => json!({"type": "thinking", "thinking": "hm", "signature": "b64=="}),
             "gemini" => json!("b64=="),
             _ => Value::Null,
@@ -219,9 +227,10 @@ fn what_a_provider_wants_back_outlives_the_node() {
 fn several_providers_serve_one_node_and_each_is_sent_its_own_key() {
     let place = Place::new();
     let servers: Vec<Server> = KINDS.iter().map(|kind| Server::start(vec![kind.says("Hello.")])).collect();
-    let sections = KINDS.iter().zip(&servers).zip(0..).map(|((kind, server), at)| {
-        kind.section(&format!("p{at}"), server.port, &format!("key_env = \"KEY_{at}\""))
-    });
+    let sections =
+        KINDS.iter().zip(&servers).zip(0..).map(|((kind, server), at)| {
+            kind.section(&format!("p{at}"), server.port, &format!("key_env = \"KEY_{at}\""))
+        });
     place.configure(&sections.collect::<String>());
     for at in 0..KINDS.len() {
         let model = format!("p{at}/test");
@@ -297,7 +306,9 @@ fn the_next_key_of_the_ring_is_taken_where_a_server_has_had_enough_of_one() {
 #[test]
 fn the_old_section_is_refused_with_the_words_how_to_move_it() {
     let place = Place::new();
-    place.configure("[openai]\nbase_url = \"https://api.openai.com/v1\"\n[openai.prices.\"*\"]\ninput = 0\noutput = 0\n");
+    place.configure(
+        "[openai]\nbase_url = \"https://api.openai.com/v1\"\n[openai.prices.\"*\"]\ninput = 0\noutput = 0\n",
+    );
     place.run(&["run", "hi"]).failed(&["[openai]", "[providers.openai]", "ephor.toml"]);
 }
 
@@ -308,7 +319,10 @@ fn what_is_no_provider_is_refused_with_its_name() {
         ("[providers.mine]\nkind = \"grok\"\n", vec!["ephor.toml", "grok"]),
         ("[providers.\"my box\"]\nkind = \"ollama\"\n", vec!["my box", "a-z"]),
         ("[providers.builtin]\nkind = \"ollama\"\n", vec!["builtin"]),
-        ("[providers.mine]\nkind = \"gemini\"\nheaders = { X-Goog-Api-Key = \"k\" }\n", vec!["X-Goog-Api-Key", "key_file"]),
+        (
+            "[providers.mine]\nkind = \"gemini\"\nheaders = { X-Goog-Api-Key = \"k\" }\n",
+            vec!["X-Goog-Api-Key", "key_file"],
+        ),
         ("[providers.mine]\nkind = \"ollama\"\nheaders = { Host = \"k\" }\n", vec!["Host"]),
         ("[providers.ollama]\nkey = \"sk-1\"\n", vec!["ephor.toml", "key"]),
     ] {
