@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use ephor_agents::{Interrupt, Step, Turn, TurnLimits, Work};
 use ephor_base::{
     AnswerEnd, CallId, Digest, EndReason, Failure, FailureKind, ModelAnswer, PromptMessage, Resource, SpanId, ToolUse,
-    TurnLimit, Usage,
+    TurnLimit,
 };
 use ephor_kernel::{Moment, TurnState};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn answer(call: u64, tools: &[(&str, &str)]) -> Moment {
         arguments: (*arguments).into(),
     };
     let tool_uses = tools.iter().map(tool_use).collect();
-    let answer = ModelAnswer { text: "a".into(), tool_uses, end: AnswerEnd::Complete, usage: Usage::default() };
+    let answer = ModelAnswer { text: "a".into(), tool_uses, ..ModelAnswer::default() };
     Moment::Answered { call: CallId(call), answer: Arc::new(answer) }
 }
 

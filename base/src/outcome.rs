@@ -68,6 +68,10 @@ pub struct ModelAnswer {
     /// The tokens it took.
     #[n(3)]
     pub usage: Usage,
+    /// What its provider wants back with the next request, as the models' driver wrote it.
+    #[n(4)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 /// A tool use, exactly as a model wrote it: nothing here is checked yet.

@@ -180,6 +180,13 @@ impl Reach {
     pub const fn is_nothing(&self) -> bool {
         self.secrets.is_empty() && self.origins.is_empty()
     }
+
+    /// What is `owner`'s: its name stands before the others, with a blank between.
+    #[must_use]
+    pub fn of(&self, owner: &str) -> Self {
+        let own = |all: &[String]| all.iter().filter(|name| name.split(' ').next() == Some(owner)).cloned().collect();
+        Self { secrets: own(&self.secrets), origins: own(&self.origins) }
+    }
 }
 
 /// What may reach a tool, what its arguments do, and what its results may steer. The default is the strictest.

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Arguments, Limits, Located, Reply, Span, ToolName, ToolUse};
+use crate::{Arguments, Limits, Located, ModelAnswer, Reply, Span, ToolName};
 
 /// What a driver is given to do. It travels only inside a permit.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,7 +49,7 @@ pub enum Purpose {
 /// Which model answers, as `provider/name` or `script:NAME`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ModelRef {
-    /// Who serves it: `builtin`, `script`, `openai`.
+    /// Who serves it: `builtin`, `script`, or a provider by its name.
     pub provider: String,
     /// Its name there.
     pub name: String,
@@ -80,12 +80,7 @@ pub enum Message {
     /// What the person said. Untrusted spans among them are data, not instructions.
     User(Vec<Span>),
     /// What the model said before.
-    Assistant {
-        /// Its text.
-        text: String,
-        /// The tools it called.
-        tool_uses: Vec<ToolUse>,
-    },
+    Assistant(Arc<ModelAnswer>),
     /// What came of a tool use.
     Tool {
         /// The tool use, as the model named it.

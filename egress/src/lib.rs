@@ -26,4 +26,4 @@ pub use error::Error;
 pub use origin::{BadBaseUrl, BadProxyUrl, BaseUrl, ProxyUrl};
 pub use policy::{Authorities, BadAuthority, Limits, Policy};
 pub use reader::Reader;
-pub use request::{Egress, Post, Response};
+pub use request::{Egress, Key, Post, Response};

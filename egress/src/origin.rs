@@ -57,6 +57,13 @@ impl BaseUrl {
         url.set_path(&format!("{base}/{}", path.trim_start_matches('/')));
         url
     }
+
+    /// `path` under this URL with a query, which may be empty.
+    pub(crate) fn asked(&self, path: &str, query: &str) -> Url {
+        let mut url = self.under(path);
+        url.set_query(Some(query).filter(|query| !query.is_empty()));
+        url
+    }
 }
 
 /// The proxy that connections go through, such as `http://proxy.example.com:3128`: scheme, host and port.

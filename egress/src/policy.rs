@@ -9,6 +9,8 @@ use crate::{BaseUrl, ProxyUrl};
 /// Where connections may go, and how. `node` makes it from the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
+    /// Whose way out it is: the name that stands before its origins, and a blank, where a registration names them. Empty: nothing does.
+    pub owner: String,
     /// The base URLs that may be reached: those of the configured providers. None: nothing is reached.
     pub origins: Vec<BaseUrl>,
     /// Addresses that are not public and that a name of `origins`, or the proxy's, may resolve to all the same. An
@@ -20,6 +22,13 @@ pub struct Policy {
     pub authorities: Authorities,
     /// Timeouts and caps.
     pub limits: Limits,
+}
+
+impl Policy {
+    /// An origin as a registration names it.
+    pub(crate) fn registered(&self, origin: &BaseUrl) -> String {
+        if self.owner.is_empty() { origin.to_string() } else { format!("{} {origin}", self.owner) }
+    }
 }
 
 /// Timeouts and caps of each request.

@@ -10,7 +10,7 @@ use ephor_base::Secret;
 use ephor_kernel::Permit;
 use reqwest::{
     Client, Proxy,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT},
+    header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT},
     redirect,
 };
 
@@ -39,12 +39,25 @@ pub struct Post<'a> {
     pub base: &'a BaseUrl,
     /// The path under it.
     pub path: &'a str,
-    /// The credential, sent as `Authorization: Bearer …`.
-    pub bearer: Option<&'a Secret<String>>,
-    /// What the response should be, such as `text/event-stream`.
-    pub accept: &'static str,
+    /// The query, without its `?`; empty where there is none.
+    pub query: &'a str,
+    /// The credential.
+    pub key: Option<Key<'a>>,
+    /// The other headers, by name. One that is named twice is sent as it was named last.
+    pub headers: Vec<(&'a str, &'a str)>,
     /// JSON.
     pub json: Vec<u8>,
+}
+
+/// A credential, and the header that it is sent in.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The header, in lower case, such as `authorization`.
+    pub header: &'static str,
+    /// What stands before the secret, such as `Bearer ` or nothing.
+    pub before: &'static str,
+    /// The secret. Blanks around it are not sent.
+    pub secret: &'a Secret<String>,
 }
 
 /// A response whose body is still to come.
@@ -58,8 +71,17 @@ pub struct Response {
     pub retry_after: Option<u32>,
     /// Where a redirect points. It is not followed.
     pub location: Option<String>,
+    headers: HeaderMap,
     /// The bytes.
     pub body: Body,
+}
+
+impl Response {
+    /// The value of a header, if it is there and is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
 }
 
 impl Egress {
@@ -82,7 +104,7 @@ impl Egress {
     /// # Errors
     /// [`Error`] says whether anything was sent. A response of any status is no error.
     pub async fn post(&self, permit: &Permit, post: Post<'_>) -> Result<Response, Error> {
-        if !permit.may_reach(&post.base.to_string()) {
+        if !permit.may_reach(&self.policy.registered(post.base)) {
             return Err(Error::Forbidden(post.base.to_string()));
         }
         let left = permit.left().ok_or(Error::Over)?;
@@ -94,27 +116,22 @@ impl Egress {
         let client = self.client(post.base)?;
         let host = post.base.host();
         let Limits { first_byte, idle, response_bytes, .. } = self.policy.limits;
-        let mut request = client
-            .post(post.base.under(post.path))
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, post.accept)
-            .header(USER_AGENT, AGENT)
-            .body(post.json);
-        if let Some(secret) = post.bearer {
-            request = request.header(AUTHORIZATION, bearer(secret)?);
-        }
+        let headers = headers(&post)?;
+        let request = client.post(post.base.asked(post.path, post.query)).headers(headers).body(post.json);
         let begun = first_byte.min(time_limit);
-        let response = tokio::time::timeout(begun, request.send())
+        let mut response = tokio::time::timeout(begun, request.send())
             .await
             .map_err(|_| Error::Silent { host: host.clone(), after: begun })?
             .map_err(|error| Error::of(&host, &error))?;
-        let text = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let headers = std::mem::take(response.headers_mut());
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         Ok(Response {
             status: response.status().as_u16(),
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
             retry_after: text(RETRY_AFTER).and_then(|after| seconds(after, text(DATE))),
             location: text(LOCATION).map(str::to_owned),
             body: Body::new(response, host, idle, response_bytes),
+            headers,
         })
     }
 
@@ -175,9 +192,32 @@ fn seconds(after: &str, now: Option<&str>) -> Option<u32> {
     Some(u32::try_from(left).unwrap_or(u32::MAX))
 }
 
-fn bearer(secret: &Secret<String>) -> Result<HeaderValue, Error> {
+/// What goes before the body. The key goes last: nothing takes its place.
+fn headers(post: &Post<'_>) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    for (name, value) in &post.headers {
+        let value = HeaderValue::from_str(value).map_err(|_| unsendable(name))?;
+        headers.insert(named(name)?, value);
+    }
+    if let Some(key) = post.key {
+        headers.insert(named(key.header)?, value_of(key)?);
+    }
+    Ok(headers)
+}
+
+fn named(name: &str) -> Result<HeaderName, Error> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(name))
+}
+
+fn unsendable(name: &str) -> Error {
+    Error::Setup(format!("no request can have the header `{name}`"))
+}
+
+fn value_of(key: Key<'_>) -> Result<HeaderValue, Error> {
     // The key itself must not be in the error.
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", secret.expose().trim()))
+    let mut value = HeaderValue::from_str(&format!("{}{}", key.before, key.secret.expose().trim()))
         .map_err(|_| Error::Setup("the key holds a character that no header can".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)

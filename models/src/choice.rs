@@ -25,8 +25,15 @@ pub enum UnknownModel {
     #[error("`{0}` names no model; {MODELS}")]
     NoProvider(String),
     /// The provider is none of those that exist.
-    #[error("there is no provider `{0}`; {MODELS}")]
-    Provider(String),
+    #[error(
+        "there is no provider `{name}`; there are {there}, and `[providers.NAME]` in ephor.toml makes one; {MODELS}"
+    )]
+    Provider {
+        /// What was asked for.
+        name: String,
+        /// Those there are.
+        there: String,
+    },
     /// `builtin/` and something else than `scout`.
     #[error("there is no built-in model `{0}`; the one there is is `builtin/scout`")]
     Builtin(String),
@@ -35,10 +42,25 @@ pub enum UnknownModel {
     Name(String),
 }
 
-const MODELS: &str = "choose `builtin/scout` (built in, needs nothing), `openai/NAME` (a model of OpenAI, or of the \
-                      server at the configured base URL) or `script:FILE` (replays the lines of a file)";
+const MODELS: &str = "choose `builtin/scout` (built in, needs nothing), `PROVIDER/MODEL` such as `openai/NAME`, `anthropic/NAME`, \
+                      `gemini/NAME` or `ollama/NAME`, or `script:FILE` (replays the lines of a file)";
 
-/// Parses what a person typed.
+/// Whether `name` may name a provider: 1 to 32 of a–z, 0–9, `-` and `_`, a letter first, and none that is built in.
+#[must_use]
+pub fn is_provider(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    begins && name.len() <= 32 && name.chars().all(fits) && !matches!(name, "builtin" | "script")
+}
+
+impl UnknownModel {
+    pub(crate) fn provider<'a>(name: &str, there: impl Iterator<Item = &'a str>) -> Self {
+        let there = there.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Self::Provider { name: shown(name), there }
+    }
+}
+
+/// Parses what a person typed. Whether there is such a provider, [`crate::Models::served`] says.
 ///
 /// # Errors
 /// [`UnknownModel`] lists what there is.
@@ -57,9 +79,9 @@ pub fn parse_model(text: &str) -> Result<ModelChoice, UnknownModel> {
     match provider {
         "builtin" if name == "scout" => {}
         "builtin" => return Err(UnknownModel::Builtin(shown(name))),
-        "openai" if is_name(name) => {}
-        "openai" => return Err(UnknownModel::Name(shown(text))),
-        _ => return Err(UnknownModel::Provider(shown(provider))),
+        provider if !is_provider(provider) => return Err(UnknownModel::NoProvider(shown(text))),
+        _ if is_name(name) => {}
+        _ => return Err(UnknownModel::Name(shown(text))),
     }
     Ok(ModelChoice::Ready(ModelRef { provider: provider.to_owned(), name: name.to_owned(), script: "".into() }))
 }
@@ -113,6 +135,7 @@ mod tests {
             ("builtin/scout", "builtin/scout"),
             (" openai/gpt-5 ", "openai/gpt-5"),
             ("openai/meta/llama:8b", "openai/meta/llama:8b"),
+            ("my_box-2/qwen3", "my_box-2/qwen3"),
         ] {
             match parse_model(text).unwrap() {
                 ModelChoice::Ready(model) => assert_eq!(model.to_string(), shown),
@@ -127,7 +150,9 @@ mod tests {
         for text in [
             "",
             "gpt-5",
-            "anthropic/claude",
+            "anthropic/",
+            "Anthropic/claude",
+            "script/x",
             "openai/",
             "openai/a b",
             "script:",

@@ -5,34 +5,35 @@ use std::sync::Arc;
 use ephor_base::{
     Budget, Failure, FailureKind, ModelAnswer, ModelRef, ModelTask, Product, Purpose, Task, Usage, outcome::tokens_of,
 };
-use ephor_egress::Egress;
 use ephor_kernel::{CallContext, Driver, DriverResult, Estimate, Permit, Running, check_plan};
 
-use crate::{OpenAi, Price, Served, meter::Meter, planning, scout, script, sink::Unseen};
+use crate::{Price, Provider, Served, UnknownModel, meter::Meter, planning, scout, script, sink::Unseen};
 
 /// Asks whichever model a request names.
 #[derive(Clone, Debug)]
 pub struct Models(Arc<Providers>);
 
+/// Those that are reached over a network.
 #[derive(Debug)]
-struct Providers {
-    openai: OpenAi,
-    egress: Egress,
-}
+struct Providers(Vec<Provider>);
 
 impl Models {
-    /// The models of a node: the two that are built in, and the server `openai` reached through `egress`, whose policy
-    /// must name that server's base URL.
+    /// The models of a node: the two that are built in, and those of `providers`.
     #[must_use]
-    pub fn new(openai: OpenAi, egress: Egress) -> Self {
-        Self(Arc::new(Providers { openai, egress }))
+    pub fn new(providers: Vec<Provider>) -> Self {
+        Self(Arc::new(Providers(providers)))
     }
 
     /// Who answers requests to `model`, and from where.
-    #[must_use]
-    pub fn served(&self, model: &ModelRef) -> Served {
-        let host = (model.provider == "openai").then(|| self.0.openai.base_url.host());
-        Served { model: model.to_string(), provider: model.provider.clone(), host }
+    ///
+    /// # Errors
+    /// [`UnknownModel::Provider`], if there is no such provider.
+    pub fn served(&self, model: &ModelRef) -> Result<Served, UnknownModel> {
+        let host = match model.provider.as_str() {
+            "builtin" | "script" => None,
+            name => Some(self.0.of(name).ok_or_else(|| self.0.unknown(name))?.host()),
+        };
+        Ok(Served { model: model.to_string(), provider: model.provider.clone(), host })
     }
 }
 
@@ -41,11 +42,13 @@ impl Driver for Models {
         let Estimate::Model { provider, name, shown_bytes, max_output_tokens, purpose } = *of else {
             return Budget::ZERO;
         };
+        let served = self.0.of(provider);
+        let tokens = |bytes| served.map_or_else(|| tokens_of(bytes), |served| served.tokens(name, bytes));
         let (input, output) = match purpose {
-            Purpose::Converse => (tokens_of(shown_bytes), max_output_tokens),
+            Purpose::Converse => (tokens(shown_bytes), max_output_tokens),
             // It is repaired once: then the model is shown its answer too.
             Purpose::Plan => {
-                let shown = tokens_of(shown_bytes.saturating_add(planning::ADDED));
+                let shown = tokens(shown_bytes.saturating_add(planning::ADDED));
                 let twice = max_output_tokens.saturating_mul(2);
                 (shown.saturating_mul(2).saturating_add(max_output_tokens), twice)
             }
@@ -92,41 +95,52 @@ impl Providers {
         match (provider.as_str(), name.as_str()) {
             ("script", _) => script::ask(task, &mut context.preview(), meter).await,
             ("builtin", "scout") => Ok(scout::ask(task, &mut context.preview(), meter).await),
-            ("openai", _) if task.purpose == Purpose::Plan => self.plan(permit, context, task, meter).await,
-            ("openai", _) => {
-                self.openai.ask(&self.egress, permit, context, (task, &mut context.preview()), meter).await
+            (name, _) => {
+                let unknown = || Failure::new(FailureKind::Rejected, self.unknown(name).to_string());
+                let provider = self.of(name).ok_or_else(unknown)?;
+                match task.purpose {
+                    Purpose::Plan => plan(provider, permit, context, task, meter).await,
+                    Purpose::Converse => provider.ask(permit, context, (task, &mut context.preview()), meter).await,
+                }
             }
-            _ => Err(Failure::new(FailureKind::Rejected, format!("there is no model `{}`", task.model))),
         }
     }
 
-    /// Asks for a plan in words, and once more where what came is none.
-    async fn plan(
-        &self,
-        permit: &Permit,
-        context: &CallContext,
-        task: &ModelTask,
-        meter: &mut Meter,
-    ) -> Result<ModelAnswer, Failure> {
-        let worded = planning::worded(task);
-        *meter = Meter::new(&worded);
-        let first = self.openai.ask(&self.egress, permit, context, (&worded, &mut Unseen), meter).await?;
-        let Err(why) = check_plan(planning::object_in(&first.text), &task.tools) else { return Ok(as_plan(first)) };
-        let again = planning::repaired(&worded, &first.text, &why);
-        *meter = Meter::behind(&again, first.usage);
-        self.openai.ask(&self.egress, permit, context, (&again, &mut Unseen), meter).await.map(as_plan)
+    fn of(&self, name: &str) -> Option<&Provider> {
+        self.0.iter().find(|provider| provider.name() == name)
+    }
+
+    fn unknown(&self, name: &str) -> UnknownModel {
+        UnknownModel::provider(name, self.0.iter().map(Provider::name))
     }
 
     fn budget(&self, provider: &str, name: &str, usage: Usage) -> Budget {
-        let price = if provider == "openai" { self.openai.price(name) } else { Price::FREE };
+        let price = self.of(provider).map_or(Price::FREE, |provider| provider.price(name));
         Budget { tokens: usage.input.saturating_add(usage.output), micro_usd: price.of(&usage), ..Budget::ZERO }
     }
+}
+
+/// Asks for a plan in words, and once more where what came is none.
+async fn plan(
+    provider: &Provider,
+    permit: &Permit,
+    context: &CallContext,
+    task: &ModelTask,
+    meter: &mut Meter,
+) -> Result<ModelAnswer, Failure> {
+    let worded = planning::worded(task);
+    *meter = Meter::new(&worded);
+    let first = provider.ask(permit, context, (&worded, &mut Unseen), meter).await?;
+    let Err(why) = check_plan(planning::object_in(&first.text), &task.tools) else { return Ok(as_plan(first)) };
+    let again = planning::repaired(&worded, &first.text, &why);
+    *meter = Meter::behind(&again, first.usage);
+    provider.ask(permit, context, (&again, &mut Unseen), meter).await.map(as_plan)
 }
 
 /// An answer that is the object in its text and calls nothing.
 fn as_plan(answer: ModelAnswer) -> ModelAnswer {
     let text = planning::object_in(&answer.text).to_owned();
-    ModelAnswer { text, tool_uses: Vec::new(), ..answer }
+    ModelAnswer { text, tool_uses: Vec::new(), state: None, ..answer }
 }
 
 #[cfg(test)]

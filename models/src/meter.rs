@@ -1,6 +1,7 @@
 //! What a request has used so far, so that one which is stopped in the middle is settled too.
 
 use ephor_base::{Message, ModelTask, Span, Usage, outcome::tokens_of};
+use ephor_wire::Reported;
 
 /// Tokens that a provider may add to a prompt: its own instructions, and the form in which it puts messages and tools.
 const ADDED: u64 = 16 * 1024;
@@ -17,15 +18,6 @@ pub(crate) struct Meter {
     sent: bool,
     /// What a request before this one took, of the same call.
     before: Usage,
-}
-
-/// What a provider says that a request took. Nothing of it is believed yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Reported {
-    pub(crate) input: Option<u64>,
-    pub(crate) output: Option<u64>,
-    pub(crate) cached: Option<u64>,
-    pub(crate) reasoning: Option<u64>,
 }
 
 impl Meter {
@@ -61,19 +53,14 @@ impl Meter {
         self.written = self.written.saturating_add(bytes as u64);
     }
 
-    /// The provider says how much it is; its last word on each number counts.
-    pub(crate) fn report(&mut self, said: Reported) {
-        let Reported { input, output, cached, reasoning } = self.reported;
-        self.reported = Reported {
-            input: said.input.or(input),
-            output: said.output.or(output),
-            cached: said.cached.or(cached),
-            reasoning: said.reasoning.or(reasoning),
-        };
+    /// So many bytes of the answer came so far, shown or not.
+    pub(crate) const fn has_written(&mut self, bytes: usize) {
+        self.written = bytes as u64;
     }
 
-    pub(crate) const fn written(&self) -> u64 {
-        self.written
+    /// The provider says how much it is; its last word on each number counts.
+    pub(crate) fn report(&mut self, said: Reported) {
+        self.reported = self.reported.then(said);
     }
 
     /// The use of an answer that came whole: the provider's word where it can be true, or the local count.
@@ -93,6 +80,12 @@ impl Meter {
             cached: part(self.reported.cached, input).unwrap_or(0),
             reasoning: part(self.reported.reasoning, output).unwrap_or(0),
         })
+    }
+
+    /// How many bytes the model was shown, and how many tokens its provider says they were, if that can be true.
+    pub(crate) fn learnt(&self) -> Option<(usize, u64)> {
+        let input = believed(self.reported.input, self.counted().input, self.shown.saturating_add(ADDED));
+        usize::try_from(self.shown).ok().zip(input)
     }
 
     /// With what the request before this one took.
@@ -146,9 +139,9 @@ fn message_bytes(message: &Message) -> usize {
         Message::System(spans) | Message::User(spans) | Message::Tool { spans, .. } => {
             spans.iter().map(|Span { text, .. }| text.len()).sum()
         }
-        Message::Assistant { text, tool_uses } => {
-            let uses: usize = tool_uses.iter().map(|tool| tool.name.len() + tool.arguments.len()).sum();
-            text.len() + uses
+        Message::Assistant(answer) => {
+            let uses: usize = answer.tool_uses.iter().map(|tool| tool.name.len() + tool.arguments.len()).sum();
+            answer.text.len() + uses + answer.state.as_ref().map_or(0, String::len)
         }
     }
 }

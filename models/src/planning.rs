@@ -1,6 +1,6 @@
 //! The words in which a model is asked for a plan, and what it answers read out of its wrapping.
 
-use ephor_base::{Confidentiality, Integrity, Label, Message, ModelTask, Source, Span, SpanId};
+use ephor_base::{Confidentiality, Integrity, Label, Message, ModelAnswer, ModelTask, Source, Span, SpanId};
 
 /// What a planner is told. The grammar is that of `docs/provenance.md`.
 const INSTRUCTION: &str = include_str!("planning.md");
@@ -23,7 +23,7 @@ pub(crate) fn worded(task: &ModelTask) -> ModelTask {
 pub(crate) fn repaired(task: &ModelTask, answer: &str, why: &str) -> ModelTask {
     let label = Label::new(Source::Operator, Integrity::Trusted, Confidentiality::Public);
     let text = format!("This is no plan: {why}. Answer with the corrected plan as one JSON object and nothing else.");
-    let answered = Message::Assistant { text: answer.to_owned(), tool_uses: Vec::new() };
+    let answered = Message::Assistant(ModelAnswer { text: answer.to_owned(), ..ModelAnswer::default() }.into());
     let told = Message::User(vec![Span { id: SpanId(0), label, text }]);
     let messages = task.messages.iter().cloned().chain([answered, told]).collect();
     ModelTask { messages, ..task.clone() }

@@ -35,11 +35,12 @@ impl Prices {
 #[error("`{0}` is no price: one is a number of US dollars for a million tokens, 0 to 10,000")]
 pub struct BadPrice(f64);
 
-/// From which day the prices of the list are.
+/// From which day the prices of OpenAI's models on the list are; those of Anthropic's and Google's are as published in March 2026.
 pub const LISTED_ON: &str = "2026-11-21";
 
-/// List prices of OpenAI's chat models on the day [`LISTED_ON`], cached input not deducted, and the most tokens each may be asked to
-/// write. A name counts with a date after it too.
+/// List prices, cached input not deducted, and the most tokens each model may be asked to write. A name counts with a date after it too. Where a
+/// price has steps, the highest counts that a request of ours can reach: input of Anthropic's costs what it costs to be written into a cache
+/// for five minutes, and that of Gemini's what it costs in a long prompt.
 const LIST: &[(&str, Price, u64)] = &[
     ("gpt-5.2", dollars(175, 1_400), 128_000),
     ("gpt-5.1", dollars(125, 1_000), 128_000),
@@ -58,6 +59,20 @@ const LIST: &[(&str, Price, u64)] = &[
     ("o3", dollars(200, 800), 100_000),
     ("o3-mini", dollars(110, 440), 100_000),
     ("o4-mini", dollars(110, 440), 100_000),
+    ("claude-opus-4-6", dollars(625, 2_500), 128_000),
+    ("claude-opus-4-5", dollars(625, 2_500), 64_000),
+    ("claude-opus-4-1", dollars(1_875, 7_500), 32_000),
+    ("claude-opus-4", dollars(1_875, 7_500), 32_000),
+    ("claude-sonnet-4-6", dollars(375, 1_500), 64_000),
+    ("claude-sonnet-4-5", dollars(375, 1_500), 64_000),
+    ("claude-sonnet-4", dollars(375, 1_500), 64_000),
+    ("claude-haiku-4-5", dollars(125, 500), 64_000),
+    ("claude-3-5-haiku", dollars(100, 400), 8_192),
+    ("claude-3-haiku", dollars(30, 125), 4_096),
+    ("gemini-2.5-pro", dollars(250, 1_500), 65_536),
+    ("gemini-2.5-flash", dollars(30, 250), 65_536),
+    ("gemini-2.5-flash-lite", dollars(10, 40), 65_536),
+    ("gemini-2.0-flash", dollars(10, 40), 8_192),
 ];
 
 /// From US cents for a million tokens.
@@ -175,6 +190,8 @@ mod tests {
     fn a_date_after_the_name_does_not_change_the_price() {
         assert_eq!(Price::listed("gpt-4.1-mini-2025-04-14"), Price::listed("gpt-4.1-mini"));
         assert_ne!(Price::listed("gpt-4.1-mini"), Price::listed("gpt-4.1"));
+        assert_eq!(Price::listed("claude-opus-4-20250514"), Price::listed("claude-opus-4"));
+        assert_ne!(Price::listed("claude-opus-4-5-20251101"), Price::listed("claude-opus-4"));
     }
 
     #[test]

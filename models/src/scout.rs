@@ -48,7 +48,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
                 sink.show(PreviewItem::ToolUse(call.tool.to_owned())).await;
                 tool_uses.push(ToolUse { id, name: call.tool.to_owned(), arguments: call.arguments });
             }
-            ModelAnswer { text: String::new(), tool_uses, end: AnswerEnd::Complete, usage: meter.free() }
+            ModelAnswer { tool_uses, usage: meter.free(), ..ModelAnswer::default() }
         }
         Step::Say(text) => {
             let (text, is_cut) = report::bounded(text, task.max_output_tokens);
@@ -57,7 +57,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
                 sink.show(PreviewItem::Text(piece.to_owned())).await;
             }
             let end = if is_cut { AnswerEnd::CutOff } else { AnswerEnd::Complete };
-            ModelAnswer { text, tool_uses: Vec::new(), end, usage: meter.free() }
+            ModelAnswer { text, end, usage: meter.free(), ..ModelAnswer::default() }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ephor_base::{AnswerEnd, Failure, FailureKind, ModelAnswer, ModelTask, Purpose, ToolUse};
+use ephor_base::{Failure, FailureKind, ModelAnswer, ModelTask, Purpose, ToolUse};
 use ephor_kernel::PreviewItem;
 use serde::Deserialize;
 
@@ -132,7 +132,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
         // A text is said as it is, so that what is no plan can be played too.
         let text = plan.as_str().map_or_else(|| plan.to_string(), str::to_owned);
         meter.wrote(text.len());
-        return Ok(ModelAnswer { text, tool_uses: Vec::new(), end: AnswerEnd::Complete, usage: meter.free() });
+        return Ok(ModelAnswer { text, usage: meter.free(), ..ModelAnswer::default() });
     }
     let mut tool_uses = Vec::with_capacity(line.tool_calls.len());
     for (at, call) in line.tool_calls.iter().enumerate() {
@@ -141,7 +141,7 @@ pub(crate) async fn ask(task: &ModelTask, sink: &mut impl Sink, meter: &mut Mete
         sink.show(PreviewItem::ToolUse(tool.name.clone())).await;
         tool_uses.push(tool);
     }
-    Ok(ModelAnswer { text: line.text.clone(), tool_uses, end: AnswerEnd::Complete, usage: meter.free() })
+    Ok(ModelAnswer { text: line.text.clone(), tool_uses, usage: meter.free(), ..ModelAnswer::default() })
 }
 
 /// Shows `text` in pieces, spread over `delay`.

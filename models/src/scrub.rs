@@ -21,38 +21,22 @@ const SHORTEST: usize = 8;
 /// How many backslashes before a character are passed over: texts are escaped more than once.
 const BACKSLASHES: usize = 8;
 
-/// Finds one key.
+/// Finds keys.
 #[derive(Debug, Default)]
 pub(crate) struct Scrub(Vec<Secret<Vec<u8>>>);
 
 /// A text that comes in pieces. What may be the beginning of a key is kept until it is clear what it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scrubbed<'a> {
     scrub: &'a Scrub,
     held: String,
 }
 
 impl Scrub {
-    /// Finds `key`; nothing where there is none.
-    pub(crate) fn new(key: Option<&Secret<String>>) -> Self {
-        let Some(key) = key.map(|key| key.expose().trim().as_bytes()).filter(|key| key.len() >= SHORTEST) else {
-            return Self::default();
-        };
-        let hex = |upper: bool| {
-            let digits = key.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") });
-            digits.collect::<String>().into_bytes()
-        };
-        let mut needles = vec![key.to_vec(), hex(false), hex(true)];
-        for before in 0..3 {
-            // What of the text does not depend on what stands around the key.
-            let mut padded = vec![0; before];
-            padded.extend_from_slice(key);
-            let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
-            for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-                needles.extend(text.get(first..end).map(|core| core.as_bytes().to_vec()));
-            }
-        }
-        Self(needles.into_iter().map(Secret::new).collect())
+    /// Finds these keys.
+    pub(crate) fn new<'a>(keys: impl IntoIterator<Item = &'a Secret<String>>) -> Self {
+        let keys = keys.into_iter().map(|key| key.expose().trim().as_bytes());
+        Self(keys.filter(|key| key.len() >= SHORTEST).flat_map(needles).map(Secret::new).collect())
     }
 
     /// `text` without the key.
@@ -86,6 +70,25 @@ impl Scrub {
     }
 }
 
+/// A key as servers write it.
+fn needles(key: &[u8]) -> Vec<Vec<u8>> {
+    let hex = |upper: bool| {
+        let digits = key.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") });
+        digits.collect::<String>().into_bytes()
+    };
+    let mut needles = vec![key.to_vec(), hex(false), hex(true)];
+    for before in 0..3 {
+        // What of the text does not depend on what stands around the key.
+        let mut padded = vec![0; before];
+        padded.extend_from_slice(key);
+        let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+        for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
+            needles.extend(text.get(first..end).map(|core| core.as_bytes().to_vec()));
+        }
+    }
+    needles
+}
+
 impl Scrubbed<'_> {
     /// Takes more of the text; gives what is clear of it.
     pub(crate) fn push(&mut self, text: &str) -> String {
@@ -94,11 +97,6 @@ impl Scrubbed<'_> {
         }
         self.held.push_str(text);
         self.take(false)
-    }
-
-    /// Whether nothing is kept back.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.held.is_empty()
     }
 
     /// The rest. What could have become more of the key did not.
@@ -234,7 +232,7 @@ mod tests {
     const KEY: &str = "sk-very/secret+\"key\"-0123456789abcdefghij";
 
     fn scrub() -> Scrub {
-        Scrub::new(Some(&Secret::new(KEY.to_owned())))
+        Scrub::new([&Secret::new(KEY.to_owned())])
     }
 
     fn forms() -> Vec<String> {
@@ -288,9 +286,9 @@ mod tests {
     #[test]
     fn a_word_that_stands_for_no_key_is_left_alone() {
         for word in ["", "ollama", "EMPTY", " none "] {
-            let scrub = Scrub::new(Some(&Secret::new(word.to_owned())));
+            let scrub = Scrub::new([&Secret::new(word.to_owned())]);
             assert_eq!(scrub.clean("ask ollama, EMPTY or none"), "ask ollama, EMPTY or none");
         }
-        assert_eq!(Scrub::new(None).clean("x"), "x");
+        assert_eq!(Scrub::default().clean("x"), "x");
     }
 }

@@ -282,7 +282,7 @@ pub(crate) struct Run {
     /// Work in this folder instead of the current one.
     #[arg(short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured, else builtin/scout].
+    /// The model: builtin/scout, PROVIDER/NAME (openai, anthropic, gemini, ollama, as configured) or script:FILE [default: as configured, else builtin/scout].
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Run this agent, as `[agents.NAME]` in ephor.toml has it [default: default].
@@ -443,7 +443,7 @@ pub(crate) enum DeadCommand {
         /// A new session works in this folder [default: that of the session in which it was said].
         #[arg(short = 'C', value_name = "DIR", conflicts_with = "session")]
         directory: Option<PathBuf>,
-        /// The model of a new session: builtin/scout, openai/NAME or script:FILE [default: that of the session in which it was said].
+        /// The model of a new session: builtin/scout, PROVIDER/NAME (openai, anthropic, gemini, ollama, as configured) or script:FILE [default: that of the session in which it was said].
         #[arg(long, value_name = "MODEL", conflicts_with = "session")]
         model: Option<String>,
         /// The agent of a new session, as `[agents.NAME]` in ephor.toml has it [default: that of the session in which it was said].
@@ -489,7 +489,7 @@ pub(crate) enum Schedule {
         /// Its agent works in this folder instead of the current one.
         #[arg(short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
-        /// The model: builtin/scout, openai/NAME or script:FILE [default: as configured].
+        /// The model: builtin/scout, PROVIDER/NAME (openai, anthropic, gemini, ollama, as configured) or script:FILE [default: as configured].
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         /// Run this agent, as `[agents.NAME]` in ephor.toml has it when it is due [default: default].

@@ -1,26 +1,25 @@
 //! `ephor.toml`: what the operator has configured. An unknown key is an error; zero means zero.
 
 mod agents;
-mod openai;
+mod providers;
 mod shell;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::{Context, bail};
 use ephor_agents::TurnLimits;
-use ephor_base::{Budget, Reach, ToolName};
-use ephor_egress::BaseUrl;
+use ephor_base::{Budget, ToolName};
 use ephor_governance::{Environment, OperatorPolicy};
 use ephor_kernel::{Appointments, Patience};
 use ephor_record::Retention;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny},
+};
 
-pub(crate) use self::openai::{Key, OpenAi};
+pub(crate) use self::providers::{Key, Providers};
 use self::shell::Shell;
 use crate::{bytes::Bytes, files};
-
-/// The name of the secret that is the key of the provider `openai`.
-pub(crate) const OPENAI: &str = "openai";
 
 /// The whole file. Every key may be left out.
 #[derive(Deserialize, Clone, Debug)]
@@ -33,7 +32,9 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) budget: BudgetLimits,
     pub(crate) policy: Policy,
-    pub(crate) openai: OpenAi,
+    pub(crate) providers: Providers,
+    /// What earlier versions had in the place of `providers`.
+    openai: Option<IgnoredAny>,
     pub(crate) shell: Shell,
     pub(crate) chain: Chain,
     /// The time zone of the person: what "tomorrow" is counted in. UTC, if it is left out.
@@ -50,7 +51,8 @@ impl Default for Config {
             limits: Limits::default(),
             budget: BudgetLimits::default(),
             policy: Policy::default(),
-            openai: OpenAi::default(),
+            providers: Providers::default(),
+            openai: None,
             shell: Shell::default(),
             chain: Chain::default(),
             zone: None,
@@ -133,10 +135,12 @@ impl Config {
         let Some(text) = files::of_home(path)? else { return Ok(Self::default()) };
         let mut config: Self = toml::from_str(&text)
             .with_context(|| format!("`{}` is not a configuration; correct or remove the key", path.display()))?;
-        // A node may stand anywhere; the file that names another does not move.
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        for named in [&mut config.openai.key_file, &mut config.openai.ca_file].into_iter().flatten() {
-            *named = folder.join(&named);
+        config.providers.found_from(path.parent().unwrap_or(Path::new("/")));
+        if config.openai.is_some() {
+            bail!(
+                "`[openai]` in `{}` is `[providers.openai]` now, and `[openai.prices.…]` is `[providers.openai.prices.…]`; rename them: the keys in them are the same",
+                path.display()
+            );
         }
         if config.limits.model_seconds > config.budget.wall_seconds {
             bail!(
@@ -149,7 +153,7 @@ impl Config {
         if !config.budget.usd.is_finite() || config.budget.usd < 0.0 {
             bail!("`budget.usd` in `{}` is not an amount of money", path.display());
         }
-        config.openai.check().with_context(|| format!("`{}`", path.display()))?;
+        config.providers.check().with_context(|| format!("`{}`", path.display()))?;
         config.appointments().with_context(|| format!("`{}`", path.display()))?;
         Ok(config)
     }
@@ -221,14 +225,7 @@ impl Config {
     }
 
     pub(crate) fn operator_policy(&self) -> OperatorPolicy {
-        // One that is no base URL is told of where the models are made, and is reached by nothing.
-        let origin = self.openai.base_url.parse::<BaseUrl>().ok();
-        let key = origin.as_ref().filter(|origin| self.openai.key(origin.is_loopback()) != Key::None);
-        let models = Reach {
-            secrets: key.map(|_| OPENAI.to_owned()).into_iter().collect(),
-            origins: origin.iter().map(ToString::to_string).collect(),
-        };
-        let (environment, never) = (self.environment, self.policy.never.clone());
+        let (environment, never, models) = (self.environment, self.policy.never.clone(), self.providers.reach());
         OperatorPolicy { environment, never, models, ..OperatorPolicy::default() }
     }
 }

@@ -17,7 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Egress, Post, Response, seconds};
+use super::{Egress, Key, Post, Response, seconds};
 use crate::{BaseUrl, Error, Limits, Policy, guard::Lookup};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -64,7 +64,8 @@ fn policy(base: &BaseUrl) -> Policy {
 }
 
 fn post(base: &BaseUrl) -> Post<'_> {
-    Post { base, path: "chat/completions", bearer: None, accept: "text/event-stream", json: b"{}".to_vec() }
+    let headers = vec![("accept", "text/event-stream")];
+    Post { base, path: "chat/completions", query: "", key: None, headers, json: b"{}".to_vec() }
 }
 
 async fn whole(response: Response) -> Result<String, Error> {
@@ -92,7 +93,8 @@ async fn a_request_reaches_the_configured_server_and_the_response_streams_back()
         request
     };
     let client = async {
-        let response = egress.send(LONG, Post { bearer: Some(&key), ..post(&base) }).await.unwrap();
+        let key = Key { header: "authorization", before: "Bearer ", secret: &key };
+        let response = egress.send(LONG, Post { key: Some(key), ..post(&base) }).await.unwrap();
         assert_eq!((response.status, response.content_type.as_str()), (200, "text/event-stream"));
         whole(response).await.unwrap()
     };
@@ -100,6 +102,47 @@ async fn a_request_reaches_the_configured_server_and_the_response_streams_back()
     assert_eq!(body, "one two");
     assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("authorization: Bearer k-1\r\n"), "{request}");
+}
+
+#[tokio::test]
+async fn a_key_goes_into_its_own_header_and_no_other_header_takes_its_place() {
+    let (listener, address) = listener().await;
+    let base: BaseUrl = format!("http://{address}").parse().unwrap();
+    let egress = Egress::new(policy(&base));
+    let secret = Secret::new(" k-1\n".to_owned());
+    let server = async {
+        let (mut stream, request) = accept(&listener).await;
+        let answer = b"HTTP/1.1 429 Slow\r\nretry-after-ms: 70\r\nRetry-After: 1\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+        request
+    };
+    let client = async {
+        let headers = vec![("x-api-key", "other"), ("X-Team", "a"), ("x-team", "b")];
+        let key = Key { header: "x-api-key", before: "", secret: &secret };
+        let post = Post { path: "v1beta/models/m:go", query: "alt=sse", key: Some(key), headers, ..post(&base) };
+        egress.send(LONG, post).await.unwrap()
+    };
+    let (request, response) = tokio::join!(server, client);
+    assert!(request.starts_with("POST /v1beta/models/m:go?alt=sse HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("x-api-key: k-1\r\n") && !request.contains("other"), "{request}");
+    assert!(request.contains("x-team: b\r\n") && !request.to_lowercase().contains("authorization"), "{request}");
+    assert_eq!((response.header("Retry-After-Ms"), response.retry_after), (Some("70"), Some(1)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_header_is_refused_without_being_shown() {
+    let base: BaseUrl = "http://127.0.0.1:1".parse().unwrap();
+    let egress = Egress::new(policy(&base));
+    let secret = Secret::new("sk-very\nsecret".to_owned());
+    let key = Key { header: "authorization", before: "Bearer ", secret: &secret };
+    for post in [
+        Post { key: Some(key), ..post(&base) },
+        Post { headers: vec![("x-team", "sk-very\nsecret")], ..post(&base) },
+        Post { headers: vec![("x team", "sk-very")], ..post(&base) },
+    ] {
+        let error = egress.send(LONG, post).await.unwrap_err();
+        assert!(matches!(error, Error::Setup(_)) && !error.to_string().contains("sk-very"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -585,9 +585,9 @@ fn texts<'a>(message: &'a Message, f: &mut dyn FnMut(&'a str)) -> (u8, u64) {
     let (role, said): (u8, Vec<&str>) = match message {
         Message::System(spans) => (0, spans.iter().map(|span| span.text.as_str()).collect()),
         Message::User(spans) => (1, spans.iter().map(|span| span.text.as_str()).collect()),
-        Message::Assistant { text, tool_uses } => {
-            let uses = tool_uses.iter().flat_map(|ToolUse { id, name, arguments }| [id, name, arguments]);
-            (2, std::iter::once(text).chain(uses).map(String::as_str).collect())
+        Message::Assistant(answer) => {
+            let uses = answer.tool_uses.iter().flat_map(|ToolUse { id, name, arguments }| [id, name, arguments]);
+            (2, std::iter::once(&answer.text).chain(uses).map(String::as_str).collect())
         }
         Message::Tool { id, name, failed, spans } => {
             let role = if *failed { 4 } else { 3 };

@@ -131,9 +131,9 @@ impl Session {
                     let own =
                         self.answer_span(*call).filter(|span| span.label.integrity == Integrity::Trusted).cloned();
                     if let Some(own) = own {
-                        let text = own.text.clone();
+                        let said = ModelAnswer { text: own.text.clone(), ..ModelAnswer::default() };
                         take(vec![own], &mut shown);
-                        shown.messages.push(Message::Assistant { text, tool_uses: Vec::new() });
+                        shown.messages.push(Message::Assistant(said.into()));
                     }
                 }
                 _ => {}

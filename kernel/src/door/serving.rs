@@ -585,7 +585,7 @@ impl Serving {
     fn reach(&self, asked: &Asked) -> Reach {
         let gate = self.door.gate();
         match &asked.what {
-            What::Model(_) => gate.policy().models.clone(),
+            What::Model(asked) => gate.policy().models.of(&asked.model.provider),
             What::Tool(tool) => {
                 gate.registry().find(&tool.task.name).map(|registered| registered.reach.clone()).unwrap_or_default()
             }

@@ -463,7 +463,8 @@ impl Session {
                     let Answer { answer, span, .. } = self.answer(*call)?;
                     let told =
                         answer.tool_uses.iter().map(|told| told.id.len() + told.name.len() + told.arguments.len());
-                    bytes = bytes.saturating_add(told.sum());
+                    let state = answer.state.as_ref().map_or(0, String::len);
+                    bytes = bytes.saturating_add(told.sum()).saturating_add(state);
                     take(&[*span], &mut bytes)?;
                 }
                 PromptMessage::Result { of, index, spans } => {
@@ -485,8 +486,7 @@ impl Session {
     fn assistant(&self, call: CallId, shown: &mut Shown) -> Result<Message, Refusal> {
         let answer = self.answer(call)?;
         self.take(&[answer.span], shown)?;
-        let (text, tool_uses) = (answer.answer.text.clone(), answer.answer.tool_uses.clone());
-        Ok(Message::Assistant { text, tool_uses })
+        Ok(Message::Assistant(answer.answer.clone()))
     }
 
     /// Only the operator's words instruct a model; whatever else an agent puts there is refused.

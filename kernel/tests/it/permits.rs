@@ -100,12 +100,13 @@ async fn what_a_tool_or_model_may_lease_and_reach_stands_in_its_registration_and
         .tool(reader("t.has-not"), leases())
         .model(leases());
     setup.secrets.extend([("own".into(), "1".into()), ("other".into(), "2".into())]);
+    // What is registered of models stands there by their provider.
     setup.policy.models = reach;
     let world = setup.boot().await;
     let mut puppet = world.puppet(PLENTY).await;
     let (process, _end) = puppet.in_turn("go").await;
     for (action, expected) in
-        [(direct("t.has", "{}"), all), (direct("t.has-not", "{}"), nothing), (ask(vec![SpanId(1)]), all)]
+        [(direct("t.has", "{}"), all), (direct("t.has-not", "{}"), nothing), (ask(vec![SpanId(1)]), nothing)]
     {
         let ended = done(&process, action).await.unwrap();
         let came = match ended.outcome {
@@ -120,7 +121,33 @@ async fn what_a_tool_or_model_may_lease_and_reach_stands_in_its_registration_and
         .iter()
         .filter_map(|fact| if let Fact::Lease { secret } = fact { Some(secret.as_str()) } else { None })
         .collect();
-    assert_eq!(leased, ["own", "own"]);
+    assert_eq!(leased, ["own"]);
+}
+
+#[tokio::test]
+async fn a_request_to_one_provider_leases_no_other_ones_key_and_reaches_no_other_ones_origin() {
+    let secrets = ["script", "script 2", "scripted", "other", "other script", " script", "script\u{a0}3", ""];
+    let origins = ["script https://a.example/v1", "other https://b.example/v1", "https://a.example/v1", "script"];
+    let tries = move |permit: Permit, context: ephor_kernel::CallContext| async move {
+        let mut came = Vec::new();
+        for name in secrets {
+            if context.lease(name).await.is_ok() {
+                came.push(name);
+            }
+        }
+        came.extend(origins.into_iter().filter(|origin| permit.may_reach(origin)));
+        answered(text(&came.join("|")))
+    };
+    let mut setup = Setup::new().model(Does::new(tries));
+    setup.secrets.extend(secrets.map(|name| (name.into(), "1".into())));
+    let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    setup.policy.models = Reach { secrets: all(&secrets), origins: all(&origins[..3]) };
+    let world = setup.boot().await;
+    let mut puppet = world.puppet(PLENTY).await;
+    let (process, _end) = puppet.in_turn("go").await;
+    let ended = done(&process, ask(vec![SpanId(1)])).await.unwrap();
+    let ephor_base::Outcome::Done(Product::Model(answer)) = ended.outcome else { panic!("{ended:?}") };
+    assert_eq!(answer.text, "script|script 2|script https://a.example/v1");
 }
 
 /// A driver that keeps what it was told before the verdict.

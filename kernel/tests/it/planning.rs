@@ -114,7 +114,7 @@ pub(crate) fn shown(task: &ModelTask) -> Vec<&str> {
     fn texts(message: &Message) -> Vec<&str> {
         match message {
             Message::User(spans) => spans.iter().map(|span| span.text.as_str()).collect(),
-            Message::Assistant { text, tool_uses } if tool_uses.is_empty() => vec![text.as_str()],
+            Message::Assistant(answer) if answer.tool_uses.is_empty() => vec![answer.text.as_str()],
             other => panic!("{other:?}"),
         }
     }

@@ -15,10 +15,10 @@ use std::{
 
 use ed25519_dalek::{Signer, SigningKey};
 use ephor_base::{
-    Action, AnswerEnd, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason,
-    FileId, Integrity, Kept, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome,
-    Part, PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq,
-    SessionId, SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Usage, Workspace,
+    Action, Arguments, Budget, CallId, Capability, Clock, Confidentiality, Digest, EffectVector, EndReason, FileId,
+    Integrity, Kept, Leads, Limits, Located, ModelAction, ModelAnswer, ModelRef, Offset, OperatorId, Outcome, Part,
+    PartKind, Pid, Place, Product, Prompt, PromptMessage, Random, Registration, ReplyAction, Secret, Seq, SessionId,
+    SpanId, Task, Timestamp, ToolAction, ToolAnswer, ToolName, ToolUse, Workspace,
     files::{File, Files, Open, Tree},
 };
 use ephor_chain::{Config, Log, SigningKeys, Stored, VaultKey, disk::Disk};
@@ -274,7 +274,7 @@ pub(crate) fn model(answers: Vec<ModelAnswer>) -> Arc<Does> {
 }
 
 pub(crate) fn text(text: &str) -> ModelAnswer {
-    ModelAnswer { text: text.into(), tool_uses: Vec::new(), end: AnswerEnd::Complete, usage: Usage::default() }
+    ModelAnswer { text: text.into(), ..ModelAnswer::default() }
 }
 
 pub(crate) fn uses(tools: &[(&str, &str)]) -> ModelAnswer {
@@ -287,7 +287,7 @@ pub(crate) fn uses(tools: &[(&str, &str)]) -> ModelAnswer {
             arguments: (*arguments).into(),
         })
         .collect();
-    ModelAnswer { text: String::new(), tool_uses, end: AnswerEnd::Complete, usage: Usage::default() }
+    ModelAnswer { tool_uses, ..ModelAnswer::default() }
 }
 
 /// A read-only tool with one optional argument, `path`.

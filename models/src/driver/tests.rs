@@ -5,15 +5,24 @@ use ephor_egress::{Egress, Policy};
 use ephor_kernel::{Driver, Estimate};
 
 use super::Models;
-use crate::{OpenAi, Price, Prices, testing::task};
+use crate::{Kind, Named, Price, Prices, Provider, testing::task};
 
 fn models(base: &str) -> Models {
     with_prices(base, Prices::default())
 }
 
 fn with_prices(base: &str, prices: Prices) -> Models {
-    let openai = OpenAi::at(base.parse().unwrap(), true, "set a key", prices);
-    Models::new(openai, Egress::new(Policy::default()))
+    let named = Named {
+        name: "openai".to_owned(),
+        kind: Kind::OpenAi,
+        base_url: base.parse().unwrap(),
+        keys: vec!["openai".to_owned()],
+        key_hint: "set a key".to_owned(),
+        headers: Vec::new(),
+        prices,
+        configured_as: "providers.openai".to_owned(),
+    };
+    Models::new(vec![Provider::new(named, Egress::new(Policy::default()))])
 }
 
 fn usage(input: u64, output: u64) -> Usage {
@@ -48,10 +57,17 @@ fn a_model_whose_price_is_not_known_is_dear_wherever_it_runs_and_free_where_the_
 
 #[test]
 fn the_first_line_names_model_provider_and_host() {
-    let served =
-        |base: &str, provider: &str, name: &str| models(base).served(&task(provider, name, "", 0).model).to_string();
+    let served = |base: &str, provider: &str, name: &str| {
+        models(base).served(&task(provider, name, "", 0).model).unwrap().to_string()
+    };
     assert_eq!(served("https://api.openai.com/v1", "openai", "gpt-x"), "openai/gpt-x at api.openai.com");
     assert_eq!(served("http://localhost:8080/v1", "openai", "llama"), "openai/llama at localhost:8080");
     assert_eq!(served("https://api.openai.com/v1", "builtin", "scout"), "builtin/scout (built in, no network)");
     assert_eq!(served("https://api.openai.com/v1", "script", "a.jsonl"), "script:a.jsonl (scripted, no network)");
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_told_with_those_that_are() {
+    let error = models("https://api.openai.com/v1").served(&task("nobody", "x", "", 0).model).unwrap_err().to_string();
+    assert!(error.contains("`nobody`") && error.contains("`openai`") && error.contains("[providers.NAME]"), "{error}");
 }

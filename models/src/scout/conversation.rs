@@ -54,8 +54,8 @@ impl Conversation {
                     read.done.clear();
                     asked.clear();
                 }
-                Message::Assistant { tool_uses, .. } => {
-                    asked.extend(tool_uses.iter().map(|tool| (&*tool.id, &*tool.name, &*tool.arguments)));
+                Message::Assistant(answer) => {
+                    asked.extend(answer.tool_uses.iter().map(|tool| (&*tool.id, &*tool.name, &*tool.arguments)));
                 }
                 Message::Tool { id, name, failed, spans } => {
                     let arguments = asked.iter().rev().find(|(asked, ..)| asked == id).map_or("", |(.., text)| text);

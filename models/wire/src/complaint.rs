@@ -33,6 +33,7 @@ pub struct Complaint {
     recourse: Recourse,
     status: Option<u16>,
     message: String,
+    said: bool,
 }
 
 impl Complaint {
@@ -50,7 +51,7 @@ impl Complaint {
             Some(true) if kind != FailureKind::Throttled => wait.map_or(Recourse::Backoff, Recourse::After),
             _ => recourse_of(kind, &words, wait),
         };
-        Self { kind, recourse, status: Some(status), message: words.message }
+        Self { kind, recourse, status: Some(status), message: words.message, said: true }
     }
 
     /// What an error means that came in place of an answer, or in the middle of one. It means what the same one means as a status; what names
@@ -59,12 +60,13 @@ impl Complaint {
         let words = Words::of_json(error);
         let status = words.status.or_else(|| words.named_status());
         let kind = kind_of(&words, status.unwrap_or(otherwise));
-        Self { kind, recourse: recourse_of(kind, &words, words.wait), status: words.status, message: words.message }
+        let recourse = recourse_of(kind, &words, words.wait);
+        Self { kind, recourse, status: words.status, message: words.message, said: true }
     }
 
     /// A complaint of our own about what came.
     pub(crate) fn new(kind: FailureKind, recourse: Recourse, message: &str) -> Self {
-        Self { kind, recourse, status: None, message: words::bounded(message) }
+        Self { kind, recourse, status: None, message: words::bounded(message), said: false }
     }
 
     /// What kind of failure it is.
@@ -86,6 +88,12 @@ impl Complaint {
             Recourse::After(wait) | Recourse::OtherKey(Some(wait)) => Some(wait),
             _ => None,
         }
+    }
+
+    /// Whether the provider complains itself. Else it is our own word on what it sent.
+    #[must_use]
+    pub const fn is_said(&self) -> bool {
+        self.said
     }
 
     /// The HTTP status that it came with, or that it names.

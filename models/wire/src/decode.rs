@@ -200,7 +200,6 @@ impl Decoder {
         let data = data.trim();
         if data == DONE {
             self.draft.done = true;
-            self.seen.0 += 1;
             return Ok(());
         }
         if data.is_empty() {

@@ -82,6 +82,13 @@ impl Sizes {
         sizes
     }
 
+    /// A text of so many bytes of which nothing else is known: it is taken for letters.
+    #[must_use]
+    pub const fn of_length(bytes: usize) -> Self {
+        let letters = bytes as u64;
+        Self { letters, words: 0, digits: 0, marks: 0, blanks: 0, wide: 0, parts: 0, images: 0 }
+    }
+
     /// What `request` is made of: all that its model is shown.
     #[must_use]
     pub fn of(request: &Request) -> Self {

@@ -16,13 +16,12 @@ use ephor_chain::{
     restore::is_restoring,
     state::{Progress, StateError},
 };
-use ephor_egress::{Authorities, BaseUrl, Egress, Policy as EgressPolicy};
 use ephor_governance::{Gate, Registry, sensitive::may_hold_secrets};
 use ephor_kernel::{
     AgentSpec, Appointments, Attached, Body, DoorParts, Driver, Drivers, FirstNumbers, Kernel, Life, Process,
     SessionSpec, Watchers, found,
 };
-use ephor_models::{ModelChoice, Models, OpenAi, Served, parse_model};
+use ephor_models::{ModelChoice, Models, Served, parse_model};
 use ephor_record::{Appointment, Pin, RulingOn};
 use ephor_sandbox::{
     BuiltinTool, CompiledCache, Engine, Guest, OpenWorkspace, SHELL, ShellDriver, ShellSettings, WasmDriver,
@@ -43,7 +42,7 @@ use super::{
     upkeep::Upkeep,
 };
 use crate::{
-    config::{Config, Key},
+    config::Config,
     constitution, files,
     home::{Home, compiled_tools},
     host::{self, SystemClock, SystemRandom},
@@ -92,7 +91,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
     refuse_restoring(home, &*files)?;
     let Opened { log, recovered, origin, seal } = open_chain(home, &config, &protection, &files, &clock, &random)?;
     enrol_first(home, &log, &*random).await?;
-    let (models, key) = models(&config)?;
+    let models = Models::new(config.providers.open()?);
     let engine = Engine::new()?;
     let commands = config.shell.settings(&home.path().canonicalize().context("the home")?);
     let Driven { drivers, tools, guest, watchers } = drivers(seal, &engine, &models, commands)?;
@@ -102,7 +101,7 @@ pub(crate) async fn boot(home: &Home, protection: Arc<Protection>) -> anyhow::Re
         log: log.clone(),
         gate: gate(home, &config, &log, registry)?,
         drivers,
-        secrets: Arc::new(secrets::Keyring { openai: key }),
+        secrets: Arc::new(secrets::Keyring(config.providers.keys())),
         clock,
         watchers,
         patience: config.patience(),
@@ -256,25 +255,6 @@ fn open_chain(
     Ok(Opened { log, recovered, origin: public.origin().to_owned(), seal })
 }
 
-/// The models, and where the key of their server is.
-fn models(config: &Config) -> anyhow::Result<(Models, Key)> {
-    let base_url: BaseUrl = config.openai.base_url.parse().context("`openai.base_url` in the configuration")?;
-    let authorities = match &config.openai.ca_file {
-        Some(file) => {
-            let pem = files::named_bytes(file, files::MOST_TEXT).context("`openai.ca_file`")?;
-            Authorities::parse(&pem).with_context(|| format!("`openai.ca_file`: `{}`", file.display()))?
-        }
-        None => Authorities::default(),
-    };
-    let proxy = config.openai.proxy.as_deref().map(str::parse).transpose().context("`openai.proxy`")?;
-    let (origins, addresses, limits) =
-        (vec![base_url.clone()], config.openai.addresses.clone(), config.openai.limits());
-    let egress = Egress::new(EgressPolicy { origins, addresses, proxy, authorities, limits });
-    let key = config.openai.key(base_url.is_loopback());
-    let openai = OpenAi::at(base_url, key != Key::None, key.hint(), config.openai.prices()?);
-    Ok((Models::new(openai, egress), key))
-}
-
 fn drivers(
     seal: Secret<[u8; 32]>,
     engine: &Engine,
@@ -414,7 +394,7 @@ impl Node {
                 }
             },
         };
-        let served = self.models.served(&model);
+        let served = self.models.served(&model)?;
         Ok((model, served))
     }
 

@@ -226,7 +226,7 @@ fn what_is_piped_in_is_the_message_where_nothing_was_typed_and_is_added_where_it
 #[test]
 fn a_file_that_the_configuration_names_lies_beside_it() {
     let place = Place::new();
-    place.configure("[openai]\nca_file = \"none.pem\"\n");
+    place.configure("[providers.openai]\nca_file = \"none.pem\"\n");
     let named = place.home.join("none.pem");
     place.run(&["run", "list the files"]).failed(&[named.to_str().unwrap()]);
     place.run(&["up"]).failed(&[named.to_str().unwrap()]);

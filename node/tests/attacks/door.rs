@@ -49,7 +49,7 @@ fn a_provider_that_counts_wildly_hurts_its_own_answer_and_no_other_session() {
     for (input, output) in wild {
         let place = Place::new();
         let port = provider(json!({"prompt_tokens": input, "completion_tokens": output}));
-        place.configure(&format!("[openai]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"));
+        place.configure(&format!("[providers.openai]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"));
         let up = place.up();
         for args in
             [&["run", "--model", "openai/test", "go on"][..], &["run", "--json", "--model", "openai/test", "go on"]]

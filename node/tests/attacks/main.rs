@@ -23,6 +23,7 @@ mod files;
 mod first_hour;
 mod models;
 mod paste;
+mod providers;
 mod question;
 mod record;
 mod shapes;

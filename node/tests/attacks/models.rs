@@ -68,7 +68,7 @@ impl Server {
     }
 
     fn configure(&self, place: &Place, more: &str) {
-        place.configure(&format!("[openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n{more}", self.port));
+        place.configure(&format!("[providers.openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n{more}", self.port));
     }
 }
 
@@ -234,7 +234,7 @@ fn an_answer_that_was_refused_is_kept_and_is_no_success() {
 fn no_tool_of_an_answer_that_was_cut_off_is_called() {
     let place = Place::new();
     place.file("a.txt", "a");
-    let list = json!({"index": 0, "id": "a", "function": {"name": "fs_list", "arguments": "{\"path\": \".\"}"}});
+    let list = json!({"index": 0, "id": "a", "function": {"name": "fsList", "arguments": "{\"path\": \".\"}"}});
     let (ran, asked) = run(&place, stream(&[says("Looking."), calls(&[list]), finish("length")]));
     assert_eq!(ran.reply()["end"], "cut_off", "{ran}");
     assert!(ran.seen("started").iter().all(|event| event["action"] != "tool"), "{ran}");
@@ -291,15 +291,23 @@ fn what_will_not_pass_is_asked_for_once_and_told_in_words() {
     let flagged = json!({"code": 403, "message": "Your input was flagged by moderation"});
     let quota = json!({"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"});
     for (text, end, words) in [
-        (html, "rejected", vec!["web page", "openai.base_url"]),
+        (html, "rejected", vec!["web page", "providers.openai.base_url"]),
         (answer_of("application/json", "200 OK", &overloaded, ""), "rejected", vec!["overloaded"]),
-        (answer_of("text/plain", "200 OK", "It works!", ""), "rejected", vec!["Chat Completions", "openai.base_url"]),
+        (
+            answer_of("text/plain", "200 OK", "It works!", ""),
+            "rejected",
+            vec!["Chat Completions", "providers.openai.base_url"],
+        ),
         (
             error(json!({"code": 400, "message": "bad tool schema", "type": "invalid_request_error"})),
             "rejected",
             vec!["bad tool schema"],
         ),
-        (error(json!({"code": 401, "message": "no such key"})), "unauthorized", vec!["no such key", "openai.key_file"]),
+        (
+            error(json!({"code": 401, "message": "no such key"})),
+            "unauthorized",
+            vec!["no such key", "providers.openai.key_file"],
+        ),
         (error(quota.clone()), "quota", vec!["exceeded your current quota"]),
         (refusal("403 Forbidden", &flagged), "forbidden", vec!["flagged by moderation", "403"]),
         (refusal("429 Too Many Requests", &quota), "quota", vec!["exceeded your current quota"]),
@@ -343,7 +351,7 @@ fn what_a_server_understands_is_remembered() {
             let message = "'max_tokens' is not supported, use 'max_completion_tokens'";
             return refusal("400 Bad Request", &json!({ "message": message })).into();
         }
-        let list = json!({"index": 0, "id": "a", "function": {"name": "fs_list", "arguments": "{\"path\": \".\"}"}});
+        let list = json!({"index": 0, "id": "a", "function": {"name": "fsList", "arguments": "{\"path\": \".\"}"}});
         if is_first { stream(&[calls(&[list]), finish("tool_calls")]).into() } else { hello() }
     });
     server.configure(&place, "");
@@ -404,16 +412,18 @@ fn tokens_cost_what_the_configuration_says_and_never_nothing_by_default() {
         used(&place).1
     };
     assert!(cost("") >= 300_000, "the price of an unknown model is a high one, this machine's too");
-    assert_eq!(cost("[openai.prices.test]\ninput = 0\noutput = 0\n"), 0);
-    let dear = cost("[openai.prices.test]\ninput = 0\noutput = 100.5\n");
+    assert_eq!(cost("[providers.openai.prices.test]\ninput = 0\noutput = 0\n"), 0);
+    let dear = cost("[providers.openai.prices.test]\ninput = 0\noutput = 100.5\n");
     assert_eq!(dear, 502_500);
     assert_eq!(
-        cost("[openai.prices.\"*\"]\ninput = 0\noutput = 1\n[openai.prices.other]\ninput = 9\noutput = 9\n"),
+        cost(
+            "[providers.openai.prices.\"*\"]\ninput = 0\noutput = 1\n[providers.openai.prices.other]\ninput = 9\noutput = 9\n"
+        ),
         5000
     );
     let place = Place::new();
-    place.configure("[openai.prices.test]\ninput = -1\noutput = 0\n");
-    place.run(RUN).failed(&["openai.prices.test", "-1"]);
+    place.configure("[providers.openai.prices.test]\ninput = -1\noutput = 0\n");
+    place.run(RUN).failed(&["providers.openai.prices.test", "-1"]);
 }
 
 #[test]
@@ -439,7 +449,7 @@ fn a_key_is_said_to_be_unused_only_where_it_is() {
     let place = Place::new();
     let server = Server::always(hello);
     place.configure(&format!(
-        "model = \"openai/test\"\n[openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\nkey_env = \"OPENAI_API_KEY\"\n",
+        "model = \"openai/test\"\n[providers.openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\nkey_env = \"OPENAI_API_KEY\"\n",
         server.port
     ));
     let run = |args: &[&str]| Running::start(place.command(args).env("OPENAI_API_KEY", KEY)).ended().succeeded();
@@ -584,11 +594,11 @@ fn the_shapes_of_real_providers_are_understood() {
 #[test]
 fn tool_calls_are_told_apart_however_they_are_numbered() {
     let function = |name: &str, arguments: &str| json!({ "name": name, "arguments": arguments });
-    let (list, read) = (function("fs_list", r#"{"path": "."}"#), function("fs_read", r#"{"path": "a.txt"}"#));
+    let (list, read) = (function("fsList", r#"{"path": "."}"#), function("fsRead", r#"{"path": "a.txt"}"#));
     let empty = [json!({"index": 0, "id": "", "function": list}), json!({"index": 0, "id": "", "function": read})];
     let same = [
         json!({"index": 0, "id": "", "function": list}),
-        json!({"index": 0, "id": "", "function": function("fs_list", r#"{"path": "./"}"#)}),
+        json!({"index": 0, "id": "", "function": function("fsList", r#"{"path": "./"}"#)}),
     ];
     let numbers = [json!({"index": 0, "id": 7, "function": list}), json!({"index": 1, "id": 8, "function": read})];
     let floats =
@@ -619,7 +629,7 @@ fn tool_calls_are_told_apart_however_they_are_numbered() {
 #[test]
 fn one_event_or_body_is_held_against_the_output_limit_as_it_comes() {
     let arguments = json!({"path": "x", "content": "B".repeat(14_000_000)}).to_string();
-    let call = json!({"index": 0, "id": "c", "function": {"name": "fs_write", "arguments": arguments}});
+    let call = json!({"index": 0, "id": "c", "function": {"name": "fsWrite", "arguments": arguments}});
     let body = json!({"choices": [{"message": {"content": "A".repeat(15_000_000)}, "finish_reason": "stop"}]});
     let line = format!("{STREAM}data: {}", "A".repeat(14_000_000));
     for text in [stream(&[calls(&[call])]), answer_of("application/json", "200 OK", &body.to_string(), ""), line] {
@@ -698,15 +708,15 @@ fn how_long_a_server_may_think_is_configured_within_bounds() {
     server.configure(&place, "first_byte_seconds = 1\n");
     let ran = place.run(RUN).failed(&[]);
     assert_eq!(ran.reply()["end"], json!({"failed": "timeout"}), "{ran}");
-    assert!(model_text(&ran).contains("openai.first_byte_seconds"), "{ran}");
+    assert!(model_text(&ran).contains("providers.openai.first_byte_seconds"), "{ran}");
     place.node_is_gone();
     let server = Server::always(|| Served { bytes: events(&[says("so far")]).into_bytes(), held: true });
     server.configure(&place, "idle_seconds = 1\n");
     let ran = place.run(RUN).failed(&[]);
-    assert!(model_text(&ran).contains("openai.idle_seconds"), "{ran}");
+    assert!(model_text(&ran).contains("providers.openai.idle_seconds"), "{ran}");
     for bad in ["first_byte_seconds = 0", "idle_seconds = 0", "idle_seconds = 99999999", "first_byte_seconds = 3601"] {
         place.node_is_gone();
         server.configure(&place, &format!("{bad}\n"));
-        place.run(RUN).failed(&[&format!("openai.{}", bad.split(' ').next().unwrap()), "1 to 3600"]);
+        place.run(RUN).failed(&[&format!("providers.openai.{}", bad.split(' ').next().unwrap()), "1 to 3600"]);
     }
 }

@@ -133,7 +133,7 @@ fn a_configuration_that_is_none_names_the_key() {
         ("[limits]\nrouns = 3\n", ["ephor.toml", "rouns"]),
         ("[budget]\nusd = -1.0\n", ["ephor.toml", "budget.usd"]),
         ("[policy]\nnever = [\"Not A Tool!\"]\n", ["ephor.toml", "never"]),
-        ("[openai]\nbase_url = \"ftp://example.org\"\n", ["openai.base_url", "ftp"]),
+        ("[providers.openai]\nbase_url = \"ftp://example.org\"\n", ["providers.openai.base_url", "ftp"]),
         ("model = \"builtin/genius\"\n", ["model", "builtin/scout"]),
         ("[limits\n", ["ephor.toml", "line 1"]),
     ] {

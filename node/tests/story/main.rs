@@ -30,6 +30,7 @@ mod place;
 mod plans;
 mod precedents;
 mod projections;
+mod providers;
 mod prune;
 mod quota;
 mod schedules;

@@ -14,20 +14,20 @@ use crate::place::{Place, Ran};
 
 /// What the server was asked.
 #[derive(Clone, Debug)]
-struct Asked {
+pub(crate) struct Asked {
     /// The request line and the headers.
-    head: String,
-    body: Value,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 /// A server that gives these responses, one for each request, and remembers what it was asked.
-struct Server {
-    port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {
-    fn start(responses: Vec<String>) -> Self {
+    pub(crate) fn start(responses: Vec<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -43,7 +43,7 @@ impl Server {
         Self { port, asked }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -103,7 +103,7 @@ fn text(words: &[&str]) -> String {
 /// A run against a server that gives `responses`.
 fn run(place: &Place, responses: Vec<String>) -> (Ran, Vec<Asked>) {
     let server = Server::start(responses);
-    place.configure(&format!("[openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n", server.port));
+    place.configure(&format!("[providers.openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n", server.port));
     let ran = place.run(&["run", "--json", "--model", "openai/test", "go on"]);
     place.node_is_gone();
     (ran, server.asked())
@@ -131,7 +131,7 @@ fn text_is_streamed_and_usage_is_counted() {
 fn a_key_in_the_environment_is_not_sent_to_this_machine() {
     let place = Place::new();
     let server = Server::start(vec![text(&["Hello."])]);
-    place.configure(&format!("[openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n", server.port));
+    place.configure(&format!("[providers.openai]\nbase_url = \"http://127.0.0.1:{}/v1\"\n", server.port));
     let mut command = place.command(&["run", "--model", "openai/test", "go on"]);
     crate::place::Running::start(command.env("OPENAI_API_KEY", "sk-very-secret")).ended().succeeded();
     assert!(!format!("{:?}", server.asked()).contains("sk-very-secret"));
@@ -158,7 +158,7 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
             usage(2000, 10),
         ])
     };
-    let (ran, asked) = run(&place, vec![called("fs_search"), text(&["Found ", "it."])]);
+    let (ran, asked) = run(&place, vec![called("fsSearch"), text(&["Found ", "it."])]);
     let ran = ran.succeeded();
     assert_eq!(ran.reply()["text"], "Found it.", "{ran}");
     let offered: Vec<&str> = asked[0].body["tools"]
@@ -167,7 +167,7 @@ fn a_tool_call_that_comes_in_pieces_is_made_and_answered() {
         .iter()
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
-    assert!(offered.contains(&"fs_search"), "{offered:?}");
+    assert!(offered.contains(&"fsSearch"), "{offered:?}");
     let tool = ran.seen("started").into_iter().find(|event| event["action"] == "tool").unwrap();
     assert_eq!((&tool["target"], &tool["arguments"]), (&json!("fs.search"), &json!("{\"pattern\":\"TODO\"}")));
     let messages = asked[1].body["messages"].as_array().unwrap();
@@ -227,7 +227,7 @@ fn a_server_that_is_not_there_is_named() {
     let place = Place::new();
     // Bound and let go of: nobody listens there.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    place.configure(&format!("[openai]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"));
+    place.configure(&format!("[providers.openai]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"));
     let ran = place.run(&["run", "--model", "openai/test", "go on"]).failed(&["127.0.0.1", "is the server running"]);
     assert!(!ran.stderr.contains("panicked"));
     place.verify();

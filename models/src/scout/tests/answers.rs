@@ -59,7 +59,7 @@ async fn converse(mut task: ModelTask) -> (String, Vec<String>) {
         }
         assert_eq!(answer.end, AnswerEnd::Complete);
         task.ordinal += 1;
-        task.messages.push(Message::Assistant { text: answer.text.clone(), tool_uses: answer.tool_uses.clone() });
+        task.messages.push(Message::Assistant(answer.clone().into()));
         for tool_use in answer.tool_uses {
             let (failed, text) = tool(&tool_use.name, &tool_use.arguments);
             task.messages.push(result(&tool_use.id, &tool_use.name, failed, &text));
@@ -165,7 +165,7 @@ async fn what_is_found_is_written_in_a_second_step() {
 #[tokio::test]
 async fn them_may_mean_what_the_request_before_found() {
     let mut task = asked("find my TODOs");
-    task.messages.push(Message::Assistant { text: "…".to_owned(), tool_uses: Vec::new() });
+    task.messages.push(Message::Assistant(ModelAnswer { text: "…".to_owned(), ..ModelAnswer::default() }.into()));
     task.messages.push(Message::User(vec![said("now save them to todo.md")]));
     let (_, calls) = converse(task).await;
     assert!(calls.first().is_some_and(|call| call.starts_with("fs.search")) && calls.len() == 2, "{calls:?}");
@@ -204,7 +204,7 @@ async fn without_tools_it_says_what_it_could_not_do() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_cut_and_says_so() {
     let mut task = asked("show me a.txt");
-    task.messages.push(Message::Assistant { text: String::new(), tool_uses: ask(&task).await.0.tool_uses });
+    task.messages.push(Message::Assistant(ask(&task).await.0.into()));
     let long = format!("{}[lines 1 to 999 of `a.txt`]\n", "word word word\n".repeat(999));
     task.messages.push(result("call-0-0", "fs.read", false, &long));
     task.max_output_tokens = 200;

@@ -161,7 +161,8 @@ impl<'a> Fields<'a> {
             text_of(raw).or_else(|| {
                 let part = Self::parse(raw).ok()?;
                 let kind = part.text("type").unwrap_or_else(|| "text".to_owned());
-                part.text("text").filter(|_| kind.ends_with("text"))
+                let text = || part.text("text").or_else(|| part.object("text")?.text("value"));
+                kind.ends_with("text").then(text)?
             })
         };
         self.text(key).unwrap_or_else(|| self.list(key).into_iter().filter_map(part).collect())

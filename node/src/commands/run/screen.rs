@@ -71,8 +71,11 @@ impl Screen {
 
     /// A key that lies in the environment is never a reason to use it; but whoever put it there may wonder.
     pub(super) fn mention_found_key(&mut self, model: &str) {
-        if !model.starts_with("openai/") && std::env::var_os("OPENAI_API_KEY").is_some_and(|key| !key.is_empty()) {
-            self.note("OPENAI_API_KEY is set and not used; --model openai/NAME would use it");
+        let usual = ["openai", "anthropic", "gemini"].map(|name| (name, format!("{}_API_KEY", name.to_uppercase())));
+        let is_there = |variable: &str| std::env::var_os(variable).is_some_and(|key| !key.is_empty());
+        let needs_none = model.starts_with("builtin/") || model.starts_with("script:");
+        if let Some((name, variable)) = usual.iter().find(|(_, variable)| needs_none && is_there(variable)) {
+            self.note(&format!("{variable} is set and not used; --model {name}/NAME would use it"));
         }
     }
 

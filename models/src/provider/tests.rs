@@ -5,9 +5,9 @@ use ephor_egress::Error;
 use ephor_kernel::PreviewItem;
 use futures_util::stream;
 
+use super::{Asking, Kind, reading};
 use crate::{
     meter::Meter,
-    openai::{Asking, names::Names, read as read_stream},
     scrub::Scrub,
     testing::{task, tools},
 };
@@ -17,11 +17,10 @@ type End = (Result<ModelAnswer, Failure>, Vec<PreviewItem>);
 async fn read_pieces(pieces: Vec<Result<Vec<u8>, Error>>, scrub: &Scrub) -> (End, Usage) {
     let mut task = task("openai", "gpt-x", "", 3);
     task.tools = tools();
-    let (names, host) = (Names::new(&task.tools), "h".to_owned());
-    let asking = Asking { names, host, key_hint: "set KEY", scrub, is_local: false };
+    let asking = Asking::of_test(Kind::OpenAi, scrub);
     let (mut shown, mut meter) = (Vec::new(), Meter::new(&task));
     meter.sent();
-    let end = read_stream(&task, &asking, stream::iter(pieces), &mut shown, &mut meter).await;
+    let end = reading::read((&task, 1000), &asking, stream::iter(pieces), &mut shown, &mut meter).await;
     ((end, shown), meter.partial())
 }
 
@@ -75,7 +74,7 @@ async fn bytes_may_be_cut_anywhere() {
     let whole = format!(
         ": ping\r\n\r\ndata: {}\r\n\r\ndata: {}\r\n\r\ndata: {}\r\n\r\ndata: [DONE]\r\n\r\n",
         delta(r#"{"content":"日本 🦀"}"#),
-        delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fs_read","arguments":"{\"path\":\"ü\"}"}}]}"#),
+        delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\":\"ü\"}"}}]}"#),
         finish("tool_calls"),
     )
     .into_bytes();
@@ -93,9 +92,9 @@ async fn bytes_may_be_cut_anywhere() {
 #[tokio::test]
 async fn several_calls_are_put_together_by_index() {
     let (end, shown) = events(&[
-        &delta(r#"{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"fs_read","arguments":""}}]}"#),
+        &delta(r#"{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"fsRead","arguments":""}}]}"#),
         &delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"pa"}}]}"#),
-        &delta(r#"{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"fs_list","arguments":""}}]}"#),
+        &delta(r#"{"tool_calls":[{"index":1,"id":"b","type":"function","function":{"name":"fsList","arguments":""}}]}"#),
         &delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"th\":\"x\"}"}},{"index":1,"function":{"arguments":"{}"}}]}"#),
         &finish("tool_calls"),
         "[DONE]",
@@ -111,12 +110,8 @@ async fn several_calls_are_put_together_by_index() {
 async fn servers_that_bend_the_rules_are_understood() {
     // Index 0 for every call, told apart by id, each call at once, and `stop` as the reason.
     let same_index = [
-        &*delta(
-            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fs_read","arguments":"{\"path\":\"x\"}"}}]}"#,
-        ),
-        &*delta(
-            r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"fs_read","arguments":"{\"path\":\"y\"}"}}]}"#,
-        ),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\":\"x\"}"}}]}"#),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"fsRead","arguments":"{\"path\":\"y\"}"}}]}"#),
         &*finish("stop"),
     ];
     let (end, _) = events(&same_index).await;
@@ -126,15 +121,15 @@ async fn servers_that_bend_the_rules_are_understood() {
 
     // Neither index nor id, the arguments as an object, the name repeated with every piece, no arguments at all.
     let bare = delta(
-        r#"{"tool_calls":[{"function":{"name":"fs_read","arguments":{"path":"x"}}},{"function":{"name":"fs_list"}}]}"#,
+        r#"{"tool_calls":[{"function":{"name":"fsRead","arguments":{"path":"x"}}},{"function":{"name":"fsList"}}]}"#,
     );
     let (end, shown) = events(&[&bare, &finish("stop")]).await;
     assert_eq!(calls(&end.unwrap()), [("call-3-0", "fs.read", r#"{"path":"x"}"#), ("call-3-1", "fs.list", "")]);
     assert_eq!(shown.len(), 2);
 
     let repeated = [
-        &*delta(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"fs_read","arguments":"{\"path\""}}]}"#),
-        &*delta(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"fs_read","arguments":":\"x\"}"}}]}"#),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"fsRead","arguments":"{\"path\""}}]}"#),
+        &*delta(r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"fsRead","arguments":":\"x\"}"}}]}"#),
         "[DONE]",
     ];
     let (end, _) = events(&repeated).await;
@@ -151,7 +146,7 @@ async fn servers_that_bend_the_rules_are_understood() {
 #[tokio::test]
 async fn arguments_that_are_no_json_pass_as_they_came() {
     let bad =
-        delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fs_read","arguments":"{\"path\": oops"}}]}"#);
+        delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{\"path\": oops"}}]}"#);
     let (end, _) = events(&[&bad, &finish("tool_calls"), "[DONE]"]).await;
     assert_eq!(calls(&end.unwrap()), [("a", "fs.read", "{\"path\": oops")]);
 }
@@ -161,7 +156,7 @@ async fn a_thousand_chunks_and_256_calls_come_whole() {
     let mut data: Vec<String> = (0..1000).map(|at| delta(&format!(r#"{{"content":"{at} "}}"#))).collect();
     data.extend((0..256).map(|at| {
         delta(&format!(
-            r#"{{"tool_calls":[{{"index":{at},"id":"c{at}","function":{{"name":"fs_read","arguments":"{{}}"}}}}]}}"#
+            r#"{{"tool_calls":[{{"index":{at},"id":"c{at}","function":{{"name":"fsRead","arguments":"{{}}"}}}}]}}"#
         ))
     }));
     data.push(finish("tool_calls"));
@@ -231,7 +226,7 @@ async fn every_reason_to_stop_is_one_of_the_ends() {
 
 #[tokio::test]
 async fn an_answer_that_was_cut_off_names_no_tool() {
-    let call = delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fs_read","arguments":"{}"}}]}"#);
+    let call = delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"fsRead","arguments":"{}"}}]}"#);
     for reason in ["length", "content_filter"] {
         let (answer, _) = events(&[&call, &finish(reason), "[DONE]"]).await;
         assert!(answer.unwrap().tool_uses.is_empty());
@@ -257,9 +252,9 @@ async fn what_becomes_of_the_connection_does_not_take_a_complete_answer_back() {
     }
     let task = task("openai", "gpt-x", "", 3);
     let scrub = Scrub::default();
-    let asking = Asking { names: Names::new(&[]), host: "h".to_owned(), key_hint: "", scrub: &scrub, is_local: false };
+    let asking = Asking::of_test(Kind::OpenAi, &scrub);
     let held = futures_util::StreamExt::chain(stream::iter([Ok(whole)]), stream::pending());
-    let end = read_stream(&task, &asking, held, &mut Vec::new(), &mut Meter::new(&task)).await;
+    let end = reading::read((&task, 1000), &asking, held, &mut Vec::new(), &mut Meter::new(&task)).await;
     assert_eq!(end.unwrap().text, "all");
     let ((end, _), _) = read_pieces(vec![Err(broken())], &Scrub::default()).await;
     assert_eq!(end.unwrap_err().kind, FailureKind::Interrupted);
@@ -296,7 +291,7 @@ async fn what_is_not_shown_counts_all_the_same() {
 #[tokio::test]
 async fn nothing_of_an_answer_has_the_key() {
     let key = "sk-0123456789abcdefghij";
-    let scrub = Scrub::new(Some(&Secret::new(key.to_owned())));
+    let scrub = Scrub::new([&Secret::new(key.to_owned())]);
     let (head, tail) = key.split_at(9);
     let call = format!(
         r#"{{"tool_calls":[{{"id":"{key}","function":{{"name":"{key}","arguments":"{{\"a\":\"{key}\"}}"}}}}]}}"#
