@@ -253,10 +253,10 @@ impl Node {
         }
         let opened = OpenWorkspace::open(&OpenWorkspace::resolve(workspace.as_ref())?)?;
         opened.keep_apart_from(self.home.path()).context("choose a folder apart from Ephor's home, with -C")?;
-        if let Some(model) = model {
-            if let ephor_models::ModelChoice::Ready(model) = ephor_models::parse_model(model)? {
-                self.models.served(&model)?;
-            }
+        if let Some(model) = model
+            && let ephor_models::ModelChoice::Ready(model) = ephor_models::parse_model(model)?
+        {
+            self.models.served(&model)?;
         }
         Ok(())
     }

@@ -47,23 +47,20 @@ fn what_a_command_changes_is_applied_as_one_call_shown_and_undone_to_the_byte() 
     let tool = place.file("tool.sh", "#!/bin/sh\necho from the tool\n");
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
     let script = [
-        shell(
-            "echo two >> a.txt; rm b.bin; mkdir -p new/deep; echo three > new/deep/c.txt; ./tool.sh; chmod 600 tool.sh; exit 3",
-        ),
+        shell("echo two >> a.txt; rm b.bin; mkdir -p new/deep; echo three > new/deep/c.txt; ./tool.sh; exit 3"),
         shell("cat a.txt >&2; ls"),
         end(),
     ];
     let ran = place.play(&[], &script).succeeded();
     let texts = answers(&ran);
     assert!(
-        texts[0].contains("from the tool") && texts[0].contains("exit status 3; changed 4 files"),
+        texts[0].contains("from the tool") && texts[0].contains("exit status 3; changed 3 files"),
         "{texts:?}\n{ran}"
     );
     assert!(texts[1].contains("[standard error]\none\ntwo") && texts[1].contains("no file was changed"), "{texts:?}");
     assert_eq!(fs::read_to_string(place.workspace.join("a.txt")).unwrap(), "one\ntwo\n");
     assert_eq!(fs::read_to_string(place.workspace.join("new/deep/c.txt")).unwrap(), "three\n");
     assert!(!place.workspace.join("b.bin").exists());
-    assert_eq!(fs::metadata(&tool).unwrap().permissions().mode() & 0o777, 0o600);
     // One verdict on all of it, which says of each path what it becomes.
     let applied = verdicts(&place, "shell.apply");
     assert_eq!(applied.len(), 1);

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use ephor_base::{Difference, Failure, FailureKind, Form, Leads, Located, MOST_KEPT, Makes, SessionId, ToolAnswer};
-use ephor_confine::overlay::{Act, After, ApplyError, Change, Changes, Kind, Protection};
+use ephor_base::{
+    Difference, Failure, FailureKind, Form, Kept, Leads, Located, MOST_KEPT, Makes, SessionId, ToolAnswer,
+};
+use ephor_confine::overlay::{Act, After, ApplyError, Before, Change, Changes, Kind, Protection};
 use ephor_kernel::Found;
 
 use super::said;
@@ -98,9 +100,8 @@ impl Pending {
                 let mut held = before(workspace, path, change)?;
                 let new = if at < MOST_SHOWN { after(upper, path, change) } else { None };
                 held.place.makes = Some(makes(&held, change, new));
-                let kept = held
-                    .kept()
-                    .filter(|kept| is_file(change) && kept.held.as_ref().is_none_or(|held| left >= held.len() as u64));
+                let fits = |kept: &Kept| kept.held.as_ref().is_none_or(|held| left >= held.len() as u64);
+                let kept = held.kept().filter(|kept| is_undone_by_content(change) && fits(kept));
                 match &kept {
                     Some(kept) => left = left.saturating_sub(kept.held.as_ref().map_or(0, |held| held.len() as u64)),
                     None => held.place.keeps = None,
@@ -172,6 +173,12 @@ fn before(workspace: &OpenWorkspace, path: &str, change: &Change) -> Result<Held
 fn after(upper: &OpenWorkspace, path: &str, change: &Change) -> Option<Held> {
     let is_file = matches!(change.after, Some(After { kind: Kind::File(_), .. }));
     is_file.then(|| follow(upper, path, true, &|| true).ok()).flatten()
+}
+
+/// Whether what was there is all there again once its content is: a file or nothing before and after, with the same permissions.
+fn is_undone_by_content(change: &Change) -> bool {
+    let same = |(before, after): (&Before, &After)| before.mode == after.mode;
+    is_file(change) && change.before.as_ref().zip(change.after.as_ref()).is_none_or(same)
 }
 
 /// Whether there is a file or nothing, before and after.
