@@ -5,8 +5,20 @@ use std::pin::Pin;
 
 use ephor_base::{Arguments, MessageId, ToolName};
 
-/// Tool calls, in the order in which they are made.
-pub type Calls = Vec<(ToolName, Arguments)>;
+/// What an errand has done, in this order. What became of one does not keep the next from being done.
+pub type Calls = Vec<Chain>;
+
+/// A tool call: the tool, and its arguments.
+pub type Called = (ToolName, Arguments);
+
+/// Tool calls of which some depend on others.
+#[derive(Default, Debug)]
+pub struct Chain {
+    /// These are made each, in this order.
+    pub first: Vec<Called>,
+    /// These are made only if every one of the first was done.
+    pub then: Vec<Called>,
+}
 
 /// Where an agent learns that a message is an errand.
 pub trait Errands: Send + Sync + 'static {

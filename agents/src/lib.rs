@@ -11,6 +11,6 @@ mod prompt;
 mod runner;
 mod turn;
 
-pub use errands::{Calls, Errands};
+pub use errands::{Called, Calls, Chain, Errands};
 pub use runner::AgentLoop;
 pub use turn::{Interrupt, Step, Turn, TurnLimits, Work};

@@ -2,11 +2,11 @@
 
 use std::{ops::ControlFlow, pin::pin, sync::Arc};
 
-use ephor_base::{Action, CallId, EndReason, ModelAction, Outcome, ReplyAction, ToolAction};
+use ephor_base::{Action, CallId, EndReason, ModelAction, Outcome, Product, ReplyAction, ToolAction};
 use ephor_kernel::{Body, Call, CallState, Incoming, Life, Process, Refusal, TurnState};
 use futures_util::{FutureExt, future::Either, future::select};
 
-use crate::errands::{Calls, Errands};
+use crate::errands::{Called, Calls, Chain, Errands};
 use crate::turn::{Interrupt, Turn, TurnLimits, Work};
 
 /// The agent loop. One body serves any number of agents.
@@ -109,25 +109,51 @@ impl Agent {
         }
     }
 
-    /// Makes the calls of an errand, each whatever became of the one before, and ends the turn without a word of a model's.
+    /// Makes the calls of an errand, chain by chain, and ends the turn without a word of a model's.
     async fn errand(&self, calls: Calls) -> Result<ControlFlow<()>, String> {
         let mut end = EndReason::Replied;
-        for (name, arguments) in calls {
-            let (ended, broken) = self.call(Action::Tool(ToolAction::Direct { name, arguments })).await?;
-            end = match (ended, broken) {
-                (_, Some(Break::Stop)) => return Ok(ControlFlow::Break(())),
-                (Err(Refusal::TurnLimit(limit)), _) => EndReason::LimitHit(limit),
-                (Err(Refusal::BudgetSpent { exhausted, .. }), _) => EndReason::BudgetSpent(exhausted.resource),
-                (Ok(Outcome::Cancelled) | Err(Refusal::Fenced | Refusal::NoTurn), _) | (_, Some(_)) => {
-                    EndReason::Cancelled
-                }
-                (Ok(_) | Err(Refusal::Denied { .. } | Refusal::UnknownReference(_)), None) => continue,
-                (Err(refusal), None) => return Err(refusal.to_string()),
+        for Chain { first, then } in calls {
+            let done = match self.each(first).await? {
+                ControlFlow::Continue(true) => self.each(then).await?,
+                other => other,
+            };
+            end = match done {
+                ControlFlow::Continue(_) => continue,
+                ControlFlow::Break(None) => return Ok(ControlFlow::Break(())),
+                ControlFlow::Break(Some(end)) => end,
             };
             break;
         }
         self.reply(ReplyAction { answer: None, end }).await?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Makes these calls, each whatever became of the one before: whether all of them were done, or how the turn ends; nothing if the
+    /// process stops.
+    async fn each(&self, calls: Vec<Called>) -> Result<ControlFlow<Option<EndReason>, bool>, String> {
+        let mut all = true;
+        for (name, arguments) in calls {
+            let (ended, broken) = self.call(Action::Tool(ToolAction::Direct { name, arguments })).await?;
+            let end = match (ended, broken) {
+                (_, Some(Break::Stop)) => None,
+                (Err(Refusal::TurnLimit(limit)), _) => Some(EndReason::LimitHit(limit)),
+                (Err(Refusal::BudgetSpent { exhausted, .. }), _) => Some(EndReason::BudgetSpent(exhausted.resource)),
+                (Ok(Outcome::Cancelled) | Err(Refusal::Fenced | Refusal::NoTurn), _) | (_, Some(_)) => {
+                    Some(EndReason::Cancelled)
+                }
+                (Ok(outcome), None) => {
+                    all &= matches!(outcome, Outcome::Done(Product::Tool(answer)) if !answer.failed);
+                    continue;
+                }
+                (Err(Refusal::Denied { .. } | Refusal::UnknownReference(_)), None) => {
+                    all = false;
+                    continue;
+                }
+                (Err(refusal), None) => return Err(refusal.to_string()),
+            };
+            return Ok(ControlFlow::Break(end));
+        }
+        Ok(ControlFlow::Continue(all))
     }
 
     async fn ask(&self, action: Action) -> Result<Option<Break>, String> {

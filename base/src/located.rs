@@ -1,6 +1,6 @@
 //! Where a path argument of a call leads: found out before the call is judged.
 
-use minicbor::{Decode, Decoder, Encode, Encoder};
+use minicbor::{Decode, Decoder, Encode, Encoder, data::Type};
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{Digest, legible};
@@ -26,6 +26,17 @@ pub enum Leads {
     /// Nowhere that can be judged: out of the workspace, in a circle, to a disk that does not answer. In words for the model.
     #[n(1)]
     Nowhere(#[n(0)] String),
+}
+
+impl Leads {
+    /// The place, if it leads to one.
+    #[must_use]
+    pub const fn place(&self) -> Option<&Place> {
+        match self {
+            Self::To(place) => Some(place),
+            Self::Nowhere(_) => None,
+        }
+    }
 }
 
 /// A place in a workspace, as the file system has it.
@@ -88,11 +99,15 @@ pub enum Form {
     Link(#[n(0)] String),
 }
 
-/// How two contents of a file differ, as a person is shown it: lines of a unified diff, some left out in the middle where there are many.
-/// None, if they are not text.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-#[serde(transparent)]
-pub struct Difference(Vec<String>);
+/// How two contents of a file differ, as a person is shown it: lines of a unified diff, and how many were left out in the middle. None,
+/// if it cannot be said in lines.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Difference {
+    head: Vec<String>,
+    /// How many lines stand between the two and were left out.
+    left: u64,
+    tail: Vec<String>,
+}
 
 /// Lines that no difference is shown in. Nothing was done with them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -112,41 +127,82 @@ impl Difference {
     /// How wide a line is at most, by [`legible::columns`].
     pub const COLUMNS: usize = 74;
 
-    /// Takes lines.
+    /// Takes lines from both ends, with how many there are between them.
     ///
     /// # Errors
     /// Where there are too many, or one does not fit a terminal.
-    pub fn new(lines: Vec<String>) -> Result<Self, BadDifference> {
-        if lines.len() > Self::LINES {
-            return Err(BadDifference::Lines(lines.len()));
+    pub fn new(head: Vec<String>, left: u64, tail: Vec<String>) -> Result<Self, BadDifference> {
+        if head.len().saturating_add(tail.len()) > Self::LINES {
+            return Err(BadDifference::Lines(head.len().saturating_add(tail.len())));
         }
         let fits = |line: &String| legible::columns(line) <= Self::COLUMNS && legible::line(line) == *line;
-        match lines.iter().position(|line| !fits(line)) {
+        match head.iter().chain(&tail).position(|line| !fits(line)) {
             Some(at) => Err(BadDifference::Line(at.saturating_add(1))),
-            None => Ok(Self(lines)),
+            None => Ok(Self { head, left, tail }),
         }
     }
 
-    /// The lines.
+    /// Whether there is no line of it.
     #[must_use]
-    pub fn lines(&self) -> &[String] {
-        &self.0
+    pub const fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.tail.is_empty()
+    }
+
+    /// In at most `most` lines, from both ends. One of them says how many are left out, if any.
+    #[must_use]
+    pub fn shown(&self, most: usize) -> Vec<String> {
+        let rows: Vec<&String> = self.head.iter().chain(&self.tail).collect();
+        if self.left == 0 && rows.len() <= most {
+            return rows.into_iter().cloned().collect();
+        }
+        let Some(kept) = most.checked_sub(1) else { return Vec::new() };
+        // What is left out already stands between the two, and stays there.
+        let ends = if self.left == 0 { (rows.len(), rows.len()) } else { (self.head.len(), self.tail.len()) };
+        let tail = ends.1.min(kept / 3);
+        let head = ends.0.min(kept.saturating_sub(tail));
+        let behind = rows.len().saturating_sub(tail);
+        let left = self.left.saturating_add(behind.saturating_sub(head) as u64);
+        let said = format!("… {left} more lines of the difference");
+        rows.iter().take(head).chain([&&said]).chain(rows.iter().skip(behind)).map(|row| (*row).clone()).collect()
     }
 }
 
+impl Serialize for Difference {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.shown(usize::MAX).serialize(to)
+    }
+}
+
+/// A list of the lines, with the number of those that were left out in its place.
 impl<C> Encode<C> for Difference {
     fn encode<W: minicbor::encode::Write>(
         &self,
         to: &mut Encoder<W>,
-        context: &mut C,
+        _: &mut C,
     ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        self.0.encode(to, context)
+        let lines = self.head.len().saturating_add(self.tail.len());
+        to.array(lines.saturating_add(usize::from(self.left > 0)) as u64)?;
+        self.head.iter().try_for_each(|line| to.str(line).map(drop))?;
+        if self.left > 0 {
+            to.u64(self.left)?;
+        }
+        self.tail.iter().try_for_each(|line| to.str(line).map(drop))
     }
 }
 
 impl<'b, C> Decode<'b, C> for Difference {
-    fn decode(from: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
-        Self::new(Decode::decode(from, context)?).map_err(|_| minicbor::decode::Error::message("no such difference"))
+    fn decode(from: &mut Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let bad = || minicbor::decode::Error::message("no such difference");
+        let (mut head, mut left, mut tail) = (Vec::new(), 0, Vec::new());
+        for _ in 0..from.array()?.filter(|items| *items <= Self::LINES as u64 + 1).ok_or_else(bad)? {
+            match from.datatype()? {
+                Type::String if left == 0 => head.push(from.str()?.to_owned()),
+                Type::String => tail.push(from.str()?.to_owned()),
+                _ if left == 0 => left = Some(from.u64()?).filter(|left| *left > 0).ok_or_else(bad)?,
+                _ => return Err(bad()),
+            }
+        }
+        Self::new(head, left, tail).map_err(|_| bad())
     }
 }
 
@@ -227,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_a_difference_fits_a_terminal_and_hides_nothing() {
-        let lines = |line: &str, count: usize| Difference::new(vec![line.to_owned(); count]);
+        let lines = |line: &str, count: usize| Difference::new(vec![line.to_owned(); count], 0, Vec::new());
         assert!(lines(&format!("+{}", "x".repeat(73)), Difference::LINES).is_ok());
         assert_eq!(lines("+", Difference::LINES + 1), Err(BadDifference::Lines(11)));
         for bad in [&"x".repeat(75), &"漢".repeat(38), "+a\u{202e}b", "+a\u{1b}[2J", "+a\nb", "+a\t"] {
@@ -239,12 +295,38 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_says_how_many_lines_are_left_out_however_little_room_there_is() {
+        let lines = |range: std::ops::Range<u32>| range.map(|line| format!("+{line}")).collect::<Vec<_>>();
+        for (head, left, tail) in [(lines(0..10), 0, Vec::new()), (lines(0..6), 91, lines(97..100))] {
+            let all = (head.len() + tail.len()) as u64 + left;
+            let difference = Difference::new(head, left, tail).unwrap();
+            assert_eq!(cbor::from_slice::<Difference>(&cbor::to_vec(&difference)).unwrap(), difference);
+            assert!(difference.shown(0).is_empty());
+            for most in 1..12 {
+                let shown = difference.shown(most);
+                assert!(shown.len() <= most, "{most}: {shown:?}");
+                let said = shown.iter().position(|line| line.starts_with('…'));
+                let number = |at: usize| shown[at].split(' ').nth(1).unwrap().parse::<u64>().unwrap();
+                let whole = said.map_or(shown.len() as u64, |at| number(at) + shown.len() as u64 - 1);
+                assert_eq!(whole, all, "{most}: {shown:?}");
+                // In the place of those that are left out.
+                let line = |at: usize| shown[at][1..].parse::<u64>().unwrap();
+                assert!((0..said.unwrap_or(shown.len())).all(|at| line(at) == at as u64), "{shown:?}");
+                assert!(
+                    said.is_none_or(|at| at + 1 == shown.len() || line(at + 1) == at as u64 + number(at)),
+                    "{shown:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_place_of_which_nothing_is_made_is_encoded_as_before() {
         let node = FileId { device: 1, inode: 2 };
         let place =
             Place { path: "a".into(), exists: true, node, names: 1, content: None, keeps: Some(3), makes: None };
         assert_eq!(cbor::to_vec(&place).first(), Some(&0x86));
-        let difference = Difference::new(vec!["+a".into()]).unwrap();
+        let difference = Difference::new(vec!["+a".into()], 0, Vec::new()).unwrap();
         let makes = Some(Makes { content: Some(Digest::of(b"a\n")), difference, form: None });
         let made = Place { makes, ..place.clone() };
         assert_eq!(cbor::from_slice::<Place>(&cbor::to_vec(&made)).unwrap(), made);

@@ -5,8 +5,8 @@
 //! middle with their length and digest, what a terminal would obey or hide is spelt out, and what decides stands last.
 
 use ephor_base::{
-    Arguments, CallId, Decision, Digest, Form, Makes, Seat, SessionId, TicketId, Timestamp, ToolName, Verdict,
-    Workspace, arguments::Value, cbor, legible,
+    Arguments, CallId, Decision, Difference, Digest, Form, Makes, Seat, SessionId, TicketId, Timestamp, ToolName,
+    Verdict, Workspace, arguments::Value, cbor, legible,
 };
 use ephor_governance::{Tool, paths};
 use ephor_record::Always;
@@ -18,6 +18,8 @@ const COLUMNS: usize = 78;
 const LINES: usize = 21;
 /// How many of them are for arguments.
 const ARGUMENT_LINES: usize = 10;
+/// How many lines of what a call makes of files are kept for these, whatever the arguments are.
+const CHANGE_LINES: usize = 1 + Difference::LINES / 2;
 /// How many of them are for what there is to know of files.
 const FILE_LINES: usize = 2;
 /// How wide an argument that decides is at most.
@@ -60,6 +62,8 @@ pub struct Question {
     pub asked: Timestamp,
     /// How many different people have to permit it.
     pub quorum: u32,
+    /// Whether its arguments say all that becomes of files, so that leave may be given for the same call again.
+    pub repeatable: bool,
 }
 
 /// What the record has of a question; the rest follows from the call.
@@ -82,8 +86,28 @@ pub(crate) struct Recorded {
 pub(crate) struct Files {
     /// A sentence each.
     pub(crate) notes: Vec<String>,
-    /// What the call makes of each, by its path.
-    pub(crate) changes: Vec<(String, Makes)>,
+    /// What the call makes of each.
+    pub(crate) changes: Vec<Change>,
+}
+
+/// What a call makes of a file.
+pub(crate) struct Change {
+    pub(crate) path: String,
+    pub(crate) makes: Makes,
+    /// The file that the call takes away, and that is this one afterwards.
+    pub(crate) moved: Option<String>,
+}
+
+impl Files {
+    /// Whether what becomes of each follows from the arguments alone, which hold it.
+    fn follow_from(&self, arguments: &Arguments) -> bool {
+        let texts = arguments.iter().filter_map(|(_, value)| match value {
+            Value::Text(text) => Some(Digest::of(text.as_bytes())),
+            _ => None,
+        });
+        let given: Vec<Digest> = if self.changes.is_empty() { Vec::new() } else { texts.collect() };
+        self.changes.iter().all(|change| change.makes.content.is_some_and(|made| given.contains(&made)))
+    }
 }
 
 impl Question {
@@ -91,6 +115,7 @@ impl Question {
     pub(crate) fn new(recorded: Recorded, tool: &Tool, arguments: &Arguments) -> Self {
         let text = Rendering::of(&recorded, tool, arguments);
         let registration = tool.registration();
+        let repeatable = recorded.files.follow_from(arguments);
         let Recorded { ticket, session, seat, call, digest, verdict, expires, asked, quorum, .. } = recorded;
         Self {
             ticket,
@@ -106,6 +131,7 @@ impl Question {
             expires,
             asked,
             quorum,
+            repeatable,
         }
     }
 
@@ -156,11 +182,6 @@ impl Rendering {
         let Recorded { ticket, session, workspace, verdict, quorum, files, .. } = asked;
         let name = &tool.registration().name;
         let (deciding, ordinary): (Vec<_>, Vec<_>) = arguments.iter().partition(|(name, _)| tool.decides(name));
-        let notes = files.notes.iter().take(FILE_LINES).map(|said| format!("  {}", short(said, COLUMNS - 2)));
-        let notes: Vec<String> = notes.collect();
-        let room = ARGUMENT_LINES.saturating_sub(notes.len());
-        let deciding = listed(tool, &deciding, DECIDING, room);
-        let ordinary = listed(tool, &ordinary, ORDINARY, room.saturating_sub(deciding.len()));
         let effects = verdict.effects.components();
         let effects: Vec<String> = effects.iter().map(|(name, value)| format!("{name} {}", value.value())).collect();
         let mut lines = wrapped(&format!("Ticket {ticket} of session {session}."));
@@ -168,14 +189,23 @@ impl Rendering {
         if *quorum > 1 {
             lines.push(format!("It takes {quorum} different people."));
         }
-        lines.extend(ordinary);
-        lines.extend(wrapped(&format!("In the folder {}.", quoted(workspace.as_str(), FOLDER))));
+        let folder = wrapped(&format!("In the folder {}.", quoted(workspace.as_str(), FOLDER)));
+        let last = wrapped(&format!("The agent wants to run {name}."));
+        // One for what decides, and one for the effects.
+        let room = LINES.saturating_sub(lines.len() + folder.len() + last.len() + 2);
+        let changes = changed(&files.changes, room).len().min(CHANGE_LINES);
+        let room = ARGUMENT_LINES.min(room.saturating_sub(changes));
+        let notes = files.notes.iter().take(FILE_LINES).map(|said| format!("  {}", short(said, COLUMNS - 2)));
+        let notes: Vec<String> = notes.collect();
+        let room = room.saturating_sub(notes.len());
+        let deciding = listed(tool, &deciding, DECIDING, room);
+        lines.extend(listed(tool, &ordinary, ORDINARY, room.saturating_sub(deciding.len())));
+        lines.extend(folder);
         if !deciding.is_empty() {
             lines.push("What decides:".to_owned());
             lines.extend(deciding);
         }
         lines.extend(notes);
-        let last = wrapped(&format!("The agent wants to run {name}."));
         // What is written to a file has all the room that is left.
         let room = LINES.saturating_sub(lines.len() + last.len() + 1);
         lines.extend(changed(&files.changes, room));
@@ -216,15 +246,15 @@ fn listed(tool: &Tool, arguments: &[(&str, &Value)], columns: usize, most: usize
 }
 
 /// What a call makes of files, in at most `most` lines: what of each, and how it differs, as far as there is room.
-fn changed(changes: &[(String, Makes)], most: usize) -> Vec<String> {
+fn changed(changes: &[Change], most: usize) -> Vec<String> {
     // Of those for which there is no line it is said how many they are.
     let fit = if changes.len() > most { most.saturating_sub(1) } else { changes.len() };
     let mut lines = Vec::new();
-    for (at, (path, makes)) in changes.iter().take(fit).enumerate() {
+    for (at, change) in changes.iter().take(fit).enumerate() {
         // A line each is kept for the files behind it.
         let room = most.saturating_sub(lines.len() + changes.len() - at);
-        lines.push(short(&format!("  {} {}", quoted(path, COLUMNS / 2), becomes(makes)), COLUMNS));
-        lines.extend(both_ends(makes.difference.lines(), room).into_iter().map(|line| format!("  {line}")));
+        lines.push(short(&format!("  {} {}", quoted(&change.path, COLUMNS / 2), becomes(change)), COLUMNS));
+        lines.extend(change.makes.difference.shown(room).into_iter().map(|line| format!("  {line}")));
     }
     if fit < changes.len() && most > 0 {
         lines.push(format!("  and {} more files", changes.len() - fit));
@@ -233,30 +263,22 @@ fn changed(changes: &[(String, Makes)], most: usize) -> Vec<String> {
 }
 
 /// What becomes of a file, in words.
-fn becomes(Makes { content, difference, form }: &Makes) -> String {
-    match (form, content, difference.lines()) {
+fn becomes(Change { makes: Makes { content, difference, form }, moved, .. }: &Change) -> String {
+    match (form, content, difference.is_empty()) {
         (Some(Form::Link(to)), ..) => format!("becomes a link to {}", quoted(to, COLUMNS / 4)),
         (Some(Form::Folder(mode)), ..) => format!("is a folder with the permissions {mode:o}"),
         (_, None, _) => "is removed".to_owned(),
-        (Some(Form::File(mode)), Some(_), []) => {
+        (Some(Form::File(mode)), Some(_), true) => {
             format!("is written, with the permissions {mode:o}; not shown as text")
         }
-        (Some(Form::File(mode)), Some(_), _) => format!("changes, to the permissions {mode:o}:"),
-        (None, Some(_), []) => "is written; how it differs cannot be shown as text".to_owned(),
-        (None, Some(_), _) => "changes:".to_owned(),
+        (Some(Form::File(mode)), Some(_), false) => format!("changes, to the permissions {mode:o}:"),
+        (None, Some(_), empty) if moved.is_some() => {
+            let from = quoted(moved.as_deref().unwrap_or_default(), COLUMNS / 4);
+            format!("is {from}, moved there{}", if empty { "; not shown as text" } else { ":" })
+        }
+        (None, Some(_), true) => "is written; how it differs cannot be shown as text".to_owned(),
+        (None, Some(_), false) => "changes:".to_owned(),
     }
-}
-
-/// As many of `lines` as there is room for, from both ends.
-fn both_ends(lines: &[String], most: usize) -> Vec<String> {
-    if lines.len() <= most {
-        return lines.to_vec();
-    }
-    let Some(kept) = most.checked_sub(1) else { return Vec::new() };
-    let tail = kept / 3;
-    let left = format!("… {} of these lines", lines.len() - kept);
-    let (head, end) = (lines.iter().take(kept - tail), lines.iter().skip(lines.len() - tail));
-    head.cloned().chain([left]).chain(end.cloned()).collect()
 }
 
 /// The name of an argument, which a model may have made up.

@@ -75,7 +75,12 @@ struct State {
     digest: Option<Digest>,
     /// Its bytes, as far as they are known.
     bytes: Option<Vec<u8>>,
+    /// Its permission bits; those of most files where they are not known.
+    mode: u32,
 }
+
+/// The permission bits of most files.
+const MODE: u32 = 0o644;
 
 struct Run {
     path: String,
@@ -100,10 +105,13 @@ impl Changes {
 
     fn begins(&mut self, begun: &Begun) {
         for (place, after) in begun.files() {
-            let kept = begun.kept.iter().find(|kept| kept.path == place.path).map(|kept| kept.held.clone());
+            let kept = begun.kept.iter().find(|kept| kept.path == place.path).cloned();
             let known = self.run(&place.path).and_then(|run| run.holding(place.content));
-            let bytes = kept.flatten().or_else(|| known.as_ref().and_then(|state| state.bytes.clone()));
-            let held = State { digest: place.content, bytes };
+            let mode = kept.as_ref().filter(|kept| kept.held.is_some()).map(|kept| kept.mode);
+            let mode = mode.or_else(|| known.as_ref().map(|state| state.mode)).unwrap_or(MODE);
+            let bytes = kept.and_then(|kept| kept.held);
+            let bytes = bytes.or_else(|| known.as_ref().and_then(|state| state.bytes.clone()));
+            let held = State { digest: place.content, bytes, mode };
             // Without an end: what it was, unless something else has changed it.
             match (known, self.run(&place.path)) {
                 (Some(_), Some(run)) => run.settle(&held),
@@ -113,7 +121,8 @@ impl Changes {
                 }
             }
             let bytes = after.and_then(|after| begun.bytes(after, held.bytes.as_deref()));
-            let state = State { digest: after, bytes };
+            let mode = if place.exists { mode } else { begun.mode(after).unwrap_or(MODE) };
+            let state = State { digest: after, bytes, mode };
             if let Some(run) = self.run(&place.path) {
                 run.uncertain.push((begun.intent, state.clone()));
             }
@@ -135,10 +144,15 @@ impl Changes {
         self.current.get(path).copied().and_then(|at| self.runs.get_mut(at))
     }
 
-    /// Each file that is not as it was, in the order in which they were first written.
-    pub(crate) fn all(self) -> Vec<Changed> {
+    /// Each file that is not as it was, in the order in which they were first written. How it differs is worked out when it is its turn.
+    pub(crate) fn all(self) -> impl Iterator<Item = impl FnOnce() -> Changed> {
         let is_changed = |run: &Run| run.now.digest != run.before.digest || !run.uncertain.is_empty();
-        self.runs.into_iter().filter(is_changed).map(Run::changed).collect()
+        self.runs.into_iter().filter(is_changed).map(|run| move || run.changed())
+    }
+
+    /// Calls of which the record does not say any more what they were about: what was said in the session was erased.
+    pub(crate) const fn unreadable(&self) -> u64 {
+        self.recorded.unreadable
     }
 }
 
@@ -174,6 +188,7 @@ impl Run {
 }
 
 fn difference(path: &str, before: &State, after: &State) -> Shown {
+    let mode = if before.digest.is_some() { before.mode } else { after.mode };
     let is_known = |state: &State| state.bytes.is_some() || state.digest.is_none();
     if !is_known(before) || !is_known(after) {
         return Shown::NotKept;
@@ -183,6 +198,6 @@ fn difference(path: &str, before: &State, after: &State) -> Shown {
     let (Ok(before), Ok(after)) = (text(before), text(after)) else { return Shown::NotText };
     let (before, after) = (before.as_deref().map(Text::new).transpose(), after.as_deref().map(Text::new).transpose());
     let (Ok(before), Ok(after)) = (before, after) else { return Shown::TooLarge };
-    let patch = Diff::between(before, after).to_patch(path);
+    let patch = Diff::between(before, after).to_patch(path, mode);
     if patch.len() > MOST_SHOWN { Shown::TooLarge } else { Shown::Patch(patch) }
 }

@@ -226,6 +226,8 @@ pub(crate) enum Answer {
         changes: Vec<Changed>,
         /// Whether these are the last.
         all: bool,
+        /// Calls of the session of which nothing can be read any more, so that it is not known what they changed.
+        unreadable: u64,
     },
     /// Something seen in the session.
     Seen {

@@ -58,13 +58,16 @@ pub(crate) fn write_patch(patch: &str) -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return write_exactly(patch);
     }
-    let colour = |line: &str| match line.chars().next() {
-        Some('+') => "\x1b[32m",
-        Some('-') => "\x1b[31m",
-        Some('@') => "\x1b[36m",
-        _ => "",
+    let is_plain = std::env::var_os("NO_COLOR").is_some();
+    let row = |line: &str| {
+        let colour = match line.chars().next().filter(|_| !is_plain) {
+            Some('+') => "\x1b[32m",
+            Some('-') => "\x1b[31m",
+            Some('@') => "\x1b[36m",
+            _ => return legible::text(line) + "\n",
+        };
+        format!("{colour}{}\x1b[0m\n", legible::text(line))
     };
-    let row = |line: &str| format!("{}{}\x1b[0m\n", colour(line), legible::text(line));
     write_exactly(&patch.split_terminator('\n').map(row).collect::<String>())
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use ephor_agents::{Calls, Chain};
 use ephor_base::{Arguments, Digest, Kept, Seq, ToolName};
 use ephor_chain::Stored;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,10 @@ pub(crate) struct PutBack {
     pub(crate) first: Seq,
     /// The last one.
     pub(crate) last: Seq,
+    /// Which files belong together: what took one of them away made the others, as a move does.
+    pub(crate) chain: usize,
+    /// Whether it is put back only once those of its chain are back that were taken away.
+    pub(crate) then: bool,
 }
 
 /// A file that stays as it is.
@@ -38,8 +43,8 @@ pub(crate) struct Left {
 /// What undoing comes to.
 #[derive(Default, Debug)]
 pub(crate) struct Undo {
-    /// Each file, and the call that puts it back.
-    pub(crate) files: Vec<(PutBack, Arguments)>,
+    /// Each file, and the call that puts it back, by chains: in each first what is not [`PutBack::then`].
+    pub(crate) chains: Vec<Vec<(PutBack, Arguments)>>,
     pub(crate) left: Vec<Left>,
 }
 
@@ -51,6 +56,8 @@ pub(crate) struct Writes {
     files: BTreeMap<String, Vec<Write>>,
     /// Which files an intent is about.
     intents: BTreeMap<Seq, Vec<String>>,
+    /// What some call took away while it made another file: that may hold the only copy.
+    taken: BTreeSet<String>,
 }
 
 /// One write of one file.
@@ -68,7 +75,13 @@ struct Write {
 impl Writes {
     /// Those from the entry `from` on.
     pub(crate) fn from(from: Seq) -> Self {
-        Self { from, recorded: Recorded::default(), files: BTreeMap::new(), intents: BTreeMap::new() }
+        Self {
+            from,
+            recorded: Recorded::default(),
+            files: BTreeMap::new(),
+            intents: BTreeMap::new(),
+            taken: BTreeSet::new(),
+        }
     }
 
     /// Takes in the next entry of the session.
@@ -96,21 +109,59 @@ impl Writes {
             writes.push(Write { intent: *intent, before, held: place.content, after, ended: Ended::Unknown });
             self.intents.entry(*intent).or_default().push(place.path.clone());
         }
+        let taken = begun.files().filter(|(place, after)| place.exists && after.is_none());
+        self.taken.extend(taken.map(|(place, _)| place.path.clone()));
     }
 
     /// What it takes to have each file as it was, what was written last first: a folder may have taken the place of a file.
-    pub(crate) fn undo(self) -> Undo {
+    ///
+    /// What a call made while it took other files away may be the only copy of these. So they belong to one chain, in which nothing is
+    /// replaced or removed before all that was taken away is back.
+    pub(crate) fn undo(mut self) -> Undo {
+        self.files.values_mut().for_each(|writes| writes.retain(|write| write.ended != Ended::Undone));
         let mut undo = Undo::default();
-        for (path, mut writes) in self.files {
-            writes.retain(|write| write.ended != Ended::Undone);
-            match put_back(&path, &writes) {
-                Ok(Some(file)) => undo.files.push(file),
+        for paths in self.chains() {
+            let (files, left) = self.chain(&paths);
+            undo.left.extend(left);
+            undo.chains.extend(Some(files).filter(|files| !files.is_empty()));
+        }
+        undo.chains.sort_by_key(|files| files.iter().map(|(file, _)| Reverse(file.last)).min());
+        for (number, files) in undo.chains.iter_mut().enumerate() {
+            files.iter_mut().for_each(|(file, _)| file.chain = number);
+        }
+        undo
+    }
+
+    /// What it takes to have the files of one chain as they were, and what of them stays.
+    fn chain(&self, paths: &BTreeSet<String>) -> (Vec<(PutBack, Arguments)>, Vec<Left>) {
+        let (mut files, mut left) = (Vec::new(), Vec::new());
+        for path in paths {
+            let then = !self.taken.contains(path);
+            match put_back(path, self.files.get(path).map(Vec::as_slice).unwrap_or_default()) {
+                Ok(Some((file, call))) => files.push((PutBack { then, ..file }, call)),
                 Ok(None) => {}
-                Err(why) => undo.left.push(Left { path, why }),
+                Err(why) => left.push(Left { path: path.clone(), why }),
             }
         }
-        undo.files.sort_by_key(|(file, _)| Reverse(file.last));
-        undo
+        let lost = left.iter().map(|left| &left.path).find(|path| self.taken.contains(*path)).cloned();
+        if let Some(lost) = lost {
+            let why = format!("it may be all that there is of `{lost}`, which cannot be put back");
+            let then = files.extract_if(.., |(file, _)| file.then);
+            left.extend(then.map(|(file, _)| Left { path: file.path, why: why.clone() }));
+        }
+        files.sort_by_key(|(file, _)| (file.then, Reverse(file.last)));
+        (files, left)
+    }
+
+    /// The files that belong together.
+    fn chains(&self) -> Vec<BTreeSet<String>> {
+        let mut chains: Vec<_> = self.files.keys().map(|path| BTreeSet::from([path.clone()])).collect();
+        for paths in self.intents.values().filter(|paths| paths.iter().any(|path| self.taken.contains(path))) {
+            let touched = chains.extract_if(.., |chain| paths.iter().any(|path| chain.contains(path)));
+            let together = touched.flatten().collect();
+            chains.push(together);
+        }
+        chains
     }
 }
 
@@ -139,7 +190,7 @@ fn put_back(path: &str, writes: &[Write]) -> Result<Option<(PutBack, Arguments)>
     }
     may_hold.insert(first.held);
     let bytes = kept.held.as_ref().map(|held| held.len() as u64);
-    let file = PutBack { path: path.to_owned(), bytes, first: first.intent, last: last.intent };
+    let file = PutBack { path: path.to_owned(), bytes, first: first.intent, last: last.intent, chain: 0, then: false };
     Ok(Some((file, arguments(path, kept, &may_hold)?)))
 }
 
@@ -158,7 +209,20 @@ fn arguments(path: &str, kept: &Kept, expected: &BTreeSet<Option<Digest>>) -> Re
     Arguments::parse(&value.to_string()).map_err(|error| error.to_string())
 }
 
-/// The name of the tool that writes.
-pub(crate) fn tool() -> anyhow::Result<ToolName> {
-    Ok(WRITES.parse()?)
+impl Undo {
+    /// What is put back, in order, and the calls that do it.
+    pub(crate) fn calls(chains: Vec<Vec<(PutBack, Arguments)>>) -> anyhow::Result<(Vec<PutBack>, Calls)> {
+        let tool: ToolName = WRITES.parse()?;
+        let (mut files, mut calls) = (Vec::new(), Calls::new());
+        for chain in chains {
+            let mut called = Chain::default();
+            for (file, arguments) in chain {
+                let into = if file.then { &mut called.then } else { &mut called.first };
+                into.push((tool.clone(), arguments));
+                files.push(file);
+            }
+            calls.push(called);
+        }
+        Ok((files, calls))
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ephor_base::{Arguments, CallId, Decision, Digest, Kept, Leads, Located, Place, Seq};
+use ephor_base::{ActionKind, Arguments, CallId, Decision, Digest, Form, Kept, Located, Place, Seq, arguments::Value};
 use ephor_chain::{Private, Stored};
 use ephor_record::{Content, Fact};
 
@@ -17,6 +17,8 @@ pub(crate) struct Recorded {
     calls: BTreeMap<CallId, (String, Arguments, Vec<Located>)>,
     /// The intents that have no outcome yet.
     open: Vec<Seq>,
+    /// Permitted calls of tools whose content cannot be read.
+    pub(crate) unreadable: u64,
 }
 
 /// Something that happened to files.
@@ -63,16 +65,19 @@ impl Recorded {
                 self.calls.insert(call, (target, arguments, files));
                 None
             }
+            (Fact::Verdict { action: ActionKind::Tool, verdict, .. }, content, Some(_))
+                if verdict.decision == Decision::Permit && !matches!(content, Private::Open(_)) =>
+            {
+                self.unreadable = self.unreadable.saturating_add(1);
+                None
+            }
             (Fact::Intent { .. }, content, Some(call)) => {
                 let (tool, arguments, files) = self.calls.remove(&call)?;
                 let kept = match content {
                     Private::Open(Content::Kept(kept)) => kept,
                     _ => Vec::new(),
                 };
-                let places = files.into_iter().filter_map(|file| match file.leads {
-                    Leads::To(place) => Some(place),
-                    Leads::Nowhere(_) => None,
-                });
+                let places = files.into_iter().filter_map(|file| file.leads.place().cloned());
                 self.open.push(seq);
                 Some(Step::Begins(Begun { intent: seq, tool, arguments, kept, places: places.collect() }))
             }
@@ -88,7 +93,7 @@ impl Recorded {
 
 /// Whether a call may replace files: its driver says what it makes of one, or it is a write of a version that did not say.
 fn replaces(target: &str, files: &[Located]) -> bool {
-    let makes = |file: &Located| matches!(&file.leads, Leads::To(place) if place.makes.is_some());
+    let makes = |file: &Located| file.leads.place().is_some_and(|place| place.makes.is_some());
     target == WRITES || files.iter().any(makes)
 }
 
@@ -99,6 +104,20 @@ impl Begun {
             Some(makes) => Some((place, makes.content)),
             None => (self.tool == WRITES).then(|| (place, content(&self.arguments).map(|bytes| Digest::of(&bytes)))),
         })
+    }
+
+    /// The permission bits of a file that it makes with this digest, if that is known.
+    pub(crate) fn mode(&self, made: Option<Digest>) -> Option<u32> {
+        let form = self.places.iter().filter_map(|place| place.makes.as_ref()).find_map(|makes| match makes.form {
+            Some(Form::File(mode)) if makes.content == made => Some(mode),
+            _ => None,
+        });
+        let source = self.kept.iter().find(|kept| kept.held.is_some() && kept.held.as_deref().map(Digest::of) == made);
+        let said = || match self.arguments.value("mode") {
+            Some(Value::Integer(mode)) => u32::try_from(*mode).ok(),
+            _ => None,
+        };
+        form.or_else(|| source.map(|kept| kept.mode)).or_else(said)
     }
 
     /// The bytes that a file holds afterwards which is to have the digest `after`, as far as the record has them.

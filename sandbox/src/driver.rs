@@ -100,10 +100,10 @@ pub(crate) async fn located(engine: &Engine, sought: Sought) -> Vec<Found> {
         let workspace = OpenWorkspace::open(sought.workspace.path()).map_err(|error| error.to_string())?;
         let followed = |(argument, path): (String, String)| {
             let found = follow(&workspace, &path, sought.replaces, &|| work.goes_on());
-            (argument, found.and_then(|held| unlinked(sought.tool.as_str(), &path, held)))
+            (argument, found.and_then(|held| unlinked(sought.tool.as_str(), &sought.arguments, &path, held)))
         };
         let mut all: Vec<(String, Result<Held, String>)> = sought.paths.into_iter().map(followed).collect();
-        if sought.replaces {
+        if sought.replaces && work.goes_on() {
             let held = all.iter_mut().filter_map(|(argument, held)| Some((argument.as_str(), held.as_mut().ok()?)));
             foresee(sought.tool.as_str(), &sought.arguments, &mut held.collect::<Vec<_>>());
         }

@@ -8,7 +8,8 @@ use crate::builtin::{self, Making};
 use crate::locate::{Held, plain, shown};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ephor_base::{Arguments, Difference, Digest, Makes, arguments::Value, legible};
-use ephor_edit::{Diff, Look, Patch, Replacement, Replacements, Text};
+use ephor_edit::{Diff, Look, Patch, Replacement, Replacements, Rows, Text};
+use std::borrow::Cow;
 
 /// What a file holds; none if there is none.
 type Bytes<'a> = Option<&'a [u8]>;
@@ -40,9 +41,11 @@ pub fn made(tool: &str, arguments: &Arguments, old: Option<&[u8]>) -> Option<Opt
 }
 
 /// Refuses a place that was reached through a symbolic link, where the tool moves or removes what it names: of a link, the file behind it
-/// is hardly meant, and the link itself is nothing that was judged.
-pub(crate) fn unlinked(tool: &str, written: &str, held: Held) -> Result<Held, String> {
-    let follows = !matches!(builtin::making(tool), Making::Moves | Making::Removes);
+/// is hardly meant, and the link itself is nothing that was judged. So too where the call says what it expects there: another file
+/// may hold the same.
+pub(crate) fn unlinked(tool: &str, arguments: &Arguments, written: &str, held: Held) -> Result<Held, String> {
+    let is_exact = arguments.value("expected").is_some();
+    let follows = !matches!(builtin::making(tool), Making::Moves | Making::Removes) && !is_exact;
     if follows || plain(written) == held.place.path {
         return Ok(held);
     }
@@ -54,19 +57,21 @@ fn each(held: &mut [(&str, &mut Held)], argument: &str, made: impl Fn(&Held) -> 
     let is_file = |held: &Held| !held.place.exists || held.place.content.is_some();
     for (_, held) in held.iter_mut().filter(|(name, held)| *name == argument && is_file(held)) {
         let Some(new) = made(held) else { continue };
-        let difference = if is_unseen(held) { Difference::default() } else { difference(held, new.as_deref()) };
+        let difference = difference(held, new.as_deref());
         held.place.makes = Some(Makes { content: new.as_deref().map(Digest::of), difference, form: None });
     }
 }
 
-/// What `fs.move` makes of both names: the one is gone, and the other holds the same. No line of it changes.
+/// What `fs.move` makes of both names: the one is gone, and the other holds the same.
 fn moved(held: &mut [(&str, &mut Held)]) {
-    let from = held.iter().find(|(name, _)| *name == "from").and_then(|(_, held)| held.place.content);
+    let from = held.iter().find(|(name, held)| *name == "from" && held.place.content.is_some());
+    let from = from.map(|(_, held)| (held.place.content, held.content.clone()));
     let is_free = held.iter().any(|(name, held)| *name == "to" && !held.place.exists);
-    let Some(content) = from.filter(|_| is_free) else { return };
+    let Some((content, bytes)) = from.filter(|_| is_free) else { return };
     for (name, held) in held {
-        let content = (*name == "to").then_some(content);
-        held.place.makes = Some(Makes { content, difference: Difference::default(), form: None });
+        let shown = bytes.as_deref().filter(|_| *name == "to");
+        let difference = shown.map(|bytes| difference(held, Some(bytes))).unwrap_or_default();
+        held.place.makes = Some(Makes { content: content.filter(|_| *name == "to"), difference, form: None });
     }
 }
 
@@ -117,12 +122,35 @@ fn replacement(edit: &Value) -> Option<Replacement> {
     Replacement::new(text("old")?, text("new")?, all).ok()
 }
 
-/// As a person is shown it; no lines, if one of the two is not text or too large.
+/// As a person is shown it. What is too large to be compared is shown as what it becomes; if it is removed, as what it was.
 pub(crate) fn difference(held: &Held, new: Bytes<'_>) -> Difference {
     const LOOK: Look =
         Look { columns: Difference::COLUMNS, lines: Difference::LINES, context: 1, spell: legible::line };
-    let (Some(old), Some(new)) = (texts(held.content.as_deref()), texts(new)) else { return Difference::default() };
-    Difference::new(Diff::between(old, new).shown(&LOOK)).unwrap_or_default()
+    let (was, is) = (held.content.as_deref().map(spelt), new.map(spelt));
+    let (old, new) = (was.as_deref().map(Text::new).transpose(), is.as_deref().map(Text::new).transpose());
+    let rows = match (old, new) {
+        (Ok(old), Ok(new)) if !is_unseen(held) => Diff::between(old, new).shown(&LOOK),
+        _ => {
+            let (sign, text) = is.map_or(('-', was), |is| ('+', Some(is)));
+            Rows::of_all(sign, text.as_deref().unwrap_or_default(), &LOOK)
+        }
+    };
+    Difference::new(rows.head, rows.left as u64, rows.tail).unwrap_or_default()
+}
+
+/// Bytes as text: those that are no UTF-8 as `\xff`.
+fn spelt(bytes: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => bytes
+            .utf8_chunks()
+            .fold(String::new(), |mut text, chunk| {
+                text.push_str(chunk.valid());
+                chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+                text
+            })
+            .into(),
+    }
 }
 
 /// The same as text; none if it is not UTF-8 or too large.

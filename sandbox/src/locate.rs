@@ -25,6 +25,9 @@ const MOST_PARTS: usize = 4096;
 /// Bytes of one part of a path, as Linux has it.
 const LONGEST_PART: usize = 255;
 
+/// Bytes of a path that Linux still finds.
+const LONGEST_PATH: usize = 4095;
+
 /// Bytes of a path that are repeated to a model.
 const SHOWN: usize = 200;
 
@@ -183,6 +186,10 @@ impl Following<'_> {
             return Err(self.sentence("does not exist"));
         }
         self.at.extend(left.into_iter().filter(|part| !matches!(part.as_str(), "" | ".")));
+        // It could be made part by part, and never be found again.
+        if self.path().len() > LONGEST_PATH {
+            return Err(self.failed(Errno::NAMETOOLONG));
+        }
         let stat = fstat(&self.handle).map_err(|error| self.failed(error))?;
         let (path, node) = (self.path(), identity(&stat));
         let place = Place { path, exists: false, node, names: 0, content: None, keeps: None, makes: None };
@@ -232,9 +239,15 @@ impl Following<'_> {
     }
 }
 
-/// Whether content and permission bits are all that there is to a file: it has one name, our owner, and no other bits.
+/// Whether content and permission bits are all that there is to a file: it has one name, our owner and group, and no other bits.
 fn is_plain(stat: &Stat) -> bool {
-    stat.st_nlink == 1 && stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o7000 == 0
+    stat.st_nlink == 1 && is_ours(stat)
+}
+
+/// Whether a file or folder that this process makes has the same owner and group, and no bits beside its permissions.
+pub(crate) fn is_ours(stat: &Stat) -> bool {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    (stat.st_uid, stat.st_gid, stat.st_mode & 0o7000) == (user, group, 0)
 }
 
 /// What a file holds.
@@ -310,7 +323,7 @@ fn spell(character: char) -> Vec<char> {
 
 /// Whether a file has extended attributes, access control lists among them, which nobody would put back. Labels of a security module are
 /// the system's own.
-fn has_attributes(file: &File) -> bool {
+pub(crate) fn has_attributes(file: &File) -> bool {
     let mut names = vec![0; 64 << 10];
     match flistxattr(file, &mut names) {
         Ok(length) => {

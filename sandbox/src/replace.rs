@@ -5,7 +5,7 @@
 //! judged, the exchange is undone. Where the file system has no files without a name, or no exchange, it is done by names, and the look
 //! comes before.
 
-use crate::locate::{Held, NO_LINKS, identity, read, shown};
+use crate::locate::{Held, NO_LINKS, has_attributes, identity, is_ours, read, shown};
 use crate::open::{own_descriptor, plain_file};
 use ephor_base::{Digest, FileId};
 use rustix::fs::{
@@ -15,12 +15,15 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// The name that new content has for a moment, where it needs one. Whatever has it is left over from a write that was cut off, and is
-/// removed by the next one in its folder.
+/// What the names begin with that files have for a moment. What has one is never replaced: it may be left over from a write that was cut
+/// off, or a person's own.
 const PART: &str = ".ephor-part";
+
+/// How many such names are tried.
+const PARTS: u32 = 64;
 
 /// How often a folder is asked for, and how long apart, while another write is at work in it.
 const TRIES: u32 = 200;
@@ -245,13 +248,8 @@ impl Writing<'_> {
     fn remove(&self) -> Result<Replaced, Unreplaced> {
         let old = self.old()?;
         self.lock()?;
-        let moved = |from: &str, to: &str| renameat_with(&self.parent, from, &self.parent, to, RenameFlags::NOREPLACE);
-        let (part, ()) = self.part(|part| match moved(self.name, part) {
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                renameat(&self.parent, self.name, &self.parent, part)
-            }
-            moved => moved,
-        })?;
+        let moved = |from: &str, to: &str| moved((&self.parent, from), (&self.parent, to));
+        let (part, ()) = self.part(|part| moved(self.name, part))?;
         if !self.is_still(&part, &old) {
             moved(&part, self.name).map_err(|error| self.failed(error))?;
             return Err(changed(self.held));
@@ -267,16 +265,7 @@ impl Writing<'_> {
     fn rename(&self, there: &Writing<'_>) -> Result<Vec<String>, Unreplaced> {
         let old = self.old()?;
         self.lock()?;
-        let moved = |from: &Writing<'_>, to: &Writing<'_>| {
-            match renameat_with(&from.parent, from.name, &to.parent, to.name, RenameFlags::NOREPLACE) {
-                // A link is made only where nothing is, too.
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                    linkat(&from.parent, from.name, &to.parent, to.name, AtFlags::empty())?;
-                    unlinkat(&from.parent, from.name, AtFlags::empty())
-                }
-                moved => moved,
-            }
-        };
+        let moved = |from: &Writing<'_>, to: &Writing<'_>| moved((&from.parent, from.name), (&to.parent, to.name));
         moved(self, there).map_err(|error| match error {
             Errno::EXIST => changed(there.held),
             Errno::XDEV => Unreplaced::Refused(format!(
@@ -284,7 +273,9 @@ impl Writing<'_> {
                 shown(&there.held.place.path),
                 shown(&self.held.place.path)
             )),
-            error => self.failed(error),
+            Errno::NAMETOOLONG | Errno::NOSPC | Errno::DQUOT => there.failed(error),
+            // It may be the folder of either.
+            error => failed(&format!("{}` or `{}", self.held.place.path, there.held.place.path), error),
         })?;
         if !there.is_still(there.name, &old) {
             moved(there, self).map_err(|error| self.failed(error))?;
@@ -297,15 +288,16 @@ impl Writing<'_> {
         Ok(lost)
     }
 
-    /// Takes away the folders above the file that it leaves empty, as git does.
+    /// Takes away the folders above the file that it leaves empty, as git does, but for those that would not be made again as they are.
     fn tidy(&self) {
         let mut path = self.held.place.path.as_str();
         while let Some((folder, _)) = path.rsplit_once('/') {
             let (above, name) = folder.rsplit_once('/').unwrap_or((".", folder));
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = openat2(self.root, above, flags, Mode::empty(), NO_LINKS);
-            let Ok(above) = opened else { return };
-            if unlinkat(&above, name, AtFlags::REMOVEDIR).is_err() {
+            let open = |at: &dyn AsFd, path: &str| openat2(at, path, flags, Mode::empty(), NO_LINKS).map(File::from);
+            let Ok(above) = open(&self.root, above) else { return };
+            let is_common = open(&above, name).is_ok_and(|folder| is_common(&folder));
+            if !is_common || unlinkat(&above, name, AtFlags::REMOVEDIR).is_err() {
                 return;
             }
             path = folder;
@@ -432,20 +424,18 @@ impl Writing<'_> {
         self.part(|part| openat2(&self.parent, part, flags, self.mode(), NO_LINKS))
     }
 
-    /// Takes a name for the moment, from what is left over of a write that was cut off, if there is any.
+    /// Takes a name for the moment, which nothing has.
     fn part<T>(&self, take: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T), Unreplaced> {
-        // Something else may have that name, such as a folder: then one that nobody can have guessed.
-        let other = format!("{PART}-{}", Digest::of_parts(&[self.held.place.path.as_bytes(), self.content]).short());
-        let mut last = Errno::EXIST;
-        for part in [PART, &other] {
-            let _none = unlinkat(&self.parent, part, AtFlags::empty());
-            match take(part) {
-                Ok(taken) => return Ok((part.to_owned(), taken)),
-                Err(Errno::EXIST) => last = Errno::EXIST,
+        let own = Digest::of_parts(&[self.held.place.path.as_bytes(), self.content]).short();
+        for number in 0..PARTS {
+            let part = format!("{PART}-{own}-{number}");
+            match take(&part) {
+                Ok(taken) => return Ok((part, taken)),
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.failed(error)),
             }
         }
-        Err(self.failed(last))
+        Err(self.failed(Errno::EXIST))
     }
 
     fn link(&self, file: &OwnedFd, name: &str) -> Result<(), Errno> {
@@ -502,6 +492,27 @@ impl Writing<'_> {
     fn failed(&self, error: Errno) -> Unreplaced {
         failed(&self.held.place.path, error)
     }
+}
+
+/// Gives a file another name, which nothing has.
+fn moved((from, name): (&OwnedFd, &str), (to, new): (&OwnedFd, &str)) -> Result<(), Errno> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        // A link is made only where nothing is, too.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            linkat(from, name, to, new, AtFlags::empty())?;
+            unlinkat(from, name, AtFlags::empty())
+        }
+        moved => moved,
+    }
+}
+
+/// Whether a folder is as this process would make it again: nothing of it is lost with it.
+fn is_common(folder: &File) -> bool {
+    // Which bits are taken away from new folders; to ask the kernel otherwise would be to change it.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
+    let is_usual = |stat: &Stat| is_ours(stat) && umask.is_some_and(|umask| stat.st_mode & 0o777 == 0o777 & !umask);
+    fstat(folder).is_ok_and(|stat| is_usual(&stat)) && !has_attributes(folder)
 }
 
 /// Whether it is the same file, and nobody wrote to it in between.

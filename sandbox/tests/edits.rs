@@ -16,7 +16,7 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 /// What the host says the call makes of its file.
 fn foreseen(call: &GuestCall) -> Option<(Option<Digest>, Vec<String>)> {
     let makes = call.files[0].place.makes.as_ref()?;
-    Some((makes.content, makes.difference.lines().to_vec()))
+    Some((makes.content, makes.difference.shown(usize::MAX)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,6 +54,7 @@ async fn an_edit_that_does_not_fit_changes_nothing_and_says_what_is_there() {
         .write("latin", b"caf\xe9 one")
         .write("dir/x", "");
     folder.write("large", vec![b'x'; (4 << 20) + 1]).write("utf16", b"\xff\xfeo\0n\0");
+    folder.write("long", "x\n".repeat(20_000));
     for (arguments, kind, word) in [
         (edit("a", "one\n  two\n", "x"), ToolFailure::Failed, "Whitespace alone differs: line 2"),
         (edit("a", "e", "x"), ToolFailure::Failed, "stands there 3 times, at lines 1, 3"),
@@ -64,6 +65,16 @@ async fn an_edit_that_does_not_fit_changes_nothing_and_says_what_is_there() {
             json!({"path": "a", "patch": "--- a\n+++ a\n@@\n-one\n+1\n--- b\n+++ b\n@@\n-one\n+1\n"}),
             ToolFailure::InvalidArguments,
             "for 2 files",
+        ),
+        (
+            json!({"path": "a", "patch": "--- /dev/null\n+++ b/.git/hooks/pre-commit\n@@ -0,0 +1 @@\n+evil\n"}),
+            ToolFailure::InvalidArguments,
+            "names another file",
+        ),
+        (
+            json!({"path": "long", "patch": "@@ -1 +1 @@\n-x\n+y\n".repeat(1000)}),
+            ToolFailure::Failed,
+            "1000 hunks are too many for a file of 20000 lines",
         ),
         (json!({"path": "a"}), ToolFailure::InvalidArguments, "either `edits` or `patch`"),
         (json!({"path": "a", "edits": [], "patch": ""}), ToolFailure::InvalidArguments, "either"),
@@ -131,11 +142,21 @@ fn what_a_call_makes_of_a_file_is_said_before_as_far_as_it_can_be() {
     assert_eq!(write("new", json!("x")), makes(b"x", &["@@ -0,0 +1 @@", "+x", "\\ No newline at end of file"]));
     let removed = ["@@ -1,2 +0,0 @@", "-one", "-\\u001b[2J"].map(str::to_owned).to_vec();
     assert_eq!(write("a", Value::Null), Some((None, removed)));
-    // What is no text, or too large, is written all the same, and how it differs is not shown.
-    assert_eq!(write("binary", json!("x")), makes(b"x", &[]));
-    assert_eq!(write("large", json!("x")), makes(b"x", &[]));
-    let base64 = of("fs.write", json!({"path": "a", "content": "/w==", "encoding": "base64"}));
-    assert_eq!(base64, makes(&[0xff], &[]));
+    // Bytes that are no text are spelt. What is too large to be compared is shown as what it becomes.
+    let unended = "\\ No newline at end of file";
+    let binary = ["@@ -1 +1 @@", "-\\xff\\u0000", unended, "+x", unended];
+    assert_eq!(write("binary", json!("x")), makes(b"x", &binary));
+    assert_eq!(write("large", json!("x")), makes(b"x", &["+x"]));
+    let base64 = of("fs.write", json!({"path": "new", "content": "/2EK", "encoding": "base64"}));
+    assert_eq!(base64, makes(b"\xffa\n", &["@@ -0,0 +1 @@", "+\\xffa"]));
+    let empty = "\n".repeat(300_000);
+    let (_, lines) = write("a", json!(format!("first\n{empty}last\n"))).unwrap();
+    assert_eq!((lines[0].as_str(), lines[9].as_str()), ("+first", "+last"));
+    assert_eq!(lines[6], "… 299993 more lines of the difference");
+    // A move shows what is moved.
+    let call = folder.call("fs.move", moves("a", "b"));
+    let moved = call.files[1].place.makes.as_ref().unwrap().difference.shown(usize::MAX);
+    assert_eq!(moved, ["@@ -0,0 +1,2 @@", "+one", "+\\u001b[2J"]);
     // An edit that does not fit makes nothing of it.
     for arguments in [
         edit("a", "three", "3"),
@@ -175,6 +196,10 @@ async fn a_file_takes_another_name_and_is_the_same_file() {
     let moved = std::fs::metadata(folder.path("b/c/two")).unwrap();
     assert_eq!((moved.ino(), moved.permissions().mode() & 0o777), (inode, 0o640));
     assert!(!folder.path("a").exists(), "a folder that it leaves empty goes too");
+    // One that would not be made again as it is stays.
+    std::fs::set_permissions(folder.path("b/c"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    folder.answer("fs.move", moves("b/c/two", "two")).await;
+    assert!(folder.path("b/c").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

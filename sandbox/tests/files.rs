@@ -715,20 +715,18 @@ async fn what_cannot_be_kept_is_said_and_what_is_protected_is_not_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leftovers_of_writes_neither_block_nor_pile_up() {
+async fn what_has_the_name_of_a_half_made_file_stays_and_blocks_nothing() {
     let folder = Folder::new();
-    folder.write("file", "old").write(".ephor-part", "left");
+    folder.write("file", "old").write(".ephor-part", "mine");
     for number in 0..64 {
-        folder.write(&format!(".ephor-part-{number}"), "left");
+        folder.write(&format!(".ephor-part-{number}"), "mine");
     }
+    folder.write(".ephor-part-x/y", "a folder");
     folder.answer("fs.write", json!({"path": "file", "content": "new"})).await;
     assert_eq!(folder.read("file"), "new");
-    assert!(!folder.path(".ephor-part").exists());
-    // Also where something that is no file has the name.
-    folder.write(".ephor-part/x", "a folder");
-    folder.answer("fs.write", json!({"path": "file", "content": "newer"})).await;
-    assert_eq!(folder.read("file"), "newer");
-    assert_eq!(folder.read(".ephor-part/x"), "a folder");
+    folder.answer("fs.remove", json!({"path": "file"})).await;
+    assert!(!folder.path("file").exists());
+    assert_eq!((folder.read(".ephor-part"), folder.read(".ephor-part-0")), ("mine".to_owned(), "mine".to_owned()));
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 66);
 }
 

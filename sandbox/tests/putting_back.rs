@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Folder, engine, files};
-use ephor_sandbox::ToolFailure;
+use ephor_sandbox::{OpenWorkspace, ToolFailure};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -76,4 +76,15 @@ fn what_is_replaced_is_kept_whole_or_not_at_all() {
         let call = folder.call("fs.write", json!({"path": path, "content": "x"}));
         assert_eq!(call.files[0].place.to_keep().is_some(), kept, "{path}");
     }
+}
+
+#[test]
+fn a_path_that_could_not_be_found_again_is_refused() {
+    let folder = Folder::new();
+    let follow = |parts: usize| {
+        let workspace = OpenWorkspace::open(&folder.path("").canonicalize().unwrap()).unwrap();
+        workspace.follow(&vec!["p"; parts].join("/"), true).map(drop)
+    };
+    assert!(follow(2048).is_ok(), "4,095 bytes");
+    assert!(follow(2049).unwrap_err().contains("too long for a path"));
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use ephor_base::{
     Action, ActionKind, Arguments, Budget, CallId, Capability, Confidentiality, Digest, EndReason, FailureKind, Format,
-    Kept, Leads, Located, Message, ModelAction, ModelTask, Purpose, Registration, Reply, ReplyAction, ReplyTask,
+    Kept, Leads, Located, Message, ModelAction, ModelTask, Place, Purpose, Registration, Reply, ReplyAction, ReplyTask,
     SessionId, Task, ToolAction, ToolName, ToolSpec, ToolTask, ToolUse, TurnLimit, cbor,
 };
 use ephor_chain::Veil;
@@ -17,7 +17,7 @@ use ephor_record::{Chosen, Content};
 use super::{Refusal, Session, planning::PLAN_TOKENS, session::Shown};
 use crate::{
     driver::{Estimate, Found, Sought},
-    question::Files,
+    question::{Change, Files},
 };
 
 /// What was asked, in the door's own terms.
@@ -73,20 +73,18 @@ impl ToolCall {
 
     /// The bytes to be kept of what it replaces; none if it names no file that it writes, or one that cannot be kept.
     fn keeps(&self) -> Option<u64> {
-        let place = |file: &Located| match &file.leads {
-            Leads::To(place) => place.to_keep(),
-            Leads::Nowhere(_) => None,
-        };
         let files = &self.task.files;
         let writes = self.task.writes && !files.is_empty();
-        writes.then(|| files.iter().try_fold(0_u64, |sum, file| sum.checked_add(place(file)?))).flatten()
+        writes
+            .then(|| files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.leads.place()?.to_keep()?)))
+            .flatten()
     }
 
     /// What it replaces, for the record; none if that was not kept. Only what the file held when the call was judged counts.
     pub(crate) fn kept(&self) -> Option<Vec<Kept>> {
         let all: BTreeMap<&str, &Kept> = self.kept.iter().map(|kept| (kept.path.as_str(), kept)).collect();
         let of = |file: &Located| {
-            let Leads::To(place) = &file.leads else { return None };
+            let place = file.leads.place()?;
             let kept = *all.get(place.path.as_str())?;
             (kept.held.as_deref().map(Digest::of) == place.content).then(|| kept.clone())
         };
@@ -124,21 +122,27 @@ impl ToolCall {
 
     /// What a person should know of the files that it names.
     pub(crate) fn told(&self) -> Files {
-        let Files { notes: mut told, mut changes } = Files::default();
+        let mut told = Files::default();
+        let places = || self.task.files.iter().filter_map(|file| file.leads.place());
+        let made = |place: &Place| place.makes.as_ref().and_then(|makes| makes.content);
         for ((_, written), Located { leads, .. }) in self.paths.iter().zip(&self.task.files) {
-            let Leads::To(place) = leads else { continue };
+            let Some(place) = leads.place() else { continue };
             if resolved(written) != place.path {
-                told.push(format!("`{written}` leads to `{}`", place.path));
+                told.notes.push(format!("`{written}` leads to `{}`", place.path));
             }
             if place.exists && place.names > 1 && place.content.is_some() {
-                told.push(format!(
+                told.notes.push(format!(
                     "`{}` is one of {} names of one file; the others keep what it holds now",
                     place.path, place.names
                 ));
             }
-            changes.extend(place.makes.clone().map(|makes| (place.path.clone(), makes)));
+            let Some(makes) = place.makes.clone() else { continue };
+            let is_source =
+                |other: &&Place| other.makes.is_some() && made(other).is_none() && other.content == makes.content;
+            let moved = makes.content.filter(|_| !place.exists).and_then(|_| places().find(is_source));
+            told.changes.push(Change { path: place.path.clone(), moved: moved.map(|other| other.path.clone()), makes });
         }
-        Files { notes: told, changes }
+        told
     }
 }
 

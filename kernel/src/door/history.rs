@@ -118,7 +118,9 @@ impl Session {
         (chosen, within): (Option<Chosen>, Option<CallId>),
     ) -> Position {
         let guest = |call| self.calls.get(&call).map(|begun| begun.rights.clone()).unwrap_or_default();
-        let rights = &self.spec.rights;
+        // What it is entitled to by its tools alone does not keep an operator from putting back what these did.
+        let every_tool = self.is_errand().then(|| Rights::of(self.spec.rights.iter()));
+        let rights = every_tool.as_ref().unwrap_or(&self.spec.rights);
         Position {
             rights: within.map_or_else(|| rights.clone(), |call| rights.intersect(&guest(call))),
             familiar: tool.is_some_and(|tool| self.familiar.contains(tool)),

@@ -165,6 +165,10 @@ pub(crate) fn pattern(
         let why = "it takes several people, and one person's word for many calls is never that";
         return Err(BadRuling::TooWide(why.to_owned()));
     }
+    if decision == Decision::Permit && !question.repeatable {
+        let why = "what becomes of a file does not follow from its arguments alone";
+        return Err(BadRuling::TooWide(why.to_owned()));
+    }
     for name in &always.free {
         if called.arguments.value(name).is_none() {
             return Err(BadRuling::TooWide(format!("`{name}` is no argument of this call")));

@@ -204,7 +204,7 @@ async fn asked_about(makes: Makes, more: &str) -> Question {
 async fn a_person_is_shown_what_a_call_makes_of_a_file_and_answers_to_that() {
     let makes = |content: Option<&[u8]>, lines: Vec<String>| Makes {
         content: content.map(ephor_base::Digest::of),
-        difference: Difference::new(lines).unwrap(),
+        difference: Difference::new(lines, 0, Vec::new()).unwrap(),
         form: None,
     };
     let lines = |count: usize| (0..count).map(|at| format!("+{at}{}", "x".repeat(70))).collect::<Vec<_>>();
@@ -216,6 +216,12 @@ async fn a_person_is_shown_what_a_call_makes_of_a_file_and_answers_to_that() {
     assert!(lines(Difference::LINES).iter().all(|line| text.as_str().contains(&format!("\n  {line}\n"))), "{text:?}");
     let text = asked_about(makes(Some(b"a"), lines(Difference::LINES)), &"y".repeat(9000)).await.text;
     let told = text.as_str();
+    // Half of the difference, however much room the arguments would take.
+    let shown = told.lines().filter(|line| line.starts_with("  +")).count();
+    assert!(
+        shown + 1 >= Difference::LINES / 2 && told.contains(&format!("  … {} more lines", Difference::LINES - shown)),
+        "{told}"
+    );
     assert!(told.contains("\n  +0x") && told.contains("\n  +9x") && told.lines().count() <= 21, "{told}");
     assert!(told.lines().all(|line| line.chars().count() <= 78) && told.contains("path: \"notes.md\""), "{told}");
     for (makes, words) in [

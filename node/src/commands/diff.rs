@@ -9,31 +9,40 @@ use crate::{
     changes::{Changed, Shown},
     cli::Diff,
     client::Client,
+    failure::NoChain,
     home::Home,
     protocol::{Answer, Request},
     terminal::{self, plain},
 };
 
 pub(crate) async fn diff(home: &Home, args: &Diff) -> anyhow::Result<ExitCode> {
+    // No home is made only to look.
+    if !home.exists() {
+        bail!(NoChain(home.path().to_owned()));
+    }
     let mut client = Client::reach(home).await?;
     let session = args.session;
     let mut changes: Vec<Changed> = Vec::new();
-    loop {
+    let unreadable = loop {
         let asked = Request::Changes { session, behind: changes.len() };
-        let Answer::Changes { changes: more, all } = client.ask(&asked).await? else {
+        let Answer::Changes { changes: more, all, unreadable: calls } = client.ask(&asked).await? else {
             bail!("the node answered something else")
         };
         changes.extend(more);
         if all {
-            break;
+            break calls;
         }
-    }
+    };
     if args.json {
-        let line = json!({"session": session, "changes": changes}).to_string() + "\n";
+        let line = json!({"session": session, "changes": changes, "unreadable": unreadable}).to_string() + "\n";
         terminal::write(&line).context(terminal::UNWRITTEN)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if changes.is_empty() {
+    if unreadable > 0 {
+        terminal::tell(&format!(
+            "session {session}: {unreadable} of its calls cannot be read any more, as after `ephor chain erase`; what they changed is unknown\n"
+        ));
+    } else if changes.is_empty() {
         terminal::tell(&format!("session {session} has changed no file\n"));
     }
     for changed in &changes {

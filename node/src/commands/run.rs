@@ -31,9 +31,10 @@ use crate::{
     operation::Operation,
     protocol::{Answer, Request},
     terminal,
+    undo::PutBack,
 };
 
-pub(crate) use undo::undo;
+pub(crate) use self::undo::undo;
 
 /// The exit status behind SIGTERM, as shells have it.
 const TERMINATED: u8 = 143;
@@ -112,23 +113,32 @@ enum Kind {
     Answers,
     /// To put back what was written: whether all of it is, so far; whether each write is permitted unasked; and the files that are not
     /// done yet, in order.
-    Undoes { all: bool, allow: bool, paths: VecDeque<String> },
+    Undoes { all: bool, allow: bool, files: VecDeque<PutBack> },
 }
 
 impl Kind {
-    /// The file that this says was not put back.
-    fn stays(&mut self, seen: &Seen) -> Option<(String, String)> {
-        let Self::Undoes { all, paths, .. } = self else { return None };
+    /// The files that this says were not put back, each with why.
+    fn stays(&mut self, seen: &Seen) -> Vec<(String, String)> {
+        let Self::Undoes { all, files, .. } = self else { return Vec::new() };
         let why = match seen {
-            Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
-                let path = paths.pop_front();
-                return (end != "done").then(|| (path.unwrap_or_default(), text.clone())).inspect(|_| *all = false);
+            Seen::Ended { action: ActionKind::Tool, end, text, .. } if end != "done" => text.clone(),
+            Seen::Ended { action: ActionKind::Tool, .. } => {
+                drop(files.pop_front());
+                return Vec::new();
             }
             Seen::Refused { why, .. } => why.clone(),
-            _ => return None,
+            _ => return Vec::new(),
         };
         *all = false;
-        Some((paths.pop_front()?, why))
+        let Some(file) = files.pop_front() else { return Vec::new() };
+        let because = format!("it may be all that there is of `{}`, which was not put back", file.path);
+        let mut stay = vec![(file.path, why)];
+        if !file.then {
+            let waits = |other: &PutBack| other.then && other.chain == file.chain;
+            stay.extend(files.iter().filter(|other| waits(other)).map(|other| (other.path.clone(), because.clone())));
+            files.retain(|other| !waits(other));
+        }
+        stay
     }
 }
 
@@ -346,7 +356,7 @@ impl<'a> Turn<'a> {
             }
         };
         screen.seen(&seen);
-        if let Some((path, why)) = self.kind.stays(&seen) {
+        for (path, why) in self.kind.stays(&seen) {
             screen.note(&format!("{}: stays as it is: {}", terminal::plain(&path), terminal::plain(why.trim_end())));
         }
         match seen {

@@ -76,6 +76,7 @@ impl From<Approval> for Ticket {
             expires,
             asked,
             quorum,
+            repeatable: _,
         } = question;
         Self {
             ticket,

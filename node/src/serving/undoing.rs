@@ -16,7 +16,7 @@ use super::boot::Node;
 use crate::{
     changes::Changes,
     protocol::Answer,
-    undo::{self, Undo, Writes},
+    undo::{Undo, Writes},
 };
 
 /// Bytes of changes after which no more go into one message. With one more of the largest, each written as JSON, it stays below what a message may have.
@@ -36,13 +36,11 @@ impl Node {
     /// Has the agent of an open session put back what the session has written since the entry `to`; with `dry_run` only says what that is.
     pub(super) async fn undo(&self, session: SessionId, to: Option<Seq>, dry_run: bool) -> anyhow::Result<Answer> {
         let to = to.unwrap_or(Seq(0));
-        let Undo { files, left } = self.written(session, to).await?;
-        let (files, calls): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+        let Undo { chains, left } = self.written(session, to).await?;
+        let (files, calls) = Undo::calls(chains)?;
         if dry_run || files.is_empty() {
             return Ok(Answer::Undoing { files, left, message: None });
         }
-        let tool = undo::tool()?;
-        let calls = calls.into_iter().map(|arguments| (tool.clone(), arguments)).collect();
         // No name of a file: a model may have chosen it, and this is the node's own word.
         let text = format!(
             "(ephor undo) Files that were written in this session from entry {to} on may hold again what they held before. Read a file \
@@ -61,14 +59,19 @@ impl Node {
 
     /// What a session has changed in its files, but for the first `behind` changes: as many as fit into a message.
     pub(super) async fn changes(&self, session: SessionId, behind: usize) -> anyhow::Result<Answer> {
-        let changes = self.read(session, Changes::default(), Changes::take).await?.all();
-        let mut left = changes.into_iter().skip(behind).peekable();
-        let (mut changes, mut bytes) = (Vec::new(), 0_usize);
-        while let Some(changed) = left.next_if(|_| bytes < PAGE) {
-            bytes = bytes.saturating_add(changed.bytes());
-            changes.push(changed);
-        }
-        Ok(Answer::Changes { changes, all: left.peek().is_none() })
+        let changes = self.read(session, Changes::default(), Changes::take).await?;
+        let page = tokio::task::spawn_blocking(move || {
+            let unreadable = changes.unreadable();
+            let mut left = changes.all().skip(behind).peekable();
+            let (mut changes, mut bytes) = (Vec::new(), 0_usize);
+            while let Some(changed) = left.next_if(|_| bytes < PAGE) {
+                let changed = changed();
+                bytes = bytes.saturating_add(changed.bytes());
+                changes.push(changed);
+            }
+            Answer::Changes { changes, all: left.peek().is_none(), unreadable }
+        });
+        Ok(page.await?)
     }
 
     /// Hands every entry to `take`, the contents of a session opened. A session that the record does not have is an error.

@@ -244,3 +244,23 @@ fn a_backup_of_a_copied_home_is_one_of_the_same_log() {
     let again = told(place.run(&["--home", twin.to_str().unwrap(), "backup", &folder, "--json"]));
     assert!(again["backup"]["before"].as_u64() > Some(0), "{again}");
 }
+
+#[test]
+fn the_keys_of_a_url_are_named_and_the_chain_of_a_home_is_held_against_its_head() {
+    let (place, _) = used();
+    for url in ["http://127.0.0.1:9/log", "HTTP://127.0.0.1:9/log"] {
+        place.run(&["chain", "verify", url]).failed(&["name the keys of the log with --key"]);
+    }
+    let chain = place.home.join("chain");
+    let verify = || place.run(&["chain", "verify", chain.to_str().unwrap()]);
+    assert!(!verify().succeeded().stdout.contains("not held against"));
+    // Of a home, what is published is not all that there is.
+    let journal = chain.join("journal");
+    if journal.is_dir() {
+        fs::remove_dir_all(&journal).unwrap()
+    } else {
+        fs::remove_file(&journal).unwrap()
+    }
+    let ran = verify();
+    assert!(!ran.status.success() && ran.stdout.contains("NOT OK"), "{ran}");
+}

@@ -38,7 +38,8 @@ struct Given {
     head: Option<PinnedHead>,
 }
 
-pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
+pub(super) fn verify(home: &Home, mut args: Verify) -> anyhow::Result<ExitCode> {
+    args.directory = args.directory.map(of_home).transpose()?;
     let files: Arc<dyn Files> = Arc::new(Disk);
     if let Some(source) = published_alone(args.directory.as_deref(), &files)? {
         return published(&source, &args);
@@ -63,11 +64,25 @@ pub(super) fn verify(home: &Home, args: Verify) -> anyhow::Result<ExitCode> {
     Ok(status)
 }
 
+/// The home, where its chain is named: what lies beside that counts.
+fn of_home(folder: PathBuf) -> anyhow::Result<PathBuf> {
+    let Ok(whole) = folder.canonicalize() else { return Ok(folder) };
+    let Some(around) = whole.parent() else { return Ok(folder) };
+    let home = Home::find(Some(around.into()))?;
+    Ok(if home.signing_keys().exists() && home.chain() == whole { around.to_owned() } else { folder })
+}
+
+/// Whether it is a URL, by its scheme in whatever case.
+fn is_url(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
+
 /// Where a chain is published of which there is nothing else: a URL, or a copied folder without a journal.
 fn published_alone(directory: Option<&Path>, files: &Arc<dyn Files>) -> anyhow::Result<Option<Arc<dyn TileSource>>> {
     let Some(directory) = directory else { return Ok(None) };
     let text = directory.to_str().unwrap_or_default();
-    if ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+    if is_url(text) {
         return web::source(text).map(Some);
     }
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
@@ -76,7 +91,10 @@ fn published_alone(directory: Option<&Path>, files: &Arc<dyn Files>) -> anyhow::
 
 /// Verifies what is published, and says so.
 fn published(source: &Arc<dyn TileSource>, args: &Verify) -> anyhow::Result<ExitCode> {
-    let keys = match (&args.key[..], args.directory.as_deref().and_then(Path::parent)) {
+    // Beside a URL there is nothing.
+    let folder = args.directory.as_deref().filter(|folder| !folder.to_str().is_some_and(is_url));
+    let keys = match (&args.key[..], folder.and_then(Path::parent)) {
+        ([], None) => bail!("name the keys of the log with --key, as `ephor chain key` prints them"),
         ([], Some(around)) => keys::beside(around)?,
         (named, _) => keys::pair(named)?,
     };
@@ -96,11 +114,16 @@ fn published(source: &Arc<dyn TileSource>, args: &Verify) -> anyhow::Result<Exit
     Ok(status)
 }
 
+fn checkpoints(count: u64) -> String {
+    if count == 1 { "1 checkpoint".to_owned() } else { format!("{count} checkpoints") }
+}
+
 fn told_of_published(report: &Verified) -> Vec<String> {
     let mut lines = vec![
         format!(
-            "OK: {} published entries verified, under {} checkpoints with both signatures each.",
-            report.head.size, report.checkpoints
+            "OK: {} published entries verified, under {} with both signatures each.",
+            report.head.size,
+            checkpoints(report.checkpoints)
         ),
         format!("  log     {}", report.origin),
         format!("  root    {}", report.head.root),
@@ -128,7 +151,8 @@ fn untold(error: ScanError, json: bool) -> anyhow::Result<String> {
             let why = "the head or checkpoint to hold the chain against is from before that; take a later one";
             Err(error).context(why)
         }
-        error => Err(error).context("nothing is known about the chain"),
+        // Its words have those of its cause.
+        error => Err(anyhow::anyhow!("{error}").context("nothing is known about the chain")),
     }
 }
 
@@ -160,8 +184,9 @@ fn verified(given: &Given, from: Option<&Checkpoint>, files: &Arc<dyn Files>) ->
 fn told(report: &Report, contents: bool) -> Vec<String> {
     let mut lines = vec![
         format!(
-            "OK: {} entries verified, under {} checkpoints with both signatures each.",
-            report.head.size, report.checkpoints
+            "OK: {} entries verified, under {} with both signatures each.",
+            report.head.size,
+            checkpoints(report.checkpoints)
         ),
         format!("  log     {}", report.origin),
         format!("  root    {}", report.head.root),

@@ -10,6 +10,7 @@ use crate::{
     bytes,
     cli::Undo,
     client::Client,
+    failure::NoChain,
     home::Home,
     protocol::{Answer, Request},
     terminal::{self, plain},
@@ -25,6 +26,10 @@ pub(crate) async fn undo(home: &Home, args: Undo) -> anyhow::Result<ExitCode> {
 async fn begin<'a>(home: &'a Home, args: &Undo, screen: &mut Screen) -> anyhow::Result<Turn<'a>> {
     let Undo { session, to, dry_run, allow, json: _ } = *args;
     let to = to.map(Seq);
+    // No home is made where there is nothing to put back.
+    if !home.exists() {
+        bail!(NoChain(home.path().to_owned()));
+    }
     let mut client = Client::reach(home).await?;
     let answers = allow || terminal::has_terminal();
     let attached = client.ask(&Request::Attach { session, answers }).await?;
@@ -48,8 +53,7 @@ async fn begin<'a>(home: &'a Home, args: &Undo, screen: &mut Screen) -> anyhow::
     if files.is_empty() && left.is_empty() {
         screen.note(&format!("session {session} has written nothing that is to be put back"));
     }
-    let paths = files.iter().map(|file| file.path.clone()).collect();
-    turn.kind = Kind::Undoes { all: left.is_empty(), allow, paths };
+    turn.kind = Kind::Undoes { all: left.is_empty(), allow, files: files.iter().cloned().collect() };
     if message.is_none() {
         turn.ends = 0;
         turn.end = Some(EndReason::Replied);
@@ -59,7 +63,7 @@ async fn begin<'a>(home: &'a Home, args: &Undo, screen: &mut Screen) -> anyhow::
 
 /// What is put back and what stays, a line each.
 pub(super) fn lines(files: &[PutBack], left: &[Left]) -> Vec<String> {
-    let back = |PutBack { path, bytes: held, first, last }: &PutBack| {
+    let back = |PutBack { path, bytes: held, first, last, .. }: &PutBack| {
         let what = held.map_or_else(|| "removed".to_owned(), |held| format!("put back, {}", bytes::amount(held)));
         let place = if first == last { format!("entry {first}") } else { format!("entries {first} to {last}") };
         format!("{}: {what}; undoes {place}", plain(path))

@@ -35,7 +35,18 @@ pub enum Unpatched {
     /// The text would become too large.
     #[error("the text would become too large: {0}")]
     TooLarge(TooLarge),
+    /// To look for all of its hunks in all of the file takes too long.
+    #[error("{hunks} hunks are too many for a file of {lines} lines; give fewer at once, or use `edits`")]
+    TooMuch {
+        /// How many there are.
+        hunks: usize,
+        /// How many lines each is looked for in.
+        lines: usize,
+    },
 }
+
+/// The most hunks, times lines of the file, that are looked for.
+const MOST_STEPS: usize = 1 << 24;
 
 /// Why a hunk has no place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -87,6 +98,9 @@ impl Section {
 
     fn made(&self, text: &str) -> Result<String, Unpatched> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        if self.hunks.len().checked_mul(lines.len()).is_none_or(|steps| steps > MOST_STEPS) {
+            return Err(Unpatched::TooMuch { hunks: self.hunks.len(), lines: lines.len() });
+        }
         let mut numbers = Numbers::default();
         let place = Places { text, numbered: numbers.of(&lines), numbers };
         let (mut made, mut from, mut last) = (String::new(), 0_usize, Shift::default());

@@ -58,23 +58,33 @@ impl<'a> Diff<'a> {
         self.changes.iter().map(|change| change.old.len()).sum()
     }
 
-    /// The changes as a unified patch of the file `name`, as git and patch take it; empty if there are none.
+    /// The changes as a unified patch of the file `name`, as git and patch take it; empty if there are none. A file that comes or goes
+    /// has the permission bits `mode`, of which git keeps whether it is executable.
     #[must_use]
-    pub fn to_patch(&self, name: &str) -> String {
+    pub fn to_patch(&self, name: &str, mode: u32) -> String {
         let mut patch = String::new();
         if self.is_empty() {
             return patch;
         }
-        let named = |prefix: &str, is_there: bool| if is_there { quoted(prefix, name) } else { "/dev/null".to_owned() };
-        let (old, new) = (named("a/", self.old.is_some()), named("b/", self.new.is_some()));
+        // Without this line git takes what follows for a part of the file before.
+        let _infallible = writeln!(patch, "diff --git {} {}", quoted("a/", name), quoted("b/", name));
+        let executable = if mode & 0o111 == 0 { "100644" } else { "100755" };
+        if let Some(word) = match (&self.old, &self.new) {
+            (None, _) => Some("new"),
+            (_, None) => Some("deleted"),
+            _ => None,
+        } {
+            let _infallible = writeln!(patch, "{word} file mode {executable}");
+        }
         if self.changes.is_empty() {
-            // An empty file comes or goes, which only git has words for.
-            let word = if self.old.is_some() { "deleted" } else { "new" };
-            let (old, new) = (quoted("a/", name), quoted("b/", name));
-            let _infallible =
-                writeln!(patch, "diff --git {} {}\n{word} file mode 100644", old.trim_end(), new.trim_end());
             return patch;
         }
+        // A tab ends a name with a space in it.
+        let end = if name.contains(' ') && is_plain(name) { "\t" } else { "" };
+        let named = |prefix: &str, is_there: bool| {
+            if is_there { format!("{}{end}", quoted(prefix, name)) } else { "/dev/null".to_owned() }
+        };
+        let (old, new) = (named("a/", self.old.is_some()), named("b/", self.new.is_some()));
         let _infallible = writeln!(patch, "--- {old}\n+++ {new}");
         for hunk in self.hunks(CONTEXT) {
             let _infallible = writeln!(patch, "{}", hunk.header());
@@ -171,12 +181,15 @@ impl Grouped<'_> {
     }
 }
 
-/// A file's name as git writes it: quoted where it holds what would end it, and with a tab behind it where it holds a space.
+/// Whether git writes a name as it is.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| !c.is_control() && !matches!(c, '"' | '\\'))
+}
+
+/// A file's name as git writes it: quoted where it holds what would end it.
 fn quoted(prefix: &str, name: &str) -> String {
-    let is_plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\');
-    if name.chars().all(is_plain) {
-        let end = if name.contains(' ') { "\t" } else { "" };
-        return format!("{prefix}{name}{end}");
+    if is_plain(name) {
+        return format!("{prefix}{name}");
     }
     let mut quoted = format!("\"{prefix}");
     for byte in name.bytes() {

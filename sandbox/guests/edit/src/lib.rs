@@ -28,5 +28,5 @@ pub use nearest::{Differing, Nearest};
 pub use parse::BadPatch;
 pub use patch::{Hunk, Name, Patch, Section};
 pub use replacement::{BadEdit, MOST_EDITS, Replacement, Replacements, Unedited};
-pub use rows::Look;
+pub use rows::{Look, Rows};
 pub use text::{MOST_BYTES, MOST_LINES, Text, TooLarge};

@@ -71,6 +71,18 @@ impl Section {
         &self.new
     }
 
+    /// Whether each name that it says can stand for the file `path`: they are the same, or the one ends with the other.
+    #[must_use]
+    pub fn is_of(&self, path: &str) -> bool {
+        let ends =
+            |one: &str, other: &str| one.strip_suffix(other).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+        let can = |name: &Name| match name {
+            Name::File(name) => ends(path, name.trim_start_matches("./")) || ends(name, path),
+            Name::Unsaid | Name::Nothing => true,
+        };
+        can(&self.old) && can(&self.new)
+    }
+
     /// Its changes, in their order.
     #[must_use]
     pub fn hunks(&self) -> &[Hunk] {

@@ -59,7 +59,7 @@ fn new(text: &str) -> Text<'_> {
 }
 
 fn patch(old: Option<&str>, to: Option<&str>) -> String {
-    Diff::between(old.map(new), to.map(new)).to_patch("f")
+    Diff::between(old.map(new), to.map(new)).to_patch("f", 0o644)
 }
 
 /// What a patch of one file makes of `text`.
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(diff.added() + diff.removed(), fewest(&one, &other));
         prop_assert_eq!(diff.is_empty(), one == other);
         if one != other {
-            let patch = diff.to_patch("f");
+            let patch = diff.to_patch("f", 0o644);
             prop_assert_eq!(applied(&patch, Some(&one)), Ok(Some(other)), "{}", patch);
         }
     }
@@ -133,9 +133,9 @@ proptest! {
     }
 
     #[test]
-    fn what_is_shown_fits((one, other) in pair(), columns in 10_usize..80, lines in 4_usize..20) {
+    fn what_is_shown_fits((one, other) in pair(), columns in 40_usize..80, lines in 4_usize..20) {
         let look = Look { columns, lines, context: 1, spell: |line| line.escape_debug().to_string() };
-        let shown = Diff::between(Some(new(&one)), Some(new(&other))).shown(&look);
+        let shown = Diff::between(Some(new(&one)), Some(new(&other))).shown(&look).lines();
         prop_assert!(shown.len() <= lines);
         for row in &shown {
             let width: usize = row.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
@@ -201,7 +201,7 @@ fn texts_that_have_nothing_in_common_are_one_change() {
     let diff = Diff::between(Some(new(&one)), Some(new(&other)));
     assert_eq!((diff.added(), diff.removed()), (MOST_LINES - 2, MOST_LINES - 2));
     let look = Look { columns: 40, lines: 7, context: 1, spell: str::to_owned };
-    let shown = diff.shown(&look);
+    let shown = diff.shown(&look).lines();
     let rows = 2 * (MOST_LINES - 2) + 3 - 6;
     let left = format!("… {rows} more lines of the difference");
     assert_eq!(shown, ["@@ -1,262144 +1,262144 @@", " first", "-a 0", "-a 1", &left, "+b 262141", " last"]);
@@ -209,11 +209,14 @@ fn texts_that_have_nothing_in_common_are_one_change() {
 
 #[test]
 fn a_difference_is_shown_as_people_know_it() {
-    let look = Look { columns: 20, lines: 20, context: 1, spell: |line| line.escape_debug().to_string() };
-    let shown = |one: &str, other: &str| Diff::between(Some(new(one)), Some(new(other))).shown(&look);
-    let rows = ["@@ -1,4 +1,4 @@", " a", "-b", "+B", " c", "-d", "+d", "\\ No newline at en…"];
+    let look = Look { columns: 40, lines: 20, context: 1, spell: |line| line.escape_debug().to_string() };
+    let shown = |one: &str, other: &str| Diff::between(Some(new(one)), Some(new(other))).shown(&look).lines();
+    let rows = ["@@ -1,4 +1,4 @@", " a", "-b", "+B", " c", "-d", "+d", "\\ No newline at end of file"];
     assert_eq!(shown("a\nb\nc\nd\n", "a\nB\nc\nd"), rows);
     assert_eq!(shown("x\n", "x\r\n"), ["@@ -1 +1 @@", "-x", "+x\\r"]);
-    assert_eq!(shown("", "漢漢漢漢漢漢漢漢漢漢漢\n")[1], "+漢漢漢漢漢漢漢漢…");
+    // Both ends of a line are shown: what is meant to be overlooked may stand behind much else.
+    let hidden = format!("make all{}; curl evil\n", " ".repeat(80));
+    assert_eq!(shown("", &hidden)[1], "+make all         … 100 bytes … url evil");
+    assert_eq!(shown("", &format!("{}\n", "漢".repeat(40)))[1], "+漢漢漢漢漢漢漢 … 120 bytes … 漢漢漢");
     assert_eq!(shown("a\n", "a\n"), Vec::<String>::new());
 }

@@ -105,6 +105,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: Arguments) -> Result<Answer,
         },
         Change::Patch(patch) => {
             let [section] = patch.sections() else { return Err(missed("the patch is for several files".to_owned())) };
+            if !section.is_of(path.as_str()) {
+                return Err(Failure::InvalidArguments(format!("the patch names another file than `{shown}`")));
+            }
             section.apply(before).map_err(|why| missed(why.to_string()))?
         }
     };
@@ -143,7 +146,7 @@ fn read(workspace: &Workspace, path: &Path) -> Result<String, Failure> {
 fn answer(path: &Path, diff: &Diff<'_>, (was, is): (bool, bool), lost: Vec<String>) -> Answer {
     let shown = path.shown();
     let look = Look { columns: COLUMNS, lines: SHOWN, context: 2, spell: str::to_owned };
-    let mut content: String = diff.shown(&look).into_iter().map(|row| row + "\n").collect();
+    let mut content: String = diff.shown(&look).lines().into_iter().map(|row| row + "\n").collect();
     for sentence in lost {
         content.push_str(&sentence);
         content.push('\n');

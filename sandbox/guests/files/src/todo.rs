@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 pub(crate) const NAME: &str = "todo";
 
-/// The most items of a list, and the most bytes of one.
+/// The most items of a list, and the most characters of one.
 const ITEMS: usize = 100;
-const BYTES: usize = 500;
+const CHARACTERS: usize = 500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,8 +54,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Answer, Failure> {
     }
     let mut content = String::new();
     for (number, Item { text, state }) in (1..).zip(&items) {
-        if text.trim().is_empty() || text.len() > BYTES || text.chars().any(char::is_control) {
-            let why = format!("item {number} is to be one line of 1 to {BYTES} bytes");
+        if text.trim().is_empty() || text.chars().count() > CHARACTERS || text.chars().any(char::is_control) {
+            let why = format!("item {number} is to be one line of 1 to {CHARACTERS} characters");
             return Err(Failure::InvalidArguments(why));
         }
         let mark = match state {

@@ -43,8 +43,8 @@ fn check(old: Option<Text<'_>>, new: Option<&str>) {
     let Some(made) = new.map(Text::new).transpose().ok() else { panic!("what was made is too large") };
     let diff = Diff::between(old, made);
     let look = Look { columns: 40, lines: 12, context: 1, spell: |line| line.escape_debug().to_string() };
-    assert!(diff.shown(&look).len() <= 12);
-    let patch = diff.to_patch("a name");
+    assert!(diff.shown(&look).lines().len() <= 12);
+    let patch = diff.to_patch("a name", 0o644);
     if diff.is_empty() {
         assert!(patch.is_empty());
         return;
