@@ -216,7 +216,7 @@ fn a_difference_is_shown_as_people_know_it() {
     assert_eq!(shown("x\n", "x\r\n"), ["@@ -1 +1 @@", "-x", "+x\\r"]);
     // Both ends of a line are shown: what is meant to be overlooked may stand behind much else.
     let hidden = format!("make all{}; curl evil\n", " ".repeat(80));
-    assert_eq!(shown("", &hidden)[1], "+make all         … 100 bytes … url evil");
+    assert_eq!(shown("", &hidden)[1], "+make all        … 99 bytes … url evil");
     assert_eq!(shown("", &format!("{}\n", "漢".repeat(40)))[1], "+漢漢漢漢漢漢漢 … 120 bytes … 漢漢漢");
     assert_eq!(shown("a\n", "a\n"), Vec::<String>::new());
 }
