@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 - list src, then show me the first 20 lines of README.md
 - compare a.txt and b.txt
 - summarize docs/intro.md
-- write \"hello\" to notes.txt (you are asked before anything is written)";
+- write \"hello\" to notes.txt (`ephor undo` puts back what was there)";
 
 const OTHER_MODELS: &str = "For more than that, choose a language model: `--model openai/NAME`, with a key for OpenAI or \
                             with a base URL of a server such as Ollama, llama.cpp or vLLM.";
