@@ -91,7 +91,10 @@ impl Session {
     /// Whether the turn under way is no request: an operator does something in it by tool calls of their own.
     pub(crate) fn is_errand(&self) -> bool {
         let is_errand = |span: &SpanId| matches!(self.asides.get(span), Some(Aside::Errand));
-        self.newest_words().is_some_and(|said| said.iter().any(is_errand))
+        // As the record is read, a turn in which no model is asked has not begun.
+        let waits = || self.waiting.iter().next().map(|envelope| envelope.spans.as_slice());
+        let said = if self.turn.is_some() { self.newest_words() } else { waits() };
+        said.is_some_and(|said| said.iter().any(is_errand))
     }
 
     /// The plan that an operator gave with a message, for its turn.

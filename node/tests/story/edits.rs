@@ -62,8 +62,9 @@ fn an_edit_is_made_unasked_shown_afterwards_and_undone() {
     // What was changed is a patch that git takes back.
     let session = session(&place);
     let patch = place.run(&["diff", &session]).succeeded().stdout;
-    let expected = "--- a/a.rs\n+++ b/a.rs\n@@ -1,3 +1,4 @@\n fn a() {\r\n-    one();\r\n+    two();\r\n+    more();\r\n }\r\n\
-                    --- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1,2 @@\n+c\n+d\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
+    let expected = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,3 +1,4 @@\n fn a() {\r\n-    one();\r\n+    two();\r\n+    more();\r\n }\r\n\
+                    diff --git a/new/c.txt b/new/c.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1,2 @@\n+c\n+d\n\
+                    diff --git a/b.txt b/b.txt\ndeleted file mode 100644\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
     assert_eq!(patch, expected);
     let mut git = Command::new("git");
     git.args(["apply", "-R", "-"]).current_dir(&place.workspace).stdin(Stdio::piped());
@@ -159,7 +160,7 @@ fn what_others_changed_between_two_writes_is_none_of_the_sessions_changes() {
     let ran = place.run(&["diff", &session, "--json"]).succeeded();
     let changes = changes(&ran);
     let told: Vec<_> = changes.iter().map(|one| (one["path"].as_str().unwrap(), &one["difference"])).collect();
-    let patch = |old: &str, new: &str| json!({"patch": format!("--- a/a.txt\n+++ b/a.txt\n{old}\n{new}")});
+    let patch = |old: &str, new: &str| json!({"patch": format!("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n{old}\n{new}")});
     let expected = [
         ("a.txt", &patch("@@ -1 +1 @@", "-one\n+two\n")),
         ("data", &json!("not_text")),
