@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Keep a node running until Ctrl-C.
     Up(Up),
-    /// Show the processes of the running node as a tree: state, budget, whom each waits for.
+    /// Show the processes of the running node as a tree: state, budget, what each waits for.
     Ps(Ps),
     /// Watch the running node on the full screen, until q or Ctrl-C.
     Top,
@@ -345,7 +345,7 @@ pub(crate) struct Approvals {
     pub(crate) json: bool,
 }
 
-/// Whom a signal is for.
+/// Which processes a signal is for.
 #[derive(Args, Debug)]
 pub(crate) struct Signalled {
     /// A PID, a seat such as node/agents/1f0c92aa…, or its last name or how that begins.
@@ -605,7 +605,7 @@ pub(crate) enum Chain {
         /// Read the new passphrase from this file, instead of asking at the terminal.
         #[arg(long, value_name = "FILE", conflicts_with = "remove")]
         new_file: Option<PathBuf>,
-        /// Take the passphrase away: whoever can read the files has the keys.
+        /// Take the passphrase away: a process that can read the files has the keys.
         #[arg(long)]
         remove: bool,
     },

@@ -52,7 +52,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         Err(help) => help.exit(),
     };
     if let Command::Chain(Chain::Check(args)) = &cli.command {
-        // Whoever checks a proof need not have a home.
+        // To check a proof takes no home.
         return chain::check(args);
     }
     let home = Home::find(cli.home)?.with_passphrase_file(cli.passphrase_file);

@@ -71,7 +71,7 @@ pub(crate) fn tell(error: &anyhow::Error) {
     }
 }
 
-/// Tells why the command line makes no sense. The words quote what was typed, which may have been made by somebody else.
+/// Tells why the command line makes no sense. The words quote what was typed, which may come from anywhere.
 pub(crate) fn tell_usage(error: &clap::Error) {
     let words = error.render().to_string();
     if is_json() {

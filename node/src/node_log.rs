@@ -23,7 +23,7 @@ const MOST_LINE: usize = 4096;
 /// Where lines go.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeLog {
-    /// To whoever started the node by hand.
+    /// To the terminal on which the node was started by hand.
     Terminal,
     /// To the file, which no other process writes.
     File(Arc<Mutex<Kept>>),

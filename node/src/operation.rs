@@ -386,7 +386,7 @@ pub(crate) struct Approval {
 /// What one person has answered.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 pub(crate) struct AnswerView {
-    /// Their name; nothing for somebody who is no approver any more, and does not count.
+    /// Their name; nothing for a person who is no approver any more, and does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) operator: OperatorId,
@@ -413,7 +413,7 @@ pub(crate) struct PrecedentView {
     /// What it was asked for.
     pub(crate) reasons: Vec<String>,
     pub(crate) until: Timestamp,
-    /// The name of who gave it; nothing for somebody who is no approver any more.
+    /// The name of who gave it; nothing for a person who is no approver any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<String>,
     pub(crate) operator: OperatorId,
@@ -450,7 +450,7 @@ pub(crate) struct ProcessView {
     /// What holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<HoldKind>,
-    /// Whom it waits for, in words; nothing where it waits for nobody.
+    /// What it waits for, in words; nothing where it does not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waiting_for: Option<String>,
     /// That its conduct suspended it, and on what evidence.

@@ -42,7 +42,7 @@ pub(crate) fn key_files(home: &Home) -> Vec<PathBuf> {
     all.into_iter().filter(|path| path.exists()).collect()
 }
 
-/// Whether the keys of a home need a passphrase. What cannot be read is told by whoever needs it.
+/// Whether the keys of a home need a passphrase. What cannot be read is told where it is needed.
 pub(crate) fn is_needed(home: &Home) -> bool {
     key_files(home).iter().any(|path| matches!(is_locked(path, &Disk), Ok(true)))
 }
@@ -167,7 +167,7 @@ fn check(home: &Home, protection: &Protection) -> anyhow::Result<()> {
             SigningKeys::load_with(&path, &Disk, protection).map(drop)
         };
         match opened {
-            // Damage is told, with what to do, by whoever opens the home.
+            // Damage is told, with what to do, where the home is opened.
             Ok(()) | Err(KeyError::Damaged(_)) => {}
             Err(error) => return Err(error.into()),
         }

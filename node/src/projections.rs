@@ -232,7 +232,7 @@ impl Filter {
     }
 }
 
-/// Whoever can answer: the node that runs on a home, or this process while it keeps writers out.
+/// The process that can answer: the node that runs on a home, or this one while it keeps writers out.
 pub(crate) enum Answering {
     Node(tokio::runtime::Runtime, Box<Client>),
     Here { projections: Box<Projections>, head: Head, _locks: [Lock; 2] },
@@ -251,7 +251,7 @@ impl Answering {
         }
     }
 
-    /// The same without waiting, for whoever can do without.
+    /// The same without waiting, for a caller that can do without.
     pub(crate) fn at_once(home: &Home) -> anyhow::Result<Self> {
         if !home.exists() {
             bail!(NoChain(home.path().to_owned()));

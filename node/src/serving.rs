@@ -141,7 +141,7 @@ pub(crate) async fn serve(home: Home, stay: Stay) -> anyhow::Result<Ended> {
     node.start_api(&home, clients.clone()).await?;
     let mut patience = FIRST_CLIENT;
     match stay {
-        // Whoever started it is gone, and others that come too late for this node start one of their own.
+        // The client that started it is gone, and others that come too late for this node start one of their own.
         Stay::UntilIdle => {
             if !report(&Report::Ready) {
                 patience = Duration::ZERO;
@@ -196,7 +196,7 @@ fn let_go() -> anyhow::Result<()> {
     stdio::dup2_stdin(&nothing).and_then(|()| stdio::dup2_stdout(&nothing)).context("the node cannot leave its client")
 }
 
-/// Tells whoever started this node how it went; false if nobody listens.
+/// Tells the client that started this node how it went; false if none listens.
 pub(crate) fn report(report: &Report) -> bool {
     let mut out = std::io::stdout().lock();
     let Ok(line) = serde_json::to_string(report) else { return false };

@@ -129,7 +129,7 @@ pub enum ToolFailure {
     InvalidArguments,
     /// What they name does not exist.
     NotFound,
-    /// The tool does not do this, whoever asks.
+    /// The tool does not do this for any caller.
     Refused,
     /// The system below failed.
     Io,

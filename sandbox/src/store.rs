@@ -161,7 +161,7 @@ impl HostMonotonicClock for Still {
 }
 
 /// Bytes that follow from the seed alone: SHA-256 over seed, purpose and a counter. Good for a guest's hash tables, and no
-/// secret: whoever knows the seed knows them.
+/// secret: with the seed, they are known.
 struct Seeded {
     seed: [u8; 32],
     purpose: &'static [u8],

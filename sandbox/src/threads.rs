@@ -1,7 +1,7 @@
 //! Threads that wait for a disk.
 //!
 //! A read of a disk that does not answer, as that of a hung mount, cannot be cut off: its thread is inside the kernel until the kernel
-//! lets it go. So whoever waits for one gives it up in time, its slot is free again, and the thread is counted until it ends: those of
+//! lets it go. So its caller gives it up in time, its slot is free again, and the thread is counted until it ends: those of
 //! one session are few, so that no session takes the tools of another away.
 
 use ephor_base::SessionId;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Threads that work for somebody at once; one more waits for its turn.
+/// Threads that work for a caller at once; one more waits for its turn.
 pub(crate) const SLOTS: usize = 32;
 
 /// Threads of one session that were given up and have not ended: with one more it gets no tool until one ends.
@@ -51,7 +51,7 @@ pub(crate) struct Threads {
 
 /// What a thread was, is, and comes to.
 enum Standing {
-    /// Somebody waits for it.
+    /// A caller waits for it.
     Working(#[expect(dead_code, reason = "it is held, and given back when it is dropped")] OwnedSemaphorePermit),
     /// Nobody does any more.
     GivenUp,
@@ -69,7 +69,7 @@ struct Shared {
 /// Held by the thread.
 pub(crate) struct Work(Arc<Shared>);
 
-/// Held by whoever waits for it.
+/// Held by the caller that waits for it.
 struct Wait(Arc<Shared>);
 
 impl Threads {
@@ -132,7 +132,7 @@ impl Shared {
 }
 
 impl Work {
-    /// Whether somebody still waits for it.
+    /// Whether a caller still waits for it.
     pub(crate) fn goes_on(&self) -> bool {
         !self.0.stop.load(Ordering::Relaxed)
     }
@@ -178,7 +178,7 @@ mod tests {
         digit.repeat(32).parse().unwrap()
     }
 
-    /// A thread that is inside the kernel until somebody lets it go.
+    /// A thread that is inside the kernel until the test lets it go.
     fn hangs(until: Receiver<()>) -> impl FnOnce(&Work) + Send + 'static {
         move |_| {
             let _over = until.recv();

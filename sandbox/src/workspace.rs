@@ -33,7 +33,7 @@ impl OpenWorkspace {
     }
 
     /// The path in the form [`OpenWorkspace::open`] takes. Follows symbolic links once, here. A relative path is refused: it would mean
-    /// another folder to whoever sent it than to this process.
+    /// another folder to its sender than to this process.
     pub fn resolve(path: &Path) -> Result<PathBuf, WorkspaceError> {
         if !path.is_absolute() {
             return Err(WorkspaceError::Relative { path: path.to_owned() });

@@ -20,7 +20,7 @@ pub(crate) enum Operator {
         /// Read the passphrase for the new credential from this file, instead of asking at the terminal.
         #[arg(long, value_name = "FILE")]
         new_file: Option<PathBuf>,
-        /// Without a passphrase: whoever can read the file is this operator. So it is with viewers and operators anyway.
+        /// Without a passphrase: a process that can read the file is this operator. So it is with viewers and operators anyway.
         #[arg(long, conflicts_with = "new_file")]
         unprotected: bool,
         /// Print JSON.
@@ -71,7 +71,7 @@ pub(crate) enum Operator {
         /// Read the new passphrase from this file, instead of asking at the terminal.
         #[arg(long, value_name = "FILE", conflicts_with = "remove")]
         new_file: Option<PathBuf>,
-        /// Take the passphrase away: whoever can read the file is this operator.
+        /// Take the passphrase away: a process that can read the file is this operator.
         #[arg(long)]
         remove: bool,
     },

@@ -108,7 +108,7 @@ impl New<'_> {
         Ok(format!("{} is {} (entry {seq}).{}\n", self.name, self.role.name(), kept.unwrap_or_default()))
     }
 
-    /// Whoever answers, or says who answers, has a passphrase; a process of the same user can read files.
+    /// An operator who answers, or says who answers, has a passphrase; a process of the same user can read files.
     fn is_unprotected(&self) -> bool {
         self.unprotected || (self.role < Role::Approver && self.new_file.is_none())
     }
@@ -169,7 +169,7 @@ fn relocked(home: &Home, new_file: Option<&Path>, remove: bool) -> anyhow::Resul
     Ok(format!("The credential `{}` of {} opens {how}.\n", path.display(), operator.id()))
 }
 
-/// That whoever can read the home's own credential can act with it, where nothing locks it.
+/// That a process that can read the home's own credential can act with it, where nothing locks it.
 fn unlocked(home: &Home, operators: &[OperatorView]) -> String {
     let file = home.operator_key();
     let Ok(own) = Operator::load(&file, &Protection::none()) else { return String::new() };

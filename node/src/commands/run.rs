@@ -171,7 +171,7 @@ impl Stops {
     }
 }
 
-/// What was said in a session before somebody came back to it.
+/// What was said in a session before its operator came back to it.
 struct Before(Option<Box<Reply>>);
 
 /// What an answer of the node may be to.
@@ -443,7 +443,7 @@ async fn permit(client: &mut Client, session: SessionId, tools: &[ToolName], pol
 /// Asks the person at the terminal; waits for ever if there is nothing to ask.
 async fn put(question: Option<Question>) -> Option<bool> {
     match question {
-        // Somebody answers from elsewhere.
+        // An answer comes from elsewhere.
         Some(_) if !terminal::has_terminal() => std::future::pending().await,
         Some(question) => {
             let time = question.expires.since(host::now());

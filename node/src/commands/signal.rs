@@ -41,7 +41,7 @@ pub(crate) async fn signal(home: &Home, signal: Signal, args: Signalled) -> anyh
     };
     terminal::write(&text).context(terminal::UNWRITTEN)?;
     match (unrecorded, held) {
-        // It took effect, and whoever relies on the record has to know.
+        // It took effect, and a reader of the record has to know.
         (Some(why), _) => bail!("it took effect and is not on the record, so it ends with this node: {why}"),
         (None, Some(hold)) => bail!("`{seat}` does not go on: {}", still(hold)),
         (None, None) => Ok(ExitCode::SUCCESS),

@@ -67,7 +67,7 @@ pub(crate) fn bind(home: &Home) -> anyhow::Result<UnixListener> {
     }
     let listener = short_path(&path, |path| StdListener::bind(path))
         .with_context(|| format!("the socket `{}` cannot be made", path.display()))?;
-    // The folder keeps others out already; this says so to whoever looks at the file.
+    // The folder keeps others out already; this says so in a listing.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
         .with_context(|| format!("the socket `{}` cannot be kept private", path.display()))?;
     listener.set_nonblocking(true)?;

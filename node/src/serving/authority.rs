@@ -1,6 +1,6 @@
 //! Who may ask what of a node: one table, for everything that can be said on its socket.
 //!
-//! It names every request, so that a new one does not compile before somebody has said who may make it: in which role, and whose
+//! It names every request, so that a new one does not compile before it is said who may make it: in which role, and whose
 //! the things have to be that it concerns.
 
 use std::{

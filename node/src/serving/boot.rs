@@ -162,7 +162,7 @@ fn listed(tools: &[ToolName]) -> String {
 /// The name of the first owner.
 const FIRST_OWNER: &str = "owner";
 
-/// Enrols the first owner of a chain in which nobody is: whoever has the home's own credential, which is made if there is none.
+/// Enrols the first owner of a chain that has none: the holder of the home's own credential, which is made if there is none.
 async fn enrol_first(home: &Home, log: &Log, random: &dyn Random) -> anyhow::Result<()> {
     if !log.standing(|standing| standing.operators().is_empty()) {
         return Ok(());
@@ -294,7 +294,7 @@ fn flow(tool: &BuiltinTool) -> Flow {
 }
 
 /// What the operator says of a built-in tool. What files hold is untrusted, and stays with the person and their models. Those that
-/// look may look again. A write that was cut off is not made again by itself: it may be done, and what somebody else has made of the
+/// look may look again. A write that was cut off is not made again by itself: it may be done, and what another program has made of the
 /// file since would be lost.
 fn registration(tool: BuiltinTool) -> Registration {
     let effects = match tool.capability {

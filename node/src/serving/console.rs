@@ -1,4 +1,4 @@
-//! The channel of the command line: a reply is shown to whoever watches the session.
+//! The channel of the command line: a reply is shown to the clients that watch the session.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ impl Node {
         })
     }
 
-    /// Whoever is meant by a PID, a seat, or the name of a session's seat.
+    /// The processes that are meant by a PID, a seat, or the name of a session's seat.
     fn target(&self, text: Option<&str>) -> anyhow::Result<Target> {
         let Some(text) = text else { return Ok(Target::All) };
         if let Ok(pid) = text.parse() {

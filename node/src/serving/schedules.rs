@@ -334,7 +334,7 @@ async fn in_folder(node: &Arc<Node>, all: Vec<Known>) -> Vec<Ready> {
     Vec::new()
 }
 
-/// Whoever made a schedule answers for what it sends, while they may send anything. Says so on the record, once.
+/// The operator who made a schedule answers for what it sends, while they may send anything. Says so on the record, once.
 async fn check_maker(node: &Node, schedule: &Scheduled, maker: OperatorId) -> anyhow::Result<()> {
     if may_send(node, maker) {
         return Ok(());
@@ -432,7 +432,7 @@ async fn carry(node: &Node, schedule: &Scheduled, ready: Ready, at: Timestamp) -
             };
             let _late: Result<(), _> = tokio::time::timeout(TURN, over).await;
         }
-        // Somebody was quicker, or it was taken off meanwhile.
+        // Another was quicker, or it was taken off meanwhile.
         Err(NotAccepted::Again(_)) => {}
         Err(error) => {
             open.close().await;

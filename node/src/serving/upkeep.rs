@@ -31,11 +31,11 @@ impl Upkeep {
         Ok(Self { home: home.clone(), log, protection })
     }
 
-    /// Whoever changes the record is an owner, also where no node runs that would ask.
+    /// Only an owner changes the record, also where no node runs that would ask.
     pub(crate) fn check_owner(&self, operator: OperatorId) -> anyhow::Result<()> {
         let role = self.log.standing(|standing| {
             let operators = standing.operators();
-            // A chain in which nobody was ever enrolled belongs to whoever has the home.
+            // A chain in which no operator was ever enrolled belongs to the user of the home.
             if operators.is_empty() { Some(Role::Owner) } else { operators.role(operator) }
         });
         match role {

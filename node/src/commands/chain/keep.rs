@@ -18,7 +18,7 @@ use crate::{
     terminal,
 };
 
-/// Whoever writes the record of a home: its node, or this process.
+/// The process that writes the record of a home: its node, or this one.
 pub(super) enum Keeper {
     Node(Box<Client>),
     Here { upkeep: Upkeep, operator: OperatorId, _lock: Lock },

@@ -69,7 +69,7 @@ impl Screen {
         self.unwritten.map_or(Ok(()), Err).context(terminal::UNWRITTEN)
     }
 
-    /// A key that lies in the environment is never a reason to use it; but whoever put it there may wonder.
+    /// A key that lies in the environment is never a reason to use it; but the person who put it there may wonder.
     pub(super) fn mention_found_key(&mut self, model: &str) {
         let usual = ["openai", "anthropic", "gemini"].map(|name| (name, format!("{}_API_KEY", name.to_uppercase())));
         let is_there = |variable: &str| std::env::var_os(variable).is_some_and(|key| !key.is_empty());
@@ -92,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// The first line for whoever comes back.
+    /// The first line for an operator who comes back.
     pub(super) fn attached(&mut self, attached: &Answer) {
         let Answer::Attached { session, pid, works, .. } = attached else { return };
         self.session = Some(*session);
@@ -188,7 +188,7 @@ impl Screen {
             Seen::Ended { action: ActionKind::Tool, end, text, .. } => {
                 self.dim(&format!("  {end}: {}", short(last_line(text))));
             }
-            // Whoever cancelled it knows.
+            // The person who cancelled it knows.
             // Only a failure has a text. What to do about it stands at the end.
             Seen::Ended { action: ActionKind::Model, end, text, .. } if !text.is_empty() => {
                 self.break_line();
