@@ -54,7 +54,7 @@ async fn an_edit_that_does_not_fit_changes_nothing_and_says_what_is_there() {
         .write("latin", b"caf\xe9 one")
         .write("dir/x", "");
     folder.write("large", vec![b'x'; (4 << 20) + 1]).write("utf16", b"\xff\xfeo\0n\0");
-    folder.write("long", "x\n".repeat(20_000));
+    folder.write("long", "x\n".repeat(100_000));
     for (arguments, kind, word) in [
         (edit("a", "one\n  two\n", "x"), ToolFailure::Failed, "Whitespace alone differs: line 2"),
         (edit("a", "e", "x"), ToolFailure::Failed, "stands there 3 times, at lines 1, 3"),
@@ -74,7 +74,7 @@ async fn an_edit_that_does_not_fit_changes_nothing_and_says_what_is_there() {
         (
             json!({"path": "long", "patch": "@@ -1 +1 @@\n-x\n+y\n".repeat(1000)}),
             ToolFailure::Failed,
-            "1000 hunks are too many for a file of 20000 lines",
+            "1000 hunks are too many for a file of 100000 lines",
         ),
         (json!({"path": "a"}), ToolFailure::InvalidArguments, "either `edits` or `patch`"),
         (json!({"path": "a", "edits": [], "patch": ""}), ToolFailure::InvalidArguments, "either"),

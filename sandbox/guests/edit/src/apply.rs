@@ -46,7 +46,7 @@ pub enum Unpatched {
 }
 
 /// The most hunks, times lines of the file, that are looked for.
-const MOST_STEPS: usize = 1 << 24;
+const MOST_STEPS: usize = 1 << 26;
 
 /// Why a hunk has no place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
