@@ -92,7 +92,7 @@ impl Session {
     pub(crate) fn is_errand(&self) -> bool {
         let is_errand = |span: &SpanId| matches!(self.asides.get(span), Some(Aside::Errand));
         // As the record is read, a turn in which no model is asked has not begun.
-        let waits = || self.waiting.iter().next().map(|envelope| envelope.spans.as_slice());
+        let waits = || self.waiting.first().map(|envelope| envelope.spans.as_slice());
         let said = if self.turn.is_some() { self.newest_words() } else { waits() };
         said.is_some_and(|said| said.iter().any(is_errand))
     }
