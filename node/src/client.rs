@@ -119,6 +119,11 @@ impl Client {
         }
     }
 
+    /// The home whose node it is.
+    pub(crate) const fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// Says something.
     pub(crate) async fn say(&mut self, request: &Request) -> anyhow::Result<()> {
         self.channel.say(request).await.map_err(lost)

@@ -21,7 +21,7 @@ use ephor_tlog::Head;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::Client,
+    client::{Client, NodeGone},
     commands::runtime,
     failure::{NoChain, Refused},
     files,
@@ -298,16 +298,28 @@ impl Answering {
         }
     }
 
-    /// Asks. Shows how far it is once that has taken a second.
+    /// Asks. Shows how far it is once that has taken a second. Where the node ends before it answers, the process that can answer then
+    /// is asked.
     pub(crate) fn ask(&mut self, question: Question) -> anyhow::Result<Found> {
+        match (self.ask_once(&question), &mut *self) {
+            (Err(error), Self::Node(_, client)) if error.is::<NodeGone>() => {
+                let home = client.home().clone();
+                *self = Self::find(&home)?;
+                self.ask_once(&question)
+            }
+            (found, _) => found,
+        }
+    }
+
+    fn ask_once(&mut self, question: &Question) -> anyhow::Result<Found> {
         let mut bar = Bar::new("entries applied");
         match self {
             Self::Here { projections, head, .. } => {
                 let show = &mut |Progress { applied, of }| bar.show(applied, of);
-                projections.ask(*head, &question, show).map_err(Into::into)
+                projections.ask(*head, question, show).map_err(Into::into)
             }
             Self::Node(runtime, client) => runtime.block_on(async {
-                let mut answer = client.ask(&Request::Ask { question }).await?;
+                let mut answer = client.ask(&Request::Ask { question: question.clone() }).await?;
                 while let Answer::Progress { progress: Progress { applied, of } } = answer {
                     bar.show(applied, of);
                     answer = client.hear().await?;

@@ -124,7 +124,7 @@ fn what_is_no_answer_is_told_from_one_that_broke_off() {
             ("It works!\n", FailureKind::Rejected),
             (r#"{"hello": 1}"#, FailureKind::Rejected),
             ("[1]", FailureKind::Rejected),
-            ("data: {\"hello\": 1}\n\ndata: [DONE]\n\n", FailureKind::Interrupted),
+            ("data: {\"hello\": 1}\n\ndata: [DONE]\n\n", FailureKind::Rejected),
             ("data: nonsense\n\n", FailureKind::Rejected),
             ("data: [DONE]\n\n", FailureKind::Interrupted),
             (": ping\n\n", FailureKind::Interrupted),
