@@ -43,7 +43,7 @@ pub struct Post<'a> {
     pub query: &'a str,
     /// The credential.
     pub key: Option<Key<'a>>,
-    /// The other headers, by name. One that is named twice is sent as it was named last.
+    /// The other headers, by name. A header that is named twice is sent as it was named last.
     pub headers: Vec<(&'a str, &'a str)>,
     /// JSON.
     pub json: Vec<u8>,

@@ -2,7 +2,7 @@
 //!
 //! All messages to a peer are numbered in one sequence. The sender keeps each until it has a fate, and sends what has none again on every
 //! new link. Every message carries the sender's floor, below which all have their fate: the receiver remembers the numbers from the
-//! floor on and nothing else, so a number that comes again is answered and not handed on, and one that is forgotten never comes again.
+//! floor on and nothing else, so a number that comes again is answered and not handed on, and a forgotten number never comes again.
 //! The sender never goes further than [`WINDOW`] above its floor, which is also how a receiver that does not decide holds a sender up.
 //! What a node forgets (its delivery memory was lost) has another [`MemoryId`] afterwards, and the peer then gives up what may have
 //! arrived instead of sending it twice.

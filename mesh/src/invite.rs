@@ -230,7 +230,7 @@ impl Invitations {
     /// have used is answered again.
     ///
     /// # Errors
-    /// [`Distrust::BadInvitation`] if the claim names none, or one that is unknown, used by another, expired or not proven.
+    /// [`Distrust::BadInvitation`] if the claim names none, or an invitation that is unknown, used by another, expired or not proven.
     pub fn redeem(&mut self, now: Timestamp, claim: &Claim, hash: &HandshakeHash) -> Result<Redeemed, Distrust> {
         self.expire(now);
         let given = claim.introduction.as_ref().ok_or(Distrust::BadInvitation)?;

@@ -127,8 +127,11 @@ impl ShellDriver {
         let request = self.prepare(task, permit, command, scratch.path.clone()).await?;
         let ended = run(&request, context).await?;
         let applied = self.take_over(&request, permit, context).await;
-        let (driver, folder) = (self.clone(), scratch.take());
-        self.on_disk(permit.session(), move || driver.discard(folder)).await?;
+        // Whatever becomes of its folder, what the command did stands. A folder that stays is for the next command to remove.
+        let (driver, folder) = (self.clone(), scratch.path.clone());
+        if self.on_disk(permit.session(), move || driver.discard(folder)).await.is_ok() {
+            scratch.forget();
+        }
         Ok(answer::told(&ended, &applied))
     }
 
@@ -404,8 +407,9 @@ struct Scratch<'a> {
 }
 
 impl Scratch<'_> {
-    fn take(mut self) -> PathBuf {
-        std::mem::take(&mut self.path)
+    /// It is removed, or is to be.
+    fn forget(mut self) {
+        self.path.clear();
     }
 }
 

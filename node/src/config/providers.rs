@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::files;
 
-/// How long a server may be waited for, in seconds. Nobody waits for an hour.
+/// How long a server may be waited for, in seconds: an hour at most.
 const SECONDS: RangeInclusive<u64> = 1..=3600;
 
 /// Those that are there without a configuration, each at its own provider.

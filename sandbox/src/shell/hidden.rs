@@ -23,8 +23,11 @@ pub(super) fn find(workspace: &Path, withheld: fn(&str) -> bool, shows: &[String
         let failed = |error: std::io::Error| format!("`{}` cannot be looked at: {error}", shown(&judged));
         let list = match workspace.join(&folder).read_dir() {
             Ok(list) => list,
-            // Closed to us, it is closed to the command too.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+            // A command could open what its own user has closed: it sees none of it.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && !judged.is_empty() => {
+                hidden.push(folder);
+                continue;
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };

@@ -27,7 +27,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Both ends of a text as that which is added, or removed, by its sign. For one that is too large to be compared.
+    /// Both ends of a text as that which is added, or removed, by its sign. For a text that is too large to be compared.
     #[must_use]
     pub fn of_all(sign: char, text: &str, look: &Look) -> Self {
         let lines = || text.split_inclusive('\n').map(|line| (sign, line.strip_suffix('\n').unwrap_or(line)));
@@ -79,7 +79,7 @@ impl Diff<'_> {
 }
 
 impl Look {
-    /// A line in at most `columns`; of one that is longer both ends, with its length between them.
+    /// A line in at most `columns`; of a longer line both ends, with its length between them.
     fn row(&self, sign: char, line: &str) -> String {
         let whole = format!("{sign}{}", (self.spell)(line));
         if whole.chars().map(width).sum::<usize>() <= self.columns {

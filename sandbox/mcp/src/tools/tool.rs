@@ -120,7 +120,7 @@ impl Tool {
     /// A tool as it was once pinned, to be compared with what its server offers now.
     ///
     /// # Errors
-    /// [`Rejection`], as for one that is read.
+    /// [`Rejection`], as for a tool that is read.
     pub fn new(
         server: &ServerName,
         wire: String,
